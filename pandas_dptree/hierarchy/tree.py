@@ -1,0 +1,333 @@
+"""The shape of a hierarchy: whole numbers only, no labels.
+
+A tree is stored level by level, the root being level 0 and the leaves level ``depth``. The children of
+a node stand next to each other, in the order of their parents, so the shape is told by how many
+children each node has, and every operation is one vectorised step per level.
+
+*Level values* are arrays with one entry per node of a level. A level whose nodes all agree may be given
+as an array of length one (it is *folded*); so may the child counts of a level. Numpy's broadcasting
+then does the rest, and a regular tree of any size costs no more than its number of levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError, DomainError
+
+__all__ = ["IntArray", "Tree"]
+
+IntArray = npt.NDArray[np.int64]
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A rooted tree whose leaves all stand on the deepest level.
+
+    A path that ends early is continued downwards as a chain of single children, so that each level
+    holds every record exactly once. Chain nodes are measured like any other; `listed` tells them
+    apart from the nodes that a table shows.
+
+    Parameters
+    ----------
+    child_counts : tuple of numpy.ndarray of int64
+        For each level but the deepest, how many children (at least 1) each of its nodes has: shape
+        ``(n_l,)``, or ``(1,)`` where all nodes of the level have equally many.
+    leaf_levels : numpy.ndarray of int64, optional
+        For each leaf, the level on which its path really ends: shape ``(n_leaves,)`` or ``(1,)``.
+        By default all end on the deepest level.
+
+    Examples
+    --------
+    >>> tree = Tree.from_branching([2, 3])
+    >>> tree.level_sizes, tree.n_leaves, tree.n_nodes
+    ((1, 2, 6), 6, 9)
+    >>> [level.tolist() for level in tree.roll_up(np.array([1, 2, 3, 4, 5, 6]))]
+    [[21], [6, 15], [1, 2, 3, 4, 5, 6]]
+    """
+
+    child_counts: tuple[IntArray, ...]
+    leaf_levels: IntArray = None  # type: ignore[assignment]  # the depth, filled in below
+
+    def __post_init__(self) -> None:
+        """Check the shapes, and fold every level that can be folded."""
+        counts, size = [], 1
+        for level, given in enumerate(self.child_counts):
+            count = np.asarray(given)
+            if count.dtype.kind not in "iu" or count.shape not in {(1,), (size,)} or count.min() < 1:
+                raise ArgumentError(
+                    "child_counts",
+                    f"at level {level} must hold a whole number of children >= 1 for each of the {size} node(s).",
+                    hint="pass one integer array per level, of length 1 if all nodes have equally many children.",
+                )
+            counts.append(_fold(count.astype(np.int64)))
+            size = size * int(count[0]) if len(count) == 1 else int(count.sum())
+        object.__setattr__(self, "child_counts", tuple(counts))
+        ends = np.asarray([len(counts)] if self.leaf_levels is None else self.leaf_levels, dtype=np.int64)
+        if ends.shape not in {(1,), (size,)} or ends.min() < min(1, len(counts)) or ends.max() > len(counts):
+            raise ArgumentError(
+                "leaf_levels",
+                f"must hold a level from 1 to {len(counts)} for each of the {size} leaves.",
+                hint="leave it out when every path reaches the deepest level.",
+            )
+        object.__setattr__(self, "leaf_levels", _fold(ends))
+
+    @classmethod
+    def from_branching(cls, branching: Sequence[int]) -> Tree:
+        """Make the uniform tree in which every node of level ``l`` has ``branching[l]`` children.
+
+        Parameters
+        ----------
+        branching : sequence of int
+            Children per node, from the root down; each at least 1. Nothing of the size of the tree
+            is allocated.
+
+        Returns
+        -------
+        Tree
+
+        Raises
+        ------
+        ArgumentError
+            If a branching factor is not a whole number of at least 1, or there are more than 2**62 leaves.
+
+        Examples
+        --------
+        >>> Tree.from_branching([100] * 4).n_leaves
+        100000000
+        """
+        leaves = 1
+        for factor in branching:
+            if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
+                raise ArgumentError(
+                    "branching",
+                    f"must hold whole numbers >= 1, not {factor!r}.",
+                    hint="for example Tree.from_branching([50, 60, 30]).",
+                )
+            leaves *= int(factor)
+        if leaves > 2**62:
+            raise ArgumentError(
+                "branching", "makes more than 2**62 leaves.", hint="use fewer levels or smaller factors."
+            )
+        return cls(tuple(np.array([factor], dtype=np.int64) for factor in branching))
+
+    @classmethod
+    def from_paths(cls, paths: npt.ArrayLike) -> Tree:
+        """Make the tree whose leaves are the given paths.
+
+        Parameters
+        ----------
+        paths : array_like of int, shape (n_leaves, depth)
+            One row per leaf: the code of its ancestor at level 1, 2, … and its own. A row may end
+            early: -1 from some level on. Leaf ``i`` of the tree is the ``i``-th row in lexicographic order.
+
+        Returns
+        -------
+        Tree
+
+        Raises
+        ------
+        DomainError
+            If there is no path, a path is empty or has a gap, a leaf is listed twice, or a leaf is
+            also an inner node.
+
+        Examples
+        --------
+        >>> Tree.from_paths([[0, 0], [0, 1], [1, -1]]).level_sizes
+        (1, 2, 3)
+        """
+        codes = np.asarray(paths, dtype=np.int64)
+        if codes.ndim != 2 or codes.size == 0:
+            raise DomainError("has no leaves.", hint="list at least one leaf path, one key per level.")
+        missing = codes < 0
+        if missing[:, 0].any():
+            raise DomainError(
+                "has a path without its first key.", hint="drop the rows whose first key is missing."
+            )
+        if (missing[:, :-1] & ~missing[:, 1:]).any():
+            raise DomainError(
+                "has a path with a gap: a missing key above one that is present.",
+                hint="a path may end early, with missing keys from some level on, but not skip a level.",
+            )
+        # changed[l][i]: does path i differ from the one before it within its first l keys?
+        changed = _prefix_changes(codes)
+        if not _is_sorted(codes, changed):
+            codes = codes[np.lexsort(codes.T[::-1])]
+            missing, changed = codes < 0, _prefix_changes(codes)
+        if not changed[-1].all():
+            raise DomainError(
+                "lists the same leaf more than once.",
+                hint="drop the duplicates, for example with places.drop_duplicates(by).",
+            )
+        ends = codes.shape[1] - missing.sum(axis=1)
+        shorter = np.flatnonzero(ends[:-1] < codes.shape[1])
+        if not np.stack(changed)[ends[shorter], shorter + 1].all():
+            raise DomainError(
+                "has a leaf that is also an inner node: one path continues another.",
+                hint="give the shorter path a key of its own on the next level, or leave it out.",
+            )
+        counts = []
+        for above, here in pairwise(changed):
+            node = np.cumsum(above) - 1
+            counts.append(np.bincount(node[here]))
+        return cls(tuple(counts), ends)
+
+    @property
+    def depth(self) -> int:
+        """Level of the leaves; the root has level 0."""
+        return len(self.child_counts)
+
+    @cached_property
+    def level_sizes(self) -> tuple[int, ...]:
+        """Number of nodes of each level, chain nodes included."""
+        sizes = [1]
+        for counts in self.child_counts:
+            sizes.append(sizes[-1] * int(counts[0]) if len(counts) == 1 else int(counts.sum()))
+        return tuple(sizes)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.level_sizes[-1]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes on all levels, chain nodes included."""
+        return sum(self.level_sizes)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all nodes of a level have equally many children, on every level."""
+        return all(len(counts) == 1 for counts in self.child_counts)
+
+    @cached_property
+    def _first_child(self) -> tuple[IntArray, ...]:
+        """For each ragged level, where each node's children begin on the level below."""
+        return tuple(np.cumsum(counts) - counts for counts in self.child_counts)
+
+    def sum_children(self, level: int, values: Values) -> Values:
+        """Sum level values over the children of each node.
+
+        Parameters
+        ----------
+        level : int
+            The parents' level.
+        values : numpy.ndarray, shape (level_sizes[level + 1],) or (1,)
+            Values of the children.
+
+        Returns
+        -------
+        numpy.ndarray, shape (level_sizes[level],) or (1,)
+        """
+        counts = self.child_counts[level]
+        if len(values) == 1:
+            return values * counts
+        if len(counts) == 1:
+            return values.reshape(-1, int(counts[0])).sum(axis=1)
+        return np.asarray(np.add.reduceat(values, self._first_child[level]))
+
+    def spread(self, level: int, values: Values) -> Values:
+        """Hand each node's value to all of its children.
+
+        Parameters
+        ----------
+        level : int
+            The parents' level.
+        values : numpy.ndarray, shape (level_sizes[level],) or (1,)
+            Values of the parents.
+
+        Returns
+        -------
+        numpy.ndarray, shape (level_sizes[level + 1],) or (1,)
+        """
+        if len(values) == 1:
+            return values
+        counts = self.child_counts[level]
+        return np.repeat(values, int(counts[0]) if len(counts) == 1 else counts)
+
+    def roll_up(self, leaf_values: npt.ArrayLike) -> tuple[Values, ...]:
+        """Sum leaf values into every node.
+
+        Parameters
+        ----------
+        leaf_values : array_like, shape (n_leaves,)
+            One value per leaf.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            One array per level, from the root to the leaves; the last is `leaf_values` itself.
+
+        Raises
+        ------
+        ArgumentError
+            If there is not one value per leaf.
+        """
+        levels = [np.asarray(leaf_values)]
+        if levels[0].shape != (self.n_leaves,):
+            raise ArgumentError(
+                "leaf_values",
+                f"must have shape ({self.n_leaves},), not {levels[0].shape}.",
+                hint="pass one value per leaf, in the order of the tree.",
+            )
+        for level in reversed(range(self.depth)):
+            levels.append(self.sum_children(level, levels[-1]))
+        return tuple(reversed(levels))
+
+    def leaves_below(self, level: int) -> IntArray:
+        """Count the leaves below each node of a level: shape (level_sizes[level],) or (1,)."""
+        leaves: Values = np.ones(1, dtype=np.int64)
+        for above in reversed(range(level, self.depth)):
+            leaves = self.sum_children(above, leaves)
+        return leaves
+
+    def listed(self, level: int) -> npt.NDArray[np.bool_]:
+        """Tell which nodes of a level a table shows: all but those that only continue a short path.
+
+        Returns
+        -------
+        numpy.ndarray of bool, shape (level_sizes[level],)
+        """
+        size = self.level_sizes[level]
+        if len(self.leaf_levels) == 1:
+            return np.full(size, self.leaf_levels[0] >= level)
+        leaves = np.broadcast_to(self.leaves_below(level), size)
+        return np.asarray(self.leaf_levels[np.cumsum(leaves) - leaves] >= level)
+
+    def __repr__(self) -> str:
+        """Describe the shape in a line."""
+        kind = "uniform" if self.is_uniform else "ragged"
+        return f"Tree({kind}, level_sizes={self.level_sizes})"
+
+
+def _fold(values: IntArray) -> IntArray:
+    """Keep one entry of an array whose entries all agree."""
+    return values[:1] if (values == values[0]).all() else values
+
+
+def _prefix_changes(codes: IntArray) -> list[npt.NDArray[np.bool_]]:
+    """For l = 0 … depth: does each row differ from the one before it within its first l keys?"""
+    n_paths, depth = codes.shape
+    changes = [np.zeros(n_paths, dtype=bool)]
+    changes[0][0] = True
+    for level in range(depth):
+        change = changes[-1].copy()
+        change[1:] |= codes[1:, level] != codes[:-1, level]
+        changes.append(change)
+    return changes
+
+
+def _is_sorted(codes: IntArray, changed: list[npt.NDArray[np.bool_]]) -> bool:
+    """Tell whether the rows stand in lexicographic order: each key rises or its prefix changed."""
+    return all(
+        bool((changed[level][1:] | (codes[1:, level] >= codes[:-1, level])).all())
+        for level in range(codes.shape[1])
+    )
