@@ -1,0 +1,60 @@
+"""From noisy nodes to the estimates that a table shows.
+
+Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.estimation.least_squares import Measurements, Variances, least_squares
+from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.estimation.rounding import round_to_whole
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["CONSISTENCIES", "Consistency", "estimate"]
+
+Consistency = Literal["none", "linear", "nonnegative", "integer"]
+CONSISTENCIES: tuple[Consistency, ...] = ("none", "linear", "nonnegative", "integer")
+
+
+def estimate(
+    tree: Tree,
+    measurements: Measurements,
+    variances: Variances,
+    consistency: Consistency,
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> Sequence[npt.NDArray[Any]]:
+    """Turn noisy nodes into estimates; each mode includes the one before.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes; None where the level was not measured.
+    variances : Variances
+        From `propagate`.
+    consistency : {"none", "linear", "nonnegative", "integer"}
+        The noisy nodes as they are; least squares; non-negative; whole.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
+
+    Returns
+    -------
+    sequence of numpy.ndarray, shape (level_sizes[l],)
+        One array per level, from the root to the leaves: whole numbers for "none" and "integer".
+    """
+    match consistency:
+        case "none":
+            return [level for level in measurements if level is not None]
+        case "linear":
+            return least_squares(tree, measurements, variances)
+        case "nonnegative":
+            return nonnegative_totals(tree, measurements, variances)
+        case "integer":
+            leaves = nonnegative_totals(tree, measurements, variances)[-1]
+            return round_to_whole(tree, leaves, random_words)

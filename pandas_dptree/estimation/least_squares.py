@@ -1,0 +1,172 @@
+r"""Generalised least squares on a tree, exactly, in two passes over its levels.
+
+A measurement :math:`y_v` of a node's count has variance :math:`v_v`. The best linear unbiased estimate
+from all measurements at once follows from inverse-variance averaging: going up, a node's own measurement
+is averaged with the sum of its children's estimates; going down, what a family has too much or too little
+is shared out in proportion to its members' variances (Hay, Rastogi, Miklau & Suciu, PVLDB 3(1), 2010, for
+equal variances on a regular tree; here for any variances on any tree).
+
+Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["FloatArray", "Variances", "least_squares", "propagate", "subtree_estimates"]
+
+FloatArray = npt.NDArray[np.float64]
+Measurements = Sequence[npt.NDArray[np.int64] | FloatArray | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """How uncertain the estimates of the two passes are: one array per level, folded where nodes agree.
+
+    Attributes
+    ----------
+    own : tuple of numpy.ndarray
+        Weight in [0, 1] of the node's own measurement in its subtree estimate; 1 for a leaf.
+    subtree : tuple of numpy.ndarray
+        Variance of the best estimate from the measurements of the node's subtree alone.
+    children : tuple of numpy.ndarray
+        Variance of the sum of the children's subtree estimates; every level but the last.
+    final : tuple of numpy.ndarray
+        Variance of the least-squares estimate from all measurements.
+    """
+
+    own: tuple[FloatArray, ...]
+    subtree: tuple[FloatArray, ...]
+    children: tuple[FloatArray, ...]
+    final: tuple[FloatArray, ...]
+
+
+def propagate(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> Variances:
+    r"""Carry the variances of the measurements through the two passes.
+
+    With :math:`V_S = \sum_c V_c` over the children of a node measured with variance :math:`v`,
+
+    .. math::
+        V = \frac{v\,V_S}{v + V_S}, \qquad
+        \mathrm{Var}(x_c) = V_c + (V_c / V_S)^2\,(\mathrm{Var}(x_{parent}) - V_S),
+
+    starting from :math:`V = v` at the leaves and :math:`\mathrm{Var}(x) = V` at the root.
+
+    Parameters
+    ----------
+    tree : Tree
+    noise_variances : sequence of array_like
+        For each level, the variance of its measurements: a number, or one per node. ``inf`` where
+        nothing was measured, 0 where the value is known. Leaves must be finite.
+
+    Returns
+    -------
+    Variances
+    """
+    noise = [np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in noise_variances]
+    own, subtree, children = [np.ones(1)], [noise[-1]], []
+    for level in reversed(range(tree.depth)):
+        below = tree.sum_children(level, subtree[-1])
+        weight, variance = _average(noise[level], below)
+        own.append(weight)
+        subtree.append(variance)
+        children.append(below)
+    own, subtree, children = own[::-1], subtree[::-1], children[::-1]
+    final = [subtree[0]]
+    for level in range(tree.depth):
+        ratio = _ratio(subtree[level + 1], tree.spread(level, children[level]))
+        excess = tree.spread(level, final[level] - children[level])
+        final.append(subtree[level + 1] + ratio**2 * excess)
+    return Variances(tuple(own), tuple(subtree), tuple(children), tuple(final))
+
+
+def subtree_estimates(
+    tree: Tree, measurements: Measurements, variances: Variances
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Estimate every node from the measurements of its own subtree: the upward pass.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes, shape ``(level_sizes[l],)``; None where the
+        level was not measured.
+    variances : Variances
+        From `propagate`.
+
+    Returns
+    -------
+    estimates : list of numpy.ndarray, shape (level_sizes[l],)
+        Best estimate of each node from its own subtree.
+    children : list of numpy.ndarray, shape (level_sizes[l],)
+        Sum of the children's estimates, for every level but the last.
+    """
+    leaves = measurements[-1]
+    assert leaves is not None  # the leaf level is always measured
+    estimates, children = [np.asarray(leaves, dtype=np.float64)], []
+    for level in reversed(range(tree.depth)):
+        below = tree.sum_children(level, estimates[-1])
+        measured = measurements[level]
+        estimates.append(
+            below if measured is None else below + variances.own[level] * (measured - below)
+        )
+        children.append(below)
+    return estimates[::-1], children[::-1]
+
+
+def least_squares(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
+    r"""Estimate every node from all measurements: unbiased, of least variance, and additive.
+
+    The minimiser of :math:`\sum_v (x_v - y_v)^2 / v_v` subject to
+    :math:`x_{parent} = \sum_c x_c`. Going down from :math:`x_{root} = z_{root}`,
+
+    .. math:: x_c = z_c + (V_c / V_S)\,(x_{parent} - \textstyle\sum_c z_c),
+
+    with :math:`z` the estimates of the upward pass. Time and memory are O(n).
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes; None where the level was not measured.
+    variances : Variances
+        From `propagate`, with ``inf`` for the levels that were not measured.
+
+    Returns
+    -------
+    list of numpy.ndarray, shape (level_sizes[l],)
+        One array per level, from the root to the leaves. Its variance is ``variances.final``.
+
+    Examples
+    --------
+    >>> tree = Tree.from_branching([2])
+    >>> variances = propagate(tree, [1.0, 1.0])
+    >>> [level.round(6).tolist() for level in least_squares(tree, [np.array([12]), np.array([4, 5])], variances)]
+    [[11.0], [5.0, 6.0]]
+    """
+    subtree, children = subtree_estimates(tree, measurements, variances)
+    estimates = [subtree[0]]
+    for level in range(tree.depth):
+        ratio = _ratio(variances.subtree[level + 1], tree.spread(level, variances.children[level]))
+        missing = tree.spread(level, estimates[level] - children[level])
+        estimates.append(subtree[level + 1] + ratio * missing)
+    return estimates
+
+
+def _average(noise: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weight of a measurement beside the sum of the children, and the variance of their average."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where(below > 0, 1 / (1 + noise / below), 0.0)
+        return weight, np.where(np.isfinite(noise), weight * noise, below)
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Share of a family's variance; nothing to share where all its members are known."""
+    with np.errstate(invalid="ignore"):
+        return np.where(whole > 0, part / whole, 0.0)

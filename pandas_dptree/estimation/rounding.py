@@ -1,0 +1,86 @@
+"""Whole numbers that still add up.
+
+Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+
+__all__ = ["round_to_whole"]
+
+_GRID_BITS = 40
+"""Estimates are rounded on a grid of 2**-40, far finer than any noise."""
+
+
+def round_to_whole(
+    tree: Tree, leaf_estimates: FloatArray, random_words: Callable[[int], npt.NDArray[np.uint64]]
+) -> list[IntArray]:
+    """Round a non-negative consistent table to whole numbers that add up at every level.
+
+    From the top down: the root is rounded to the nearest whole number, each child starts at its floor,
+    and what the family still lacks goes to the members with the largest fractions, one each, ties by
+    chance. So every node ends at the floor or the ceiling of its estimate, and zeros stay zero.
+
+    The estimates are first put on a grid of 2**-40 (coarser only if the table holds more than 2**21
+    people) and rolled up in whole numbers. Floors and fractions then add up without rounding error,
+    and a family never lacks fewer than none or more than it has fractions.
+
+    Parameters
+    ----------
+    tree : Tree
+    leaf_estimates : numpy.ndarray, shape (n_leaves,)
+        Estimates of the leaves, at least 0.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words; their low bits break the ties.
+
+    Returns
+    -------
+    list of numpy.ndarray of int64, shape (level_sizes[l],)
+        One array per level, from the root to the leaves.
+
+    Examples
+    --------
+    >>> words = np.random.default_rng(1).integers(2**64, size=6, dtype=np.uint64)
+    >>> total, leaves = round_to_whole(Tree.from_branching([3]), np.array([0.0, 1.4, 2.7]), lambda n: words[:n])
+    >>> total.tolist(), leaves.tolist()
+    ([4], [0, 1, 3])
+    """
+    bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(leaf_estimates.sum() + 1))))
+    exact = tree.roll_up(np.rint(np.ldexp(leaf_estimates, bits)).astype(np.int64))
+    whole = [(exact[0] + (1 << bits >> 1)) >> bits]
+    for level in range(tree.depth):
+        floors = exact[level + 1] >> bits
+        fractions = exact[level + 1] - (floors << bits)
+        lacking = whole[level] - tree.sum_children(level, floors)
+        whole.append(floors + _largest_first(tree, level, fractions, lacking, bits, random_words))
+    return whole
+
+
+def _largest_first(
+    tree: Tree,
+    level: int,
+    fractions: IntArray,
+    lacking: IntArray,
+    bits: int,
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> npt.NDArray[np.bool_]:
+    """Mark, in each family, as many members as it lacks: those with the largest fractions."""
+    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+    candidates = np.flatnonzero(fractions)
+    parent = np.repeat(np.arange(len(counts)), counts)[candidates]
+    ties = random_words(len(candidates)) >> np.uint64(bits + 1)
+    key = (fractions[candidates] << (63 - bits)) | ties.astype(np.int64)
+    order = np.lexsort((-key, parent))
+    candidates, parent = candidates[order], parent[order]
+    rank = np.arange(len(parent)) - np.searchsorted(parent, parent)
+    marked = np.zeros(len(fractions), dtype=bool)
+    marked[candidates[rank < lacking[parent]]] = True
+    return marked

@@ -1,0 +1,77 @@
+"""How much one privacy unit may contribute to the leaf counts. Secret: nothing here may leave the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.frames import Contributions
+
+__all__ = ["bound_contributions", "count_leaves"]
+
+
+def count_leaves(
+    given: Contributions,
+    n_leaves: int,
+    *,
+    max_contributions: int,
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> IntArray:
+    """Count the records that stay in each leaf.
+
+    Parameters
+    ----------
+    given : Contributions
+        The records inside the domain.
+    n_leaves : int
+    max_contributions : int
+        How many records of a unit are kept; where each record is a unit of its own, all of them.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_leaves,)
+    """
+    leaf, weight = given.leaf, given.rows
+    if given.unit is not None:
+        unit = np.repeat(given.unit, given.rows)
+        leaf = np.repeat(given.leaf, given.rows)
+        weight = bound_contributions(unit, random_words(len(unit)), max_contributions)
+    return np.bincount(leaf, weights=weight, minlength=n_leaves).astype(np.int64)
+
+
+def bound_contributions(
+    unit: IntArray, priorities: npt.NDArray[np.uint64], max_contributions: int
+) -> npt.NDArray[np.bool_]:
+    """Keep the rows of each unit that have the smallest priorities.
+
+    Parameters
+    ----------
+    unit : numpy.ndarray of int64, shape (n_rows,)
+        Whom each row belongs to. Rows outside the domain must have been dropped before.
+    priorities : numpy.ndarray of uint64, shape (n_rows,)
+        Independent uniform words: which rows of a unit stay is then a uniformly random choice.
+    max_contributions : int
+        How many rows a unit may keep, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (n_rows,)
+        True for the rows that stay, at most `max_contributions` of each unit.
+
+    Notes
+    -----
+    **Privacy.** Which rows of a unit stay depends on that unit's rows and priorities alone. With the
+    priorities of all other units carried over, adding or removing a unit therefore adds or removes at
+    most `max_contributions` rows, and replacing it does both.
+    """
+    order = np.lexsort((priorities, unit))
+    ordered = unit[order]
+    rank = np.arange(len(unit)) - np.searchsorted(ordered, ordered)
+    keep = np.empty(len(unit), dtype=bool)
+    keep[order] = rank < max_contributions
+    return keep

@@ -1,0 +1,330 @@
+"""Discrete Laplace and discrete Gaussian noise, level by level.
+
+A release spends a budget that adds up over its levels: epsilon for pure (and approximate) privacy with
+Laplace noise, rho for everything that is zero-concentrated. Noise of scale b costs a level ``c / b**k``
+of it, with c from the sensitivity; that one law, in exact rational numbers, is all there is to
+calibration.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian, discrete_laplace
+from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["AdditiveNoise", "FloatArray", "Gaussian", "Laplace", "measure"]
+
+FloatArray = npt.NDArray[np.float64]
+
+SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 1e12  # what the samplers take
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveNoise(ABC):
+    """Noise that is added to every count of a level, independently and at the level's own scale."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def budget(self, loss: PrivacyLoss) -> Fraction:
+        """Give the quantity that the levels share.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            The privacy loss of the whole release.
+
+        Returns
+        -------
+        Fraction
+            An epsilon or a rho, exactly as the float says.
+
+        Raises
+        ------
+        ArgumentError
+            If this noise cannot give privacy of that kind.
+        """
+
+    @abstractmethod
+    def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
+        """Give (c, k): noise of scale b on one level costs c / b**k of the budget."""
+
+    @abstractmethod
+    def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
+        """Give the exact variance of the noise.
+
+        Parameters
+        ----------
+        noise_scales : array_like of float
+            Scales from 1e-3 to 1e12, or inf where nothing is measured.
+
+        Returns
+        -------
+        numpy.ndarray
+            In squared counts, of the same shape, to machine precision. It is 0 where it is below the
+            range of floats.
+        """
+
+    @abstractmethod
+    def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
+        """Draw noise, in counts.
+
+        Parameters
+        ----------
+        noise_scale : float
+            From 1e-3 to 1e12.
+        size : int
+            Number of draws.
+        source : callable
+            Where random bytes come from.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (size,)
+        """
+
+    def variance_power(self, loss: PrivacyLoss) -> int:
+        """Give k such that a level's noise variance falls like ``share**-k`` (while it is above one count).
+
+        2 where the levels share an epsilon, 1 where they share a rho.
+        """
+        return 2 // self._cost(loss, Sensitivity(l1=1, l2_squared=1))[1]
+
+    def noise_scales(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> FloatArray:
+        """Give the noise scale of each level, rounded up, so that the levels stay within the budget.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            The privacy loss of the whole release.
+        sensitivity : Sensitivity
+            That of one level, the same for all.
+        shares : array_like of float, shape (n_levels,)
+            The part of the budget that each level gets, at least 0. Only their proportions matter. A
+            level whose share is 0 is not measured.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_levels,)
+            In counts; inf for a level that is not measured. A scale below 1e-3, where all noise is
+            0 for certain as far as anyone can tell, is raised to 1e-3.
+
+        Raises
+        ------
+        ArgumentError
+            If the shares are no shares, the noise cannot give this kind of privacy, or a level would need
+            a noise scale above 1e12.
+
+        Notes
+        -----
+        **Privacy**: ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers.
+        """
+        parts = np.asarray(shares, dtype=np.float64)
+        if parts.ndim != 1 or not (np.isfinite(parts).all() and (parts >= 0).all() and parts.any()):
+            raise ArgumentError(
+                "split",
+                f"must give every level a share of at least 0, and one of them more, not {parts.tolist()}.",
+                hint="for example equal shares.",
+            )
+        exact = [Fraction(part) for part in parts.tolist()]
+        unit, (cost, power) = self.budget(loss) / sum(exact), self._cost(loss, sensitivity)
+        scales = np.array([_scale_up(cost / (unit * part), power) if part else math.inf for part in exact])
+        if (scales[np.isfinite(scales)] > LARGEST_SCALE).any():
+            raise ArgumentError(
+                "epsilon" if loss.rho is None else "rho",
+                f"is too small: a level would need noise of a scale above {LARGEST_SCALE:.0e}.",
+                hint="allow a larger privacy loss, or give that level a larger share or none.",
+            )
+        return scales
+
+    def spent(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> Fraction:
+        """Give what noise of these scales costs, in the quantity of `budget`.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            The privacy loss of the whole release; only its kind matters.
+        sensitivity : Sensitivity
+            That of one level.
+        noise_scales : array_like of float, shape (n_levels,)
+            inf for a level that is not measured.
+
+        Returns
+        -------
+        Fraction
+            Exact.
+        """
+        cost, power = self._cost(loss, sensitivity)
+        scales = np.asarray(noise_scales, dtype=np.float64)
+        measured = scales[np.isfinite(scales)].tolist()
+        return sum((cost / Fraction(scale) ** power for scale in measured), Fraction())
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(AdditiveNoise):
+    r"""Discrete Laplace noise: P(k) proportional to :math:`e^{-|k|/b}` on the whole numbers.
+
+    Its scale b gives pure differential privacy with :math:`\epsilon = \Delta_1 / b` (Ghosh, Roughgarden
+    and Sundararajan, "Universally utility-maximizing privacy mechanisms", 2009). Under a rho it is
+    accounted for by the fact that epsilon-DP implies (epsilon²/2)-zCDP (Bun and Steinke,
+    "Concentrated differential privacy", 2016, Proposition 1.4).
+
+    Examples
+    --------
+    >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(epsilon=1.0)
+    >>> Laplace().noise_scales(loss, one_row, [0.25, 0.0, 0.75]).tolist()
+    [4.0, inf, 1.3333333333333335]
+    """
+
+    name: ClassVar[str] = "laplace"
+
+    def budget(self, loss: PrivacyLoss) -> Fraction:
+        """Give the epsilon, or the rho, that the levels share."""
+        return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
+
+    def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
+        if loss.kind == "zcdp":
+            return Fraction(sensitivity.l1**2, 2), 2
+        return Fraction(sensitivity.l1), 1
+
+    def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
+        r"""Give the exact variance of the noise, :math:`2q/(1-q)^2` with :math:`q = e^{-1/b}`.
+
+        Parameters
+        ----------
+        noise_scales : array_like of float
+            Scales b from 1e-3 to 1e12, or inf where nothing is measured.
+
+        Returns
+        -------
+        numpy.ndarray
+            In squared counts.
+        """
+        rate = 1 / np.asarray(noise_scales, dtype=np.float64)
+        with np.errstate(divide="ignore"):  # where nothing is measured, the variance is infinite
+            return np.asarray(2 * np.exp(-rate) / np.expm1(-rate) ** 2)
+
+    def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
+        """Draw discrete Laplace noise."""
+        return discrete_laplace(noise_scale, size, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(AdditiveNoise):
+    r"""Discrete Gaussian noise: P(k) proportional to :math:`e^{-k^2/2\sigma^2}` on the whole numbers.
+
+    Its scale :math:`\sigma` gives zero-concentrated differential privacy with
+    :math:`\rho = \Delta_2^2 / 2\sigma^2` (Canonne, Kamath and Steinke, "The discrete Gaussian for
+    differential privacy", 2020, Theorem 14).
+
+    Examples
+    --------
+    >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.5)
+    >>> Gaussian().noise_scales(loss, one_row, [0.25, 0.0, 0.75]).tolist()
+    [2.0, inf, 1.1547005383792517]
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def budget(self, loss: PrivacyLoss) -> Fraction:
+        """Give the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
+        if loss.rho is not None:
+            return Fraction(loss.rho)
+        assert loss.epsilon is not None
+        if not loss.delta:
+            raise ArgumentError(
+                "mechanism",
+                "is Gaussian noise, which never gives pure differential privacy.",
+                hint='add a delta, for example delta=1e-6, state a rho instead of epsilon, or use "laplace".',
+            )
+        return Fraction(zcdp_rho(loss.epsilon, loss.delta))
+
+    def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
+        return Fraction(sensitivity.l2_squared, 2), 2
+
+    def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
+        r"""Give the exact variance of the noise.
+
+        It is :math:`\sum k^2 e^{-k^2/2\sigma^2} / \sum e^{-k^2/2\sigma^2}` over all whole k. By Poisson summation it falls short of :math:`\sigma^2` by less than
+        :math:`(4\pi\sigma^2)^2 e^{-2\pi^2\sigma^2}`, which counts for nothing from :math:`\sigma = 2` on.
+
+        Parameters
+        ----------
+        noise_scales : array_like of float
+            Scales sigma from 1e-3 to 1e12, or inf where nothing is measured.
+
+        Returns
+        -------
+        numpy.ndarray
+            In squared counts.
+        """
+        scales = np.asarray(noise_scales, dtype=np.float64)
+        k = np.arange(1, 25)  # beyond, less than e**-72 of the mass
+        mass = np.exp(-((k / np.minimum(scales, 2.0)[..., None]) ** 2) / 2)
+        summed = 2 * (k**2 * mass).sum(axis=-1) / (1 + 2 * mass.sum(axis=-1))
+        return np.asarray(np.where(scales < 2.0, summed, scales**2))
+
+    def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
+        """Draw discrete Gaussian noise."""
+        return discrete_gaussian(noise_scale, size, source)
+
+
+def measure(
+    noise: AdditiveNoise, levels: Sequence[IntArray], noise_scales: npt.ArrayLike, source: ByteSource
+) -> tuple[IntArray | None, ...]:
+    """Add noise to the exact counts of every level.
+
+    Parameters
+    ----------
+    noise : AdditiveNoise
+        The kind of noise.
+    levels : sequence of numpy.ndarray of int64
+        The exact counts of each level, from 0 to 2**62.
+    noise_scales : array_like of float, shape (n_levels,)
+        The noise scale of each level; inf where nothing is to be measured.
+    source : callable
+        Where random bytes come from.
+
+    Returns
+    -------
+    tuple of (numpy.ndarray of int64 or None)
+        The noisy counts of each level; None for a level that is not measured.
+
+    Notes
+    -----
+    **Privacy**: this is the one place where exact counts meet the outside world. The shape of what comes
+    out depends on the shapes of `levels` alone. A sum beyond the largest int64 ends there, which is a
+    function of the noisy count and so costs nothing.
+    """
+    scales = np.asarray(noise_scales, dtype=np.float64).tolist()
+    return tuple(
+        None if math.isinf(scale) else _saturating_sum(exact, noise.sample(scale, len(exact), source))
+        for exact, scale in zip(levels, scales, strict=True)
+    )
+
+
+def _saturating_sum(counts: IntArray, noise: IntArray) -> IntArray:
+    """Add noise above -2**63 to counts that are not negative, ending at the largest int64."""
+    return np.asarray(counts + np.minimum(noise, np.iinfo(np.int64).max - counts))
+
+
+def _scale_up(powered: Fraction, power: int) -> float:
+    """Round the scale b with ``b**power == powered`` up to a float, and to at least 1e-3."""
+    if powered > Fraction(10) ** 300:
+        return math.inf
+    scale = max(float(powered) ** (1 / power), SMALLEST_SCALE)
+    while Fraction(scale) ** power < powered:  # floats are a unit in the last place or two off
+        scale = math.nextafter(scale, math.inf)
+    return scale

@@ -1,0 +1,125 @@
+r"""The expected error of a release, from the tree and the noise alone.
+
+After least squares on a tree the variance of every node is a fixed function of the noise variances: in an
+upward pass each node's own measurement (precision p) is averaged with the sum of its children's estimates,
+
+.. math:: V_S = \sum_c V_c, \qquad V = \frac{1}{p + 1 / V_S},
+
+and in a downward pass what the parent knows better is handed to its children,
+
+.. math:: \mathrm{Var}(x_c) = V_c (1 - r_c) + r_c^2\,\mathrm{Var}(x_{parent}), \qquad r_c = V_c / V_S,
+
+from :math:`V = 1/p` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. No record is ever looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.planning.orbits import FloatArray, Orbits
+
+__all__ = ["level_variances", "level_variances_and_vjp"]
+
+
+def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
+    """Give the mean variance of the least-squares estimates of each level.
+
+    Parameters
+    ----------
+    tree : Tree
+    noise_variances : array_like of float, shape (n_levels,)
+        The variance of each level's noise, in squared counts: inf for a level that is not measured, 0
+        for one that is known. The leaf level must be finite.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels,)
+        Mean over the nodes of the level that a table shows, in squared counts; nan where it shows none.
+
+    Notes
+    -----
+    **Privacy**: a function of the tree and the noise, which are public.
+
+    Examples
+    --------
+    A total measured together with its two parts: the parts alone would tell the total with variance 2.
+
+    >>> level_variances(Tree.from_branching([2]), [1.0, 1.0]).round(6).tolist()
+    [0.666667, 0.666667]
+    """
+    orbits = Orbits.of(tree)
+    with np.errstate(divide="ignore"):
+        precisions = 1 / np.asarray(noise_variances, dtype=np.float64)
+    means, _ = level_variances_and_vjp(orbits, precisions[:, None])
+    return np.where(orbits.n_listed > 0, means[:, 0], np.nan)
+
+
+def level_variances_and_vjp(
+    orbits: Orbits, precisions: FloatArray
+) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Give the mean variance of each level, and what it gains from more precise noise.
+
+    Parameters
+    ----------
+    orbits : Orbits
+        The tree, its equal siblings counted.
+    precisions : numpy.ndarray, shape (n_levels, n_batch)
+        One over the noise variance of each level: 0 where nothing is measured, inf where the values are
+        known. That of the leaf level must be above 0.
+
+    Returns
+    -------
+    means : numpy.ndarray, shape of `precisions`
+        Mean variance of the nodes of each level that a table shows; 0 where it shows none.
+    vjp : callable
+        From weights u of the levels to the gradient of ``sum(u * means)`` with respect to
+        `precisions`; both of the shape of `precisions`.
+    """
+    with np.errstate(divide="ignore"):
+        below, subtree = [], [1 / precisions[-1:]]
+        for level in reversed(range(orbits.depth)):
+            below.append(orbits.sum_children(level, subtree[-1]))
+            subtree.append(1 / (precisions[level] + 1 / below[-1]))
+    below, subtree = below[::-1], subtree[::-1]
+    final, ratios, kept = [subtree[0]], [], []
+    for level in range(orbits.depth):
+        ratio = _ratio(subtree[level + 1], orbits.spread(level, below[level]))
+        passed_on = ratio**2 * orbits.spread(level, final[level])
+        ratios.append(ratio)
+        kept.append(_ratio(final[level], below[level]))
+        final.append(subtree[level + 1] * (1 - ratio) + passed_on)
+    parts = [
+        listed / max(total, 1) for listed, total in zip(orbits.listed, orbits.n_listed.tolist(), strict=True)
+    ]
+    means = np.stack([(part * variance).sum(axis=0) for part, variance in zip(parts, final, strict=True)])
+
+    def vjp(weights: FloatArray) -> FloatArray:
+        # The two passes backwards. d_* is the derivative with respect to the quantity named.
+        d_final = weights[-1] * parts[-1]
+        d_subtree, d_below = [], []
+        for level in reversed(range(orbits.depth)):
+            ratio, rest = ratios[level], kept[level]
+            d_subtree.append(d_final * (1 - 2 * ratio * (1 - orbits.spread(level, rest))))
+            d_final = orbits.sum_kinds(level, d_final * ratio**2)
+            d_below.append(d_final * (1 - 2 * rest))
+            d_final = d_final + weights[level] * parts[level]
+        d_subtree.append(d_final)
+        d_subtree, d_below = d_subtree[::-1], d_below[::-1]
+        gradient = [-(subtree[0] ** 2 * d_subtree[0]).sum(axis=0)]
+        for level in range(orbits.depth):
+            d_family = d_below[level] + d_subtree[level] * _ratio(subtree[level], below[level]) ** 2
+            d_subtree[level + 1] = d_subtree[level + 1] + orbits.copies[level] * orbits.spread(level, d_family)
+            gradient.append(-(subtree[level + 1] ** 2 * d_subtree[level + 1]).sum(axis=0))
+        return np.stack(gradient)
+
+    return means, vjp
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Divide; nothing is to be shared where the whole is known."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(whole > 0, part / whole, 0.0))

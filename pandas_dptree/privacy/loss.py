@@ -1,0 +1,266 @@
+"""How much a release may reveal, and what one way of stating it says in another.
+
+Three statements are known: pure differential privacy (``epsilon``), approximate differential privacy
+(``epsilon`` and ``delta``) and zero-concentrated differential privacy (``rho``). Conversions never
+promise more privacy than there is: they are rounded outward by more than their own rounding error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError
+
+__all__ = ["PrivacyLoss", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+
+# Each conversion below is a sum of at most four terms, each computed with at most eight roundings
+# (2**-53 relative) and library functions (below 2**-52). 2**-47 of the sum of the terms' sizes is more
+# than ten times all of that together.
+_MARGIN = 2.0**-47
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyLoss:
+    """The privacy loss of one release: exactly one of `epsilon` and `rho`.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Pure differential privacy; together with `delta`, approximate differential privacy.
+    delta : float, default 0.0
+        Probability, below 1, with which the promise of `epsilon` may fail.
+    rho : float, optional
+        Zero-concentrated differential privacy.
+
+    Raises
+    ------
+    ArgumentError
+        If none or both of `epsilon` and `rho` are given, one is not a positive finite number, `delta`
+        is not in [0, 1), or `delta` is given without `epsilon`.
+
+    Notes
+    -----
+    **Privacy**: the loss is public. It says how much the distribution of the release may depend on the
+    records of one privacy unit.
+
+    Examples
+    --------
+    >>> PrivacyLoss(epsilon=1.0, delta=1e-6).kind
+    'approximate'
+    >>> PrivacyLoss(rho=0.1).to_dict()
+    {'rho': 0.1}
+    """
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the three parameters make one statement."""
+        if self.epsilon is None and self.rho is None:
+            raise ArgumentError(
+                "epsilon", "or `rho` must be given: neither was.", hint="for example epsilon=1.0, or rho=0.1."
+            )
+        if self.epsilon is not None and self.rho is not None:
+            raise ArgumentError(
+                "rho", "cannot be given together with `epsilon`.", hint="state the privacy loss in one way."
+            )
+        delta = _number("delta", self.delta)
+        if not 0 <= delta < 1:
+            raise ArgumentError(
+                "delta",
+                f"must be at least 0 and below 1, not {self.delta!r}.",
+                hint="for example delta=1e-6.",
+            )
+        if self.rho is not None and delta > 0:
+            raise ArgumentError(
+                "delta",
+                "cannot be given together with `rho`.",
+                hint="a rho needs no delta; zcdp_rho(epsilon, delta) gives the rho of a pair.",
+            )
+        object.__setattr__(self, "delta", delta)
+        for name in ("epsilon", "rho"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _positive(name, getattr(self, name)))
+
+    @property
+    def kind(self) -> Literal["pure", "approximate", "zcdp"]:
+        """Which of the three kinds of differential privacy this is."""
+        if self.rho is not None:
+            return "zcdp"
+        return "approximate" if self.delta else "pure"
+
+    def to_dict(self) -> dict[str, float]:
+        """Give the parameters by name, as they go into ``attrs`` and JSON."""
+        if self.rho is not None:
+            return {"rho": self.rho}
+        assert self.epsilon is not None
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    r"""Give the smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+
+    Canonne, Kamath and Steinke ("The discrete Gaussian for differential privacy", 2020, Proposition 12
+    and Corollary 13): rho-zCDP implies (epsilon, delta)-DP if for some :math:`\alpha > 1`
+
+    .. math:: \epsilon = \alpha\rho + \frac{\log(1/\delta) - \log\alpha}{\alpha - 1}
+              - \log\frac{\alpha}{\alpha - 1}.
+
+    With :math:`a = \alpha - 1`, the derivative vanishes where :math:`a^2\rho + \log(1 + a) = \log(1/\delta)`,
+    which rises with a and so has one root. Every other a is valid too, only larger.
+
+    Parameters
+    ----------
+    rho : float
+        Zero-concentrated privacy loss, above 0.
+    delta : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Raises
+    ------
+    ArgumentError
+        If `rho` or `delta` is outside its range.
+
+    Examples
+    --------
+    >>> round(zcdp_epsilon(0.1, 1e-6), 4)
+    2.1419
+    """
+    rho, log_inverse = _positive("rho", rho), -math.log(_open_delta(delta))
+    a = _rising_root(lambda a: a * a * rho + math.log1p(a) - log_inverse)
+    return max(0.0, _rounded(+1, (1 + a) * rho, log_inverse / a, -math.log1p(a) / a, -math.log1p(1 / a)))
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    r"""Give the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+
+    Canonne, Kamath and Steinke (2020, Proposition 12):
+
+    .. math:: \delta = \min_{\alpha > 1} \frac{e^{(\alpha - 1)(\alpha\rho - \epsilon)}}{\alpha - 1}
+              \left(1 - \frac{1}{\alpha}\right)^\alpha.
+
+    With :math:`a = \alpha - 1`, the logarithm is convex in a, and its derivative
+    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` rises.
+
+    Parameters
+    ----------
+    rho : float
+        Zero-concentrated privacy loss, above 0.
+    epsilon : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        Above 0, at most 1.
+
+    Raises
+    ------
+    ArgumentError
+        If `rho` or `epsilon` is not a positive finite number.
+
+    Examples
+    --------
+    >>> zcdp_delta(0.1, zcdp_epsilon(0.1, 1e-6))  # doctest: +ELLIPSIS
+    1.00000...e-06
+    """
+    rho, epsilon = _positive("rho", rho), _positive("epsilon", epsilon)
+    a = _rising_root(lambda a: (2 * a + 1) * rho - epsilon - math.log1p(1 / a))
+    log_delta = _rounded(+1, a * (1 + a) * rho, -a * epsilon, -a * math.log1p(1 / a), -math.log1p(a))
+    return min(1.0, math.nextafter(math.exp(min(log_delta, 0.0)) * (1 + _MARGIN), 1.0))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    r"""Give the largest rho for which rho-zCDP is known to imply (epsilon, delta)-DP, rounded down.
+
+    The formula of `zcdp_epsilon` solved for rho,
+
+    .. math:: \rho = \frac{1}{\alpha}\left(\epsilon - \frac{\log(1/\delta) - \log\alpha}{\alpha - 1}
+              + \log\frac{\alpha}{\alpha - 1}\right),
+
+    holds for every :math:`\alpha = 1 + a > 1`; it is largest where
+    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` changes from negative to positive.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` or `delta` is outside its range.
+
+    Examples
+    --------
+    >>> round(zcdp_rho(1.0, 1e-6), 6)
+    0.024356
+    """
+    epsilon, log_inverse = _positive("epsilon", epsilon), -math.log(_open_delta(delta))
+
+    def terms(a: float) -> tuple[float, ...]:
+        return epsilon, -log_inverse / a, math.log1p(a) / a, math.log1p(1 / a)
+
+    def slope(a: float) -> float:
+        rho = math.fsum(terms(a)) / (1 + a)
+        return (2 * a + 1) * rho - epsilon - math.log1p(1 / a)
+
+    a = _rising_root(slope)
+    return _rounded(-1, *terms(a)) / (1 + a) * (1 - _MARGIN)
+
+
+def _rising_root(function: Callable[[float], float]) -> float:
+    """Find, by bisection on a logarithmic scale, the positive a at which a function turns positive."""
+    low, high = -80.0, 340.0  # from e**-80, next to nothing, to where a * a is nearly out of range
+    while high - low > 1e-9:  # the conversions are flat around the root: an error of 1e-9 counts as 1e-18
+        middle = (low + high) / 2
+        low, high = (low, middle) if function(math.exp(middle)) > 0 else (middle, high)
+    return math.exp(high)
+
+
+def _rounded(direction: int, *terms: float) -> float:
+    """Sum the terms, moved up (+1) or down (-1) by more than their rounding errors."""
+    return math.fsum(terms) + direction * _MARGIN * math.fsum(map(abs, terms))
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ArgumentError(
+            name, f"must be a number, not {value!r}.", hint=f"pass a plain number, for example {name}=0.5."
+        )
+    return float(value)
+
+
+def _positive(name: str, value: object) -> float:
+    number = _number(name, value)
+    if not 0 < number < math.inf:
+        raise ArgumentError(
+            name, f"must be positive and finite, not {value!r}.", hint=f"for example {name}=0.5."
+        )
+    return number
+
+
+def _open_delta(delta: object) -> float:
+    number = _number("delta", delta)
+    if not 0 < number < 1:
+        raise ArgumentError(
+            "delta", f"must be above 0 and below 1, not {delta!r}.", hint="for example delta=1e-6."
+        )
+    return number

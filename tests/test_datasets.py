@@ -1,0 +1,108 @@
+"""The simulated example has the awkward features that the documentation and other tests count on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pandas_dptree import datasets
+from pandas_dptree.errors import ArgumentError
+
+KEYS = ["region", "district", "clinic"]
+
+
+@pytest.fixture(scope="module")
+def visits():
+    return datasets.clinic_visits()
+
+
+def test_same_arguments_give_the_same_visits(visits):
+    pd.testing.assert_frame_equal(visits, datasets.clinic_visits())
+
+
+def test_another_seed_gives_other_visits():
+    one, two = (datasets.clinic_visits(n_people=500, seed=seed) for seed in (1, 2))
+    assert not one.equals(two)
+
+
+def test_columns_have_their_kinds(visits):
+    assert list(visits) == ["person", *KEYS, "date", "age", "cost"]
+    assert visits["person"].dtype == np.int64
+    assert visits["age"].dtype == np.int64
+    assert visits["cost"].dtype == np.float64
+    assert visits["date"].dtype.kind == "M"
+    assert all(isinstance(key, str) for column in KEYS for key in visits[column].dropna())
+
+
+def test_every_path_is_on_the_public_list(visits):
+    used = visits[KEYS].drop_duplicates()
+    assert len(used.merge(datasets.clinics(), on=KEYS)) == len(used)
+
+
+def test_some_listed_clinics_have_no_visits(visits):
+    assert len(visits[KEYS].drop_duplicates()) < len(datasets.clinics())
+
+
+def test_the_largest_clinic_dwarfs_the_median(visits):
+    sizes = visits.dropna(subset=KEYS).groupby(KEYS).size()
+    assert sizes.max() >= 50 * sizes.median()
+
+
+def test_regions_are_unequal(visits):
+    sizes = visits.groupby("region").size()
+    assert sizes.max() >= 5 * sizes.min()
+
+
+def test_some_people_have_several_rows(visits):
+    rows = visits["person"].value_counts()
+    assert len(rows) == 20_000
+    assert rows.min() == 1
+    assert 0.2 < (rows > 1).mean() < 0.6
+    assert rows.max() > 10
+
+
+def test_a_person_has_one_age(visits):
+    assert len(visits[["person", "age"]].drop_duplicates()) == 20_000
+    assert visits["age"].between(0, 99).all()
+
+
+def test_paths_that_end_early_are_listed_and_used(visits):
+    for frame in (visits, datasets.clinics()):
+        gone = frame[KEYS].isna()
+        assert not gone["region"].any()
+        assert (gone["district"] & gone["clinic"]).any()
+        assert (~gone["district"] & gone["clinic"]).any()
+        assert not (gone["district"] & ~gone["clinic"]).any()
+
+
+def test_the_list_holds_each_path_once_and_no_leaf_above_another():
+    places = datasets.clinics()
+    assert not places.duplicated().any()
+    ends_early = places[places["district"].isna()]["region"]
+    assert not places[places["region"].isin(ends_early)]["district"].notna().any()
+    assert (places.loc[places["clinic"].notna(), "clinic"].value_counts() > 1).any()
+
+
+def test_the_list_cannot_be_spoilt_by_its_callers():
+    places = datasets.clinics()
+    places["region"] = "elsewhere"
+    assert "elsewhere" not in datasets.clinics()["region"].tolist()
+
+
+def test_dates_costs_and_order(visits):
+    assert visits["date"].is_monotonic_increasing
+    assert visits["date"].dt.year.isin([2024, 2025]).all()
+    assert 0.005 < visits["cost"].isna().mean() < 0.02
+    assert visits["cost"].min() > 0
+
+
+def test_nobody_makes_an_empty_table_of_the_same_kind(visits):
+    empty = datasets.clinic_visits(n_people=0)
+    assert len(empty) == 0
+    pd.testing.assert_series_equal(empty.dtypes, visits.dtypes)
+
+
+@pytest.mark.parametrize("n_people", [-1, 1.5, True, "many"])
+def test_a_number_of_people_that_is_none_is_refused(n_people):
+    with pytest.raises(ArgumentError, match="Hint: ") as caught:
+        datasets.clinic_visits(n_people=n_people)
+    assert caught.value.argument == "n_people"
