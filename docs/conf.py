@@ -25,8 +25,7 @@ extensions = [
 ]
 templates_path = ["_templates", sphinx_autosummary_accessors.templates_path]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
-suppress_warnings: list[str] = []
-nitpicky = False
+default_role = "py:obj"  # single backticks in docstrings are names of this package, or plain text
 
 # The notebooks live beside docs/ and are shown with the outputs that are stored in them. (The tests
 # execute them.) Sphinx reads only what lies below docs/, so a copy is made where git does not look.

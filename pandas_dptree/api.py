@@ -169,7 +169,8 @@ objective, consistency
     Examples
     --------
     >>> import pandas_dptree as dpt
-    >>> dpt.plan(dpt.Tree.from_branching([50, 60, 30]), rho=0.5, split="uniform").noise_scales.round(3).tolist()
+    >>> tree = dpt.Tree.from_branching([50, 60, 30])
+    >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
     [2.0, 2.0, 2.0, 2.0]
     """
     if not isinstance(domain, (Domain, Tree)):
@@ -184,7 +185,7 @@ objective, consistency
         raise ArgumentError(
             "privacy_unit",
             f"is also a key: {privacy_unit!r}.",
-            hint="whom a row belongs to cannot also say where it is counted; copy the column if it really does.",
+            hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
         )
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("objective", objective, OBJECTIVES)

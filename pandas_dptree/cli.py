@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import tempfile
@@ -142,7 +143,9 @@ def _read(path: Path, columns: list[str], argument: str) -> pd.DataFrame:
             raise
         # What the reader says may quote the file.
         raise ArgumentError(
-            argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
+            argument,
+            f"cannot be read from {str(path)!r}.",
+            hint="check that the file is there and well-formed.",
         ) from None
 
 
@@ -160,10 +163,12 @@ def _check_out(path: Path | None) -> None:
     if path is None:
         return
     if not path.resolve().parent.is_dir():
-        raise ArgumentError("out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first.")
+        raise ArgumentError(
+            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
+        )
     if _suffix(path, "out") == ".parquet":
         try:
-            import pyarrow  # noqa: F401
+            importlib.import_module("pyarrow")
         except ImportError:
             raise MissingExtraError(
                 "Writing Parquet", package="pyarrow", extra="engines", hint="or write a .csv file"

@@ -71,8 +71,8 @@ def clinics() -> pd.DataFrame:
     ['region', 'district', 'clinic']
     >>> int(places["clinic"].isna().sum())
     2
-    >>> places.duplicated().any()
-    np.False_
+    >>> bool(places.duplicated().any())
+    False
     """
     return _clinics_and_sizes()[0].copy()
 

@@ -27,6 +27,9 @@ from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["Plan"]
 
+_LEAST_VARIANCE = 1e-30
+"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plan:
@@ -82,9 +85,7 @@ class Plan:
     @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in counts; inf where nothing is measured."""
-        sensitivity = count_sensitivity(
-            neighbors=self.neighbors, max_contributions=self.max_contributions
-        )
+        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
         return self.noise.noise_scales(self.loss, sensitivity, self.shares)
 
     @property
@@ -200,7 +201,8 @@ class Plan:
         )
 
     def _variances(self) -> Variances:
-        return propagate(self.tree, list(self.noise.variance(self.noise_scales)))
+        noise = np.maximum(self.noise.variance(self.noise_scales), _LEAST_VARIANCE)
+        return propagate(self.tree, list(noise))
 
     def _node_std_errors(self, variances: Variances) -> list[FloatArray]:
         """Standard error of every node, one array per level, folded where all nodes agree."""
@@ -233,4 +235,3 @@ class Plan:
         )
         formats = {"share": "{:.3f}".format, "noise_scale": "{:.4g}".format, "std_error": "{:.4g}".format}
         return f"{head}\n{self.to_frame().to_string(index=False, formatters=formats)}"
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -86,7 +87,7 @@ def fit(draws: npt.NDArray[np.int64], cdf: Cdf, bin_edges: Sequence[int]) -> flo
         0.0 at once if a draw is where practically none may be, even if its bin was joined to others.
     """
     ends = [PRECISION.mpf(0), *(cdf(k) for k in bin_edges), PRECISION.mpf(1)]
-    expected = np.array([float(len(draws) * (b - a)) for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    expected = np.array([float(len(draws) * (b - a)) for a, b in pairwise(ends)])
     observed = np.bincount(np.searchsorted(bin_edges, draws), minlength=len(expected)).astype(float)
     if observed[expected < IMPOSSIBLE].any():
         return 0.0
@@ -101,12 +102,17 @@ def same_law(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], bin_edges
     ]
     pooled = sum(counts)
     shares = np.array([len(one), len(other)]) / (len(one) + len(other))
-    bins = [_joined(pooled * share, count, by=pooled * shares.min()) for share, count in zip(shares, counts)]
+    bins = [
+        _joined(pooled * share, count, by=pooled * shares.min())
+        for share, count in zip(shares, counts, strict=True)
+    ]
     statistic = sum(((observed - expected) ** 2 / expected).sum() for expected, observed in bins)
     return float(chi2.sf(statistic, max(len(bins[0][0]) - 1, 1)))
 
 
-def _joined(expected: npt.NDArray, observed: npt.NDArray, *, by: npt.NDArray) -> tuple[npt.NDArray, npt.NDArray]:
+def _joined(
+    expected: npt.NDArray, observed: npt.NDArray, *, by: npt.NDArray
+) -> tuple[npt.NDArray, npt.NDArray]:
     """Join neighbouring bins until `by` sums to enough in each; what is left over joins the last."""
     starts, mass = [0], 0.0
     for i, more in enumerate(by):

@@ -168,29 +168,31 @@ def test_law_when_comparisons_are_settled_exactly(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise_scale", [0.3, 5.0, 1e12])
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_law_of_the_tails(law: str, noise_scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "_SLOT_BITS", 8)
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("slot_bits", [8, 16])
+@pytest.mark.parametrize(
+    ("law", "noise_scale"),
+    [("laplace", 0.3), ("laplace", 5.0), ("laplace", 1e12), ("gaussian", 2.1), ("gaussian", 5.9e11)],
+)
+def test_law_of_the_tails(law: str, noise_scale: float, slot_bits: int, left: bool) -> None:
     power = {"laplace": 1, "gaussian": 2}[law]
-    start = sampling._staircase(sampling._Law(scale=noise_scale, power=power), 8).tail_start
-    draws = draw(law, noise_scale, 1_000_000, seeded(10))
-    right, left = draws[draws >= start], -1 - draws[draws < -start]
-    cdf = cdf_of(law, noise_scale)
-    below = cdf(start - 1)
-    expected = float(len(draws) * (1 - below))
-    assert abs(len(right) - expected) < 4 * math.sqrt(expected) + 1
-    assert len(right) > 10
+    stairs = sampling._staircase(sampling._Law(scale=noise_scale, power=power), slot_bits)
+    start, n, source = stairs.tail_start, 12_000, seeded(10, slot_bits, left)
+    drawn = [stairs._draw_tail(left, source) for _ in range(n)]
+    beyond = np.array([~x if left else x for x, kept in drawn if kept])
+    assert beyond.min() >= start
 
-    def tail_cdf(k: int) -> Any:
-        return (cdf(k) - below) / (1 - below)
+    whole, shift = cdf_of(law, noise_scale), int(left)  # the image of x is -1 - x: one further out
+    below = whole(start + shift - 1)
 
-    ends = sorted({start + round(noise_scale * c) for c in np.arange(0.0, 5.0, 0.2)})
-    assert fit(right, tail_cdf, ends) > ACCEPT
-    # The left tail's first integer is -start - 1: what lies at -start is in a block.
-    below = 1 - cdf(-start - 1)
-    mirrored = [e for e in ends]
-    assert fit(left, lambda k: (1 - cdf(-k - 2) - below) / (1 - below), mirrored) > ACCEPT
+    def cdf(k: int) -> Any:
+        return (whole(k + shift) - below) / (1 - below)
+
+    total_weight = 1 / (whole(0) - whole(-1))
+    share = float(stairs.height * total_weight * (1 - below) / stairs.block_size)
+    assert abs(len(beyond) - n * share) < 4 * math.sqrt(n * share)
+    ends = sorted({start + round(noise_scale * c) for c in np.arange(0.0, 5.0, 0.1)})
+    assert fit(beyond, cdf, ends) > ACCEPT
 
 
 def test_moments_at_the_largest_scale() -> None:
@@ -263,9 +265,7 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
 ) -> None:
     scale = min(max(10.0**exponent, 1e-3), 1e12)
     bound = math.inf if bounded is None else int(bounded * scale)
-    stairs = sampling._staircase.__wrapped__(
-        sampling._Law(scale=scale, power=power, bound=bound), slot_bits
-    )
+    stairs = sampling._staircase.__wrapped__(sampling._Law(scale=scale, power=power, bound=bound), slot_bits)
     n_slots, n_sure, size = 2**slot_bits, stairs.n_sure, stairs.block_size
 
     def height_of(x: int) -> Any:
@@ -315,35 +315,35 @@ def test_computed_weights_are_well_within_the_margin() -> None:
 
 
 class Scripted:
-    """A source whose bytes are the binary digits of a given number, then those of its neighbour."""
+    """A source that plays given bits, then zeros, and counts how many it was asked for."""
 
-    def __init__(self, value: Any, agree_bits: int, side: int) -> None:
-        digits = int(PRECISION.floor(PRECISION.ldexp(value, agree_bits))) + side
-        self.bits = agree_bits
-        self.digits = digits
-        self.given = 0
+    def __init__(self, digits: int, n_bits: int) -> None:
+        self.digits, self.n_bits, self.given = digits, n_bits, 0
 
     def __call__(self, n: int) -> bytes:
         self.given += 8 * n
-        if self.given > self.bits:
+        if self.given > self.n_bits:
             return bytes(n)
-        return ((self.digits >> (self.bits - self.given)) % 2 ** (8 * n)).to_bytes(n)
+        return int((self.digits >> (self.n_bits - self.given)) % 256**n).to_bytes(n)
 
 
-@pytest.mark.parametrize(("scale", "power", "x"), [(3.0, 1, 7), (0.1, 2, 1), (1e12, 1, 10**12), (37.3, 2, -90)])
+@pytest.mark.parametrize(
+    ("scale", "power", "x"), [(3.0, 1, 7), (0.5, 2, 1), (1e12, 1, 10**12), (37.3, 2, -90), (0.37, 1, -2)]
+)
 def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, x: int) -> None:
-    law = sampling._Law(scale=scale, power=power)
-    height = 1000
+    law, height = sampling._Law(scale=scale, power=power), 1000
     target = height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
     whole = int(target)
-    for side, answer in ((-1, True), (1, False)):
-        source = Scripted(target - whole, 96, side)
-        assert law.is_below(whole, 0, height, x, source) is answer
-        assert source.given == 96  # U agrees with the target until the last digit of the third word
-    never = Scripted(PRECISION.mpf(0), 32, 0)
-    assert law.is_below(whole - 1, 0, height, x, never) is (whole > 0)
-    assert not law.is_below(whole + 1, 0, height, x, never)
-    assert never.given == 0
+    for words in (1, 3, 4):
+        digits = int(PRECISION.floor(PRECISION.ldexp(target - whole, 32 * words)))
+        for side, answer in ((-1, True), (1, False)):
+            source = Scripted(digits + side, 32 * words)
+            assert law.is_below(whole, 0, height, x, source) is answer
+            assert source.given == 32 * words  # U agrees with the target up to its last digit but one
+    silent = Scripted(0, 0)
+    assert law.is_below(whole - 1, 0, height, x, silent)
+    assert not law.is_below(whole + 1, 0, height, x, silent)
+    assert silent.given == 0
 
 
 def test_settling_ignores_the_callers_settings() -> None:
@@ -356,19 +356,20 @@ def test_settling_ignores_the_callers_settings() -> None:
         assert getcontext().prec == 2
 
 
-def test_tails_go_on_for_ever_and_saturate() -> None:
+def flips(heads: int) -> sampling.ByteSource:
+    """Come up heads so many times, then tails; all other bits are zero."""
+    coins = iter([1] * heads + [0])
+    return lambda n: bytes([next(coins)]) if n == 1 else bytes(n)
+
+
+@pytest.mark.parametrize(("left", "end"), [(False, 2**62), (True, -(2**62))])
+def test_tails_go_on_for_ever_and_saturate(left: bool, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stairs = sampling._staircase(sampling._Law(scale=1e12, power=1), 16)
-    ones = 2**62 // stairs.tail_size + 1
-
-    def heads(n: int) -> bytes:
-        nonlocal ones
-        ones -= n == 1
-        return b"\x01" if n == 1 and ones >= 0 else bytes(n)
-
-    x, kept = stairs._draw_tail(True, heads)
-    assert (x, kept) == (-(2**62), True)
-    x, kept = stairs._draw_tail(False, lambda n: bytes(n))
-    assert (x, kept) == (stairs.tail_start, True)
+    monkeypatch.setattr(sampling._Law, "is_below", lambda *args: True)
+    for block in (0, 3):
+        magnitude = stairs.tail_start + block * stairs.tail_size
+        assert stairs._draw_tail(left, flips(block)) == (~magnitude if left else magnitude, True)
+    assert stairs._draw_tail(left, flips(2**62 // stairs.tail_size)) == (end, True)
 
 
 # Where the bits come from -------------------------------------------------------------------------------

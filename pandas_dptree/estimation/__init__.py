@@ -1,0 +1,1 @@
+"""Noisy → consistent: post-processing, free of privacy cost."""

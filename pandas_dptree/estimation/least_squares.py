@@ -113,9 +113,7 @@ def subtree_estimates(
     for level in reversed(range(tree.depth)):
         below = tree.sum_children(level, estimates[-1])
         measured = measurements[level]
-        estimates.append(
-            below if measured is None else below + variances.own[level] * (measured - below)
-        )
+        estimates.append(below if measured is None else below + variances.own[level] * (measured - below))
         children.append(below)
     return estimates[::-1], children[::-1]
 
@@ -147,8 +145,9 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
     --------
     >>> tree = Tree.from_branching([2])
     >>> variances = propagate(tree, [1.0, 1.0])
-    >>> [level.round(6).tolist() for level in least_squares(tree, [np.array([12]), np.array([4, 5])], variances)]
-    [[11.0], [5.0, 6.0]]
+    >>> total, leaves = least_squares(tree, [np.array([12]), np.array([4, 5])], variances)
+    >>> total.round(6).tolist(), leaves.round(6).tolist()
+    ([11.0], [5.0, 6.0])
     """
     subtree, children = subtree_estimates(tree, measurements, variances)
     estimates = [subtree[0]]

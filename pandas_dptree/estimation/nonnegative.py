@@ -60,9 +60,7 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     estimates = [np.maximum(subtree[0], 0.0)]
     for level in range(tree.depth):
         estimates.append(
-            _project_families(
-                tree, level, subtree[level + 1], variances.subtree[level + 1], estimates[level]
-            )
+            _project_families(tree, level, subtree[level + 1], variances.subtree[level + 1], estimates[level])
         )
     return estimates
 
@@ -87,7 +85,7 @@ def _project_families(
     stays[start] = True
     multiplier = (np.add.reduceat(z * stays, start) - totals) / np.add.reduceat(v * stays, start)
     projected = np.maximum(estimates - np.repeat(multiplier, counts) * variances, 0.0)
-    return np.where(np.repeat(totals > 0, counts), projected, 0.0)
+    return np.asarray(np.where(np.repeat(totals > 0, counts), projected, 0.0))
 
 
 def _running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:

@@ -49,7 +49,8 @@ def round_to_whole(
     Examples
     --------
     >>> words = np.random.default_rng(1).integers(2**64, size=6, dtype=np.uint64)
-    >>> total, leaves = round_to_whole(Tree.from_branching([3]), np.array([0.0, 1.4, 2.7]), lambda n: words[:n])
+    >>> tree, leaves = Tree.from_branching([3]), np.array([0.0, 1.4, 2.7])
+    >>> total, leaves = round_to_whole(tree, leaves, lambda n: words[:n])
     >>> total.tolist(), leaves.tolist()
     ([4], [0, 1, 3])
     """

@@ -1,0 +1,1 @@
+"""What is measured: the shape of the tree and its public labels."""

@@ -7,8 +7,10 @@ the same whatever the records say; records are looked up in it, never the other 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,7 +64,7 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
 
 
 def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
-    """Names of the levels, from the root to the leaves; a bare tree's keys are ``level_1``, ``level_2``, …."""
+    """Names of the levels, from the root to the leaves; those of a bare tree are ``level_1``, …."""
     if isinstance(hierarchy, Tree):
         return (ROOT, *(f"level_{level}" for level in range(1, hierarchy.depth + 1)))
     return (ROOT, *hierarchy.by)
@@ -159,7 +161,8 @@ class Domain:
         codes = codes[~missing[:, 0] & ~(missing[:, :-1] & ~missing[:, 1:]).any(axis=1)]
         # Sorted, a shorter path stands right before the first one that continues it.
         continued = ((codes[:-1] == codes[1:]) | (codes[:-1] < 0)).all(axis=1)
-        return cls._from_codes(names, codes[~np.append(continued, False)], [label for _, label in encoded])
+        codes = np.delete(codes, np.flatnonzero(continued), axis=0)
+        return cls._from_codes(names, codes, [label for _, label in encoded])
 
     @classmethod
     def from_categories(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
@@ -274,7 +277,8 @@ class Domain:
         """For each key down to a level, its code at every node of that level (chain nodes included)."""
         paths: list[IntArray] = []
         for above in range(level):
-            paths = [self.tree.spread(above, code) for code in paths]
+            size = self.tree.level_sizes[above + 1]
+            paths = [np.broadcast_to(self.tree.spread(above, code), size) for code in paths]
             paths.append(self.codes[above])
         return paths
 
@@ -312,7 +316,7 @@ class Domain:
         return f"Domain(by={self.by}, level_sizes={self.tree.level_sizes})"
 
 
-def _columns(places: pd.DataFrame | pd.MultiIndex | pd.Index, by: tuple[Hashable, ...]) -> list[pd.Series]:
+def _columns(places: Any, by: tuple[Hashable, ...]) -> list[pd.Series]:
     """Pick the key columns out of whatever the caller lists the keys in."""
     if isinstance(places, pd.Index):
         places = places.to_frame(index=False)
@@ -349,7 +353,8 @@ def _encode(column: pd.Series, name: Hashable) -> tuple[IntArray, pd.Index]:
             hint="turn them into strings, numbers, dates or tuples.",
         ) from None
     try:
-        codes, labels = pd.factorize(column, sort=True)
-    except TypeError:  # labels that have no common order stay in the order of their appearance
-        pass
+        with warnings.catch_warnings(action="error"):
+            codes, labels = pd.factorize(column, sort=True)
+    except (TypeError, ValueError, Warning):
+        pass  # labels that have no common order stay in the order of their appearance
     return codes.astype(np.int64), pd.Index(labels)

@@ -65,8 +65,8 @@ class Tree:
             if count.dtype.kind not in "iu" or count.shape not in {(1,), (size,)} or count.min() < 1:
                 raise ArgumentError(
                     "child_counts",
-                    f"at level {level} must hold a whole number of children >= 1 for each of the {size} node(s).",
-                    hint="pass one integer array per level, of length 1 if all nodes have equally many children.",
+                    f"at level {level} must hold whole numbers >= 1, one for each of the {size} node(s).",
+                    hint="pass an integer array per level, of length 1 where all nodes have equally many.",
                 )
             counts.append(_fold(count.astype(np.int64)))
             size = size * int(count[0]) if len(count) == 1 else int(count.sum())
@@ -231,7 +231,7 @@ class Tree:
         if len(values) == 1:
             return values * counts
         if len(counts) == 1:
-            return values.reshape(-1, int(counts[0])).sum(axis=1)
+            return np.asarray(values.reshape(-1, int(counts[0])).sum(axis=1))
         return np.asarray(np.add.reduceat(values, self._first_child[level]))
 
     def spread(self, level: int, values: Values) -> Values:
@@ -314,7 +314,7 @@ def _fold(values: IntArray) -> IntArray:
 
 
 def _prefix_changes(codes: IntArray) -> list[npt.NDArray[np.bool_]]:
-    """For l = 0 … depth: does each row differ from the one before it within its first l keys?"""
+    """Tell, for l = 0 … depth, whether each row differs from the one before within its first l keys."""
     n_paths, depth = codes.shape
     changes = [np.zeros(n_paths, dtype=bool)]
     changes[0][0] = True

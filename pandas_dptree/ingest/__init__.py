@@ -1,0 +1,1 @@
+"""Records → exact leaf counts. Everything in here is secret."""

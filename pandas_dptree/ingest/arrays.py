@@ -39,4 +39,4 @@ def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
             f"must be whole numbers of shape ({tree.n_leaves},), not {data.dtype} of shape {data.shape}.",
             hint="pass one count per leaf, in the order of the tree, as an integer array.",
         )
-    return np.clip(data, 0, 2**62 // tree.n_leaves).astype(np.int64)
+    return np.asarray(np.clip(data, 0, 2**62 // tree.n_leaves), dtype=np.int64)

@@ -36,7 +36,8 @@ def count_leaves(
     -------
     numpy.ndarray of int64, shape (n_leaves,)
     """
-    leaf, weight = given.leaf, given.rows
+    leaf: IntArray = given.leaf
+    weight: npt.NDArray[np.int64 | np.bool_] = given.rows
     if given.unit is not None:
         unit = np.repeat(given.unit, given.rows)
         leaf = np.repeat(given.leaf, given.rows)

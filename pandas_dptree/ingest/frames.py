@@ -118,7 +118,9 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
     ColumnsError
         If a column is missing or repeated.
     """
-    present = list(frame.columns) if isinstance(frame, pd.DataFrame) else list(_narwhals(frame).columns)
+    present: list[Hashable] = (
+        list(frame.columns) if isinstance(frame, pd.DataFrame) else list(_narwhals(frame).columns)
+    )
     missing = [name for name in columns if name not in present]
     if missing:
         raise ColumnsError(
@@ -136,13 +138,14 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
 
 def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     try:
-        return nw.from_native(frame)
+        known: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(frame)
     except TypeError:
         raise ArgumentError(
             "frame",
             f"must be a dataframe, not {type(frame).__name__}.",
             hint="pass a frame of pandas, polars or pyarrow.",
         ) from None
+    return known
 
 
 def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
@@ -240,7 +243,7 @@ def _pandas_kind(dtype: Any) -> str:
     """Name the kind of values from the type alone (narwhals would look into objects)."""
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = dtype.categories.dtype
-    if dtype == object:
+    if dtype == np.dtype(object):
         return _ANY
     return _kind(nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype)
 

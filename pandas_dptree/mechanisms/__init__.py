@@ -1,0 +1,1 @@
+"""The noise: the only place where exact counts meet the outside world."""

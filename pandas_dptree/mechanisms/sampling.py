@@ -11,10 +11,10 @@ staircase:
    is kept if ``i + u < height * w(x)``; otherwise that draw starts afresh.
 
 So each ``x`` comes out with a probability exactly proportional to ``w(x)``: no normalising constant is
-needed, and zero is an integer like any other. In nineteen of twenty slots the answer is yes whatever ``x`` and
-``u`` are, and no weight is computed. The others compare floating-point numbers, and where these are within
-rounding error of each other, the comparison is settled in decimal arithmetic with as many more bits of
-``u`` as it takes. Two slots stand for the tails beyond the last block.
+needed, and zero is an integer like any other. In nineteen of twenty slots the answer is yes whatever ``x``
+and ``u`` are, and no weight is computed. The others compare floating-point numbers, and where these are
+within rounding error of each other, the comparison is settled in decimal arithmetic with as many more bits
+of ``u`` as it takes. Two slots stand for the tails beyond the last block.
 
 Floating point thus decides how fast a draw is, never what it is. How long a call takes depends on the
 law, the size and the random bits, never on records.
@@ -380,7 +380,7 @@ class _Staircase:
         magnitude = self.tail_start + block * self.tail_size + within
         x = ~magnitude if left else magnitude
         height = self.height * (self.tail_size // self.block_size) << (block + 1)
-        kept = self.law.is_below(0, 0, height, x, source)
+        kept = self.law.is_below(int.from_bytes(source(4)), 32, height, x, source)
         return max(-_LARGEST_VALUE, min(x, _LARGEST_VALUE)), kept
 
 
@@ -391,10 +391,11 @@ def _staircase(law: _Law, slot_bits: int) -> _Staircase:
     The tails begin where f >= (slot_bits + 2) ln 2, hence w <= 2**-(slot_bits + 2). Their blocks are at least
     as long as the scale, and f rises by 1/scale or more per integer there, so that w falls to less than a
     half from each block to the next. One slot is then enough for a tail if half of it is enough for the
-    first block: height * w * tail_size / block_size <= 1/2. If tail_size = block_size, this holds since w(0) = 1
-    lets height be at most 2**slot_bits. Otherwise tail_size < 2 * scale, and the weights of the right-hand
-    blocks sum up to scale / block_size or more, but for a relative 2**-(slot_bits + 2) beyond them; hence
-    height < 2**slot_bits * block_size / scale, as 3 slots left free make up for that and for all rounding.
+    first block: height * w * tail_size / block_size <= 1/2. If tail_size = block_size, this holds since
+    w(0) = 1 lets height be at most 2**slot_bits. Otherwise tail_size < 2 * scale, and the weights of the
+    right-hand blocks sum up to scale / block_size or more, but for a relative 2**-(slot_bits + 2) beyond
+    them; hence height < 2**slot_bits * block_size / scale, as 3 slots left free make up for that and for
+    all rounding.
     """
     n_slots = 2**slot_bits
     reach = law.scale * (law.power * (slot_bits + 2) * math.log(2)) ** (1 / law.power)

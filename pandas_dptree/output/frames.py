@@ -45,7 +45,7 @@ def release_frame(
     listed = [domain.tree.listed(level) for level in range(domain.tree.depth + 1)]
     level = np.repeat(np.arange(len(listed)), [np.count_nonzero(shown) for shown in listed])
     columns: dict[Hashable, Any] = {
-        "level": pd.Categorical.from_codes(level, categories=list(level_names(domain)), ordered=True)
+        "level": pd.Categorical.from_codes(level, categories=pd.Index(level_names(domain)), ordered=True)
     }
     paths = [domain.path_codes(level) for level in range(len(listed))]
     for key, name in enumerate(domain.by):
@@ -94,9 +94,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
         )
     by = columns[columns.index("level") + 1 : columns.index("count")]
     if name not in (ROOT, *by):
-        raise ArgumentError(
-            "name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}."
-        )
+        raise ArgumentError("name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}.")
     depth = 0 if name == ROOT else by.index(name) + 1
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
@@ -111,6 +109,6 @@ _MASKED = {"Int64", "UInt64"}
 def _take(labels: pd.Index, codes: IntArray) -> Any:
     """Labels by position, missing where the code is -1; whole numbers and booleans can be missing too."""
     if isinstance(labels, pd.CategoricalIndex):
-        return pd.Categorical.from_codes(codes, dtype=labels.dtype)
+        return pd.Categorical.from_codes(codes, dtype=labels.array.dtype)
     masked = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(labels.dtype.kind)
     return labels.astype(masked or labels.dtype).array.take(codes, allow_fill=True)

@@ -1,0 +1,1 @@
+"""How the budget is spent: shares per level and the errors they lead to, both public."""

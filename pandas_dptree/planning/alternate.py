@@ -1,37 +1,39 @@
-r"""Minimise the expected error of a release over the shares of its levels, by alternating least squares.
+r"""Minimise the expected error of a release over the shares of its levels.
 
-The error of the best linear estimate is a *concave* function J of the noise variances, since it is a minimum
-over linear estimators of something linear in them. Its tangent therefore lies above it, and minimising the
-tangent instead,
+The error J of the best linear estimate is a *concave* function of the levels' noise variances: it is a minimum,
+over linear estimators, of something linear in them. It lies below its tangent, so to minimise the tangent,
 
 .. math:: \min_s \sum_l c_l\,v_l(s_l), \qquad c_l = \partial J / \partial v_l, \qquad \sum_l s_l = 1,
 
-never makes matters worse: it finds the best noise for the present estimator, as least squares finds the best
-estimator for the present noise. With noise variances that fall like :math:`s^{-k}` its solution is
-:math:`s_l \propto c_l^{1/(k+1)}`. It is reached when each level's share equals its part of the error,
+never makes matters worse. Two steps alternate: least squares is the best estimator for the present noise, and
+the tangent's minimum is the best noise for the present estimator. With variances that fall like
+:math:`s^{-k}`, it is at :math:`s_l \propto c_l^{1/(k+1)}`. Where each level's share equals its part of the error,
 
-.. math:: s_l = \frac{c_l v_l k_l}{\sum_j c_j v_j k_j}, \qquad k_l = -\frac{d \log v_l}{d \log s_l}.
+.. math:: s_l = \frac{k_l c_l v_l}{\sum_j k_j c_j v_j}, \qquad k_l = -\frac{d \log v_l}{d \log s_l},
 
-For the largest error among the levels, J is the sum of the levels' errors with multipliers, and these are
-raised in proportion to the errors on the way.
+a (local) minimum is reached. If the largest error of a level counts instead of their sum, J is the sum with
+multipliers, which rise and fall in proportion to the errors on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from pandas_dptree.mechanisms.additive import SMALLEST_SCALE, AdditiveNoise
-from pandas_dptree.planning.orbits import FloatArray, Orbits
-from pandas_dptree.planning.variance import level_variances_and_vjp
+from pandas_dptree.planning.orbits import FloatArray
 
-__all__ = ["NoiseLaw", "Problem", "promising_shares"]
+__all__ = ["Model", "NoiseLaw", "Problem", "promising_splits"]
+
+Model = Callable[[FloatArray], tuple[FloatArray, Callable[[FloatArray], FloatArray]]]
+"""From the precisions of the levels to their mean variances, and their vector-Jacobian product."""
 
 _NEGLIGIBLE = 1e-9  # a smaller share is none
 _EXHAUSTIVE = 10  # up to this depth, every set of measured levels is tried
+_SEARCH_STEPS = 40  # enough to tell sets of levels apart; most are then at their minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,20 @@ class NoiseLaw:
     unit_scale : float
         The noise scale of a level that has the whole budget.
     power : int
-        Noise variance falls like ``share**-power`` while it is above one count.
+        The variance falls like ``share**-power`` while it is well above one squared count.
     """
 
     noise: AdditiveNoise
     unit_scale: float
     power: int
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether precision is proportional to the share, to six digits and up to the whole budget.
+
+        The error is a convex function of the precisions, so the best split is then the only minimum.
+        """
+        return bool(self.elasticities(np.ones(1))[0] < 1 + 1e-5)
 
     def variances(self, shares: FloatArray) -> FloatArray:
         """Give the exact noise variances, in squared counts; inf where the share is 0."""
@@ -58,89 +68,132 @@ class NoiseLaw:
         return np.maximum(self.noise.variance(scales), 1e-100)  # keeps products of precisions finite
 
     def elasticities(self, shares: FloatArray) -> FloatArray:
-        """By how many per cent the variances fall if the shares rise by one, at least `power`."""
+        """By how many per cent the variances fall when the shares rise by one per cent; at least `power`."""
         step = 1e-4
         with np.errstate(invalid="ignore"):
             fall = self.variances(shares * np.exp(-step)) / self.variances(shares * np.exp(step))
-        return np.fmax(np.log(fall) / (2 * step), self.power)  # fmax: a share of 0 has no ratio
+        return np.fmax(np.log(fall) / (2 * step), self.power)  # a share of 0 has no ratio, and needs none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be minimised.
+    """What is to be minimised: the costs of the levels' errors, over splits of the budget.
+
+    A split is a column of shares, shape (n_levels,); several are dealt with side by side.
 
     Parameters
     ----------
-    orbits : Orbits
-        The tree.
+    model : callable
+        From precisions to the mean variances of the levels.
     law : NoiseLaw
-        The noise.
+        From shares to noise variances.
     weights : numpy.ndarray, shape (n_levels, 1)
-        What a unit of each level's mean variance costs.
+        Cost of a unit of each level's mean variance.
     worst : bool
-        Whether the largest cost of a level counts, or the sum over the levels.
+        Whether the largest cost among the levels counts, or their sum.
     floor : numpy.ndarray, shape (n_levels, 1)
-        Smallest share of each level that is measured.
-    least_squares : bool
-        Whether estimates are least squares on the tree, or the measurements themselves.
+        Smallest share of each level.
     """
 
-    orbits: Orbits
+    model: Model
     law: NoiseLaw
     weights: FloatArray
     worst: bool
     floor: FloatArray
-    least_squares: bool = True
+
+    def normalise(self, shares: FloatArray) -> FloatArray:
+        """Make each split sum to one, no share below its floor."""
+        raised = np.maximum(shares / shares.sum(axis=0), self.floor)
+        return np.asarray(raised / raised.sum(axis=0))
 
     def descend(
-        self, shares: FloatArray, *, steps: int, tolerance: float = 1e-10
+        self, splits: FloatArray, *, steps: int, tolerance: float = 1e-8
     ) -> tuple[FloatArray, FloatArray]:
-        """Improve several splits side by side.
+        """Improve splits by alternating between the best estimator and the best noise.
 
         Parameters
         ----------
-        shares : numpy.ndarray, shape (n_levels, n_batch)
+        splits : numpy.ndarray, shape (n_levels, n_splits)
             Where to start. A level whose share is 0 keeps it.
         steps : int
-            At most how many steps to take.
+            How many steps to take at most.
         tolerance : float
-            How far, relatively, the shares may be from the levels' parts of the error. If the variances
-            fall in inverse proportion to the shares, the problem is convex, and the objective is then
-            within this of the least there is.
+            When to stop: no level's part of the error exceeds its share by more, relatively. If the
+            noise law is linear, the sum of costs is then within this of its minimum, by convexity.
 
         Returns
         -------
-        shares : numpy.ndarray, shape (n_levels, n_batch)
-            The best splits on the way, never worse than the start.
-        values : numpy.ndarray, shape (n_batch,)
-            The objective there.
+        splits : numpy.ndarray, shape (n_levels, n_splits)
+            The best on the way: never worse than the start.
+        values : numpy.ndarray, shape (n_splits,)
+            What they cost.
         """
-        best, least = shares, np.full(shares.shape[1], np.inf)
+        shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
         for _ in range(steps):
             variances, elasticities = self.law.variances(shares), self.law.elasticities(shares)
-            costs, vjp = self._costs_and_vjp(1 / variances)
+            means, vjp = self.model(1 / variances)
+            costs = self.weights * means
             values = costs.max(axis=0) if self.worst else costs.sum(axis=0)
             best, least = np.where(values < least, shares, best), np.minimum(values, least)
             if self.worst:
-                multipliers = multipliers * (costs / values)
+                multipliers = np.maximum(multipliers * costs / values, 1e-12)  # none is lost for ever
                 multipliers = multipliers / multipliers.sum(axis=0)
-            parts = vjp(multipliers) / variances * elasticities
-            ratios = np.divide(parts / parts.sum(axis=0), shares, out=np.zeros_like(shares), where=shares > 0)
-            if max(ratios.max(), (values / (multipliers * costs).sum(axis=0)).max()) < 1 + tolerance:
+            # Derivatives by log share; rounding can leave those of useless levels below 0.
+            parts = np.maximum(-vjp(multipliers * self.weights) / variances * elasticities, 0.0)
+            parts = parts / parts.sum(axis=0)
+            ratios = np.divide(parts, shares, out=np.zeros_like(shares), where=shares > 0)
+            slack = values / (multipliers * costs).sum(axis=0)
+            if max(ratios.max(), slack.max()) < 1 + tolerance:
                 break
             shares = shares * ratios ** (1 / (1 + elasticities))
-            shares = np.where(shares < _NEGLIGIBLE, 0.0, shares)
-            shares = np.maximum(shares / shares.sum(axis=0), self.floor)
-            shares = shares / shares.sum(axis=0)
+            shares = self.normalise(np.where(shares < _NEGLIGIBLE, 0.0, shares))
         return best, least
 
-    def _costs_and_vjp(self, precisions):  # type: ignore
-        if self.least_squares:
-            means, vjp = level_variances_and_vjp(self.orbits, precisions)
-            return self.weights * means, lambda u: vjp(u * self.weights)
-        ...
 
+def promising_splits(problem: Problem, depth: int, *, keep: int) -> FloatArray:
+    """Search the sets of levels that might be measured, for a cheap problem.
 
-def promising_shares(problem: Problem) -> FloatArray:
-    raise NotImplementedError
+    Where precision rises faster than the share, each set of measured levels has a minimum of its own.
+    Up to ten levels above the leaves all sets are tried. Beyond, the search starts with every second, third, …
+    level up from the leaves, and goes on with all sets that differ by one or two levels from the best so far
+    while that helps.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of ``depth + 1`` levels.
+    depth : int
+        Level of the leaves, which are measured in any case.
+    keep : int
+        How many splits to return at most.
+
+    Returns
+    -------
+    numpy.ndarray, shape (depth + 1, n_splits)
+        The best first.
+    """
+
+    def minima(measured: FloatArray) -> tuple[FloatArray, FloatArray]:
+        splits, values = problem.descend(problem.normalise(measured), steps=_SEARCH_STEPS)
+        order = np.argsort(values, kind="stable")
+        return splits[:, order], values[order]
+
+    levels = np.arange(depth + 1)
+    if depth <= _EXHAUSTIVE:
+        below = np.arange(2**depth) >> levels[:-1, None] & 1
+        return minima(np.vstack([below, np.ones((1, 2**depth))]))[0][:, :keep]
+    splits, values = minima(
+        np.stack([(depth - levels) % gap == 0 for gap in levels[1:]], axis=1).astype(float)
+    )
+    changes = np.array(
+        [np.isin(levels, change) for size in (1, 2) for change in combinations(range(depth), size)]
+    ).T
+    while True:
+        nearby, costs = minima(((splits[:, :1] > 0) ^ changes).astype(float))
+        order = np.argsort(np.concatenate([values, costs]), kind="stable")[:keep]
+        improved = costs[0] < values[0] * (1 - 1e-9)
+        splits = np.concatenate([splits, nearby], axis=1)[:, order]
+        values = np.concatenate([values, costs])[order]
+        if not improved:
+            return splits

@@ -7,8 +7,10 @@ node per level; in a ragged tree, at least all leaves of a family become one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,24 @@ class Orbits:
             copies.append((sizes / above[parent])[:, None])
             listed.append(_count_listed(tree, level + 1, kind, sizes))
         return cls(tuple(child_counts), tuple(copies), tuple(listed))
+
+    @classmethod
+    def from_sizes(cls, level_sizes: Sequence[int]) -> Orbits:
+        """Imagine a uniform tree with these level sizes, though no node may have a whole number of children.
+
+        Examples
+        --------
+        >>> Orbits.from_sizes([1, 2, 3]).copies[1].item()
+        1.5
+        """
+        one = np.ones(1, dtype=np.int64)
+        copies = tuple(np.array([[below / above]]) for above, below in pairwise(level_sizes))
+        return cls((one,) * len(copies), copies, tuple(np.array([[float(size)]]) for size in level_sizes))
+
+    @property
+    def n_kinds(self) -> int:
+        """Number of kinds of nodes, on all levels."""
+        return sum(len(level) for level in self.listed)
 
     @property
     def depth(self) -> int:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 
-__all__ = ["level_variances", "level_variances_and_vjp"]
+__all__ = ["level_variances", "level_variances_and_vjp", "unrelated_variances_and_vjp"]
 
 
 def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
@@ -112,11 +112,31 @@ def level_variances_and_vjp(
         gradient = [-(subtree[0] ** 2 * d_subtree[0]).sum(axis=0)]
         for level in range(orbits.depth):
             d_family = d_below[level] + d_subtree[level] * _ratio(subtree[level], below[level]) ** 2
-            d_subtree[level + 1] = d_subtree[level + 1] + orbits.copies[level] * orbits.spread(level, d_family)
+            d_subtree[level + 1] = d_subtree[level + 1] + orbits.copies[level] * orbits.spread(
+                level, d_family
+            )
             gradient.append(-(subtree[level + 1] ** 2 * d_subtree[level + 1]).sum(axis=0))
         return np.stack(gradient)
 
     return means, vjp
+
+
+def unrelated_variances_and_vjp(
+    precisions: FloatArray,
+) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Give the variance of each level where measurements are published as they are.
+
+    Parameters
+    ----------
+    precisions : numpy.ndarray, shape (n_levels, n_batch)
+        All above 0.
+
+    Returns
+    -------
+    means, vjp
+        As from `level_variances_and_vjp`.
+    """
+    return 1 / precisions, lambda weights: -weights / precisions**2
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:

@@ -1,0 +1,1 @@
+"""How much may leak: privacy loss and sensitivity, both public."""

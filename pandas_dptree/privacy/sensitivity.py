@@ -40,9 +40,7 @@ class Sensitivity:
         object.__setattr__(self, "l2_squared", _whole("l2_squared", self.l2_squared))
 
 
-def count_sensitivity(
-    *, neighbors: Neighbors, max_contributions: int = 1
-) -> Sensitivity:
+def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
     r"""Give the sensitivity of the counts of one level.
 
     Parameters

@@ -1,0 +1,15 @@
+"""Print every claim of speed with what was measured, and fail if one does not hold."""
+
+import os
+import platform
+import sys
+
+import pandas as pd
+
+from tests.benchmarks import bench_release, bench_sampling
+
+table = pd.DataFrame([*bench_sampling.run(), *bench_release.run()])
+python, cores = platform.python_version(), os.cpu_count()
+print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
+print(table.to_string(index=False, float_format="{:.3g}".format))
+sys.exit(not table["ok"].all())

@@ -1,0 +1,20 @@
+"""What several tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("plain", deadline=None)
+settings.load_profile("plain")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Find the folder of real records, or skip."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("PANDAS_DPTREE_DATA", default))
+    if not (folder / "zipcodes.csv").is_file():
+        pytest.skip(f"no real records: set PANDAS_DPTREE_DATA to their folder (looked in {folder.name!r})")
+    return folder

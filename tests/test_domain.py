@@ -1,0 +1,152 @@
+"""Public domains: names and labels on a tree."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.tree import Tree
+from tests.strategies import domains_and_rows, frame_of, names, paths
+
+PLACES = pd.DataFrame(
+    {"zip": [1, 2, 3, 4], "state": ["WA", "CA", "CA", "WY"], "city": ["Seattle", "Oakland", "Fresno", None]}
+)
+
+
+def test_a_domain_is_sorted_as_groupby_sorts():
+    domain = Domain.from_frame(PLACES, by=["state", "city"])
+    full = PLACES.dropna()
+    expected = full.groupby(["state", "city"]).size().index
+    pd.testing.assert_index_equal(pd.MultiIndex.from_frame(domain.keys(2)), expected)
+    assert domain.keys(1)["state"].tolist() == ["CA", "WA", "WY"]
+    assert level_names(domain) == ("total", "state", "city")
+    assert repr(domain) == "Domain(by=('state', 'city'), level_sizes=(1, 3, 4))"
+
+
+@given(leaves=paths())
+def test_each_leaf_finds_itself(leaves):
+    by = names(len(leaves[0]))
+    domain = Domain.from_frame(frame_of(leaves, by), by=by)
+    assert domain.tree.n_leaves == len(leaves)
+    found = domain.find_leaves(domain.path_codes(domain.tree.depth))
+    assert found.tolist() == list(range(len(leaves)))
+
+
+@given(drawn=domains_and_rows())
+def test_observed_keys_are_the_complete_paths_of_the_records(drawn):
+    _, rows = drawn
+    by = list(rows.columns)
+    wanted = set()
+    for row in rows.itertuples(index=False, name=None):
+        keys = [key for key in row if key is not None]
+        if keys and list(row[: len(keys)]) == keys:
+            wanted.add(row)
+    wanted = {
+        path
+        for path in wanted
+        if not any(
+            other != path and all(a in (None, b) for a, b in zip(path, other, strict=True))
+            for other in wanted
+        )
+    }
+    if not wanted:
+        with pytest.raises(DomainError, match="no leaves"):
+            Domain.observed(rows, by=by)
+        return
+    domain = Domain.observed(rows, by=by)
+    leaves = domain.path_codes(domain.tree.depth)
+    listed = {
+        tuple(None if code < 0 else label[code] for label, code in zip(domain.labels, leaf, strict=True))
+        for leaf in zip(*leaves, strict=True)
+    }
+    assert listed == wanted
+
+
+def test_a_multiindex_or_an_index_is_a_domain():
+    index = pd.MultiIndex.from_frame(PLACES[["state", "city"]].dropna())
+    assert Domain.from_frame(index, by=["state", "city"]).tree.n_leaves == 3
+    assert Domain.from_frame(pd.Index([3, 1, 2], name="id"), by=["id"]).keys(1)["id"].tolist() == [1, 2, 3]
+
+
+def test_frames_of_other_libraries_are_domains():
+    polars = pytest.importorskip("polars")
+    places = PLACES[["state", "city"]]
+    domain = Domain.from_frame(polars.from_pandas(places), by=["state", "city"])
+    assert domain.tree.level_sizes == Domain.from_frame(places, by=["state", "city"]).tree.level_sizes
+
+
+def test_categories_make_the_product():
+    keys = pd.DataFrame({"a": pd.Categorical([], ["x", "y"]), "b": pd.Categorical([], [3, 1, 2])})
+    domain = Domain.from_categories(keys, by=["a", "b"])
+    assert domain.tree.is_uniform
+    assert domain.keys(2)["b"].tolist() == [3, 1, 2, 3, 1, 2]  # in the order of the categories
+
+
+def test_ten_levels_and_one():
+    deep = pd.DataFrame({f"k{i}": [0, 1] for i in range(10)})
+    assert Domain.from_frame(deep, by=list(deep)).tree.level_sizes == (1, *[2] * 10)
+    assert Domain.from_frame(deep, by=["k0"]).tree.level_sizes == (1, 2)
+
+
+def test_labels_that_have_no_order_stay_in_order_of_appearance():
+    odd = pd.DataFrame({"k": [(1, 2), "b", (0, "x")]})
+    assert set(Domain.from_frame(odd, by=["k"]).keys(1)["k"]) == {(1, 2), "b", (0, "x")}
+
+
+def test_a_bare_tree_is_numbered():
+    domain = Domain.from_tree(Tree.from_paths([[0, 0], [0, 1], [1, -1]]))
+    assert domain.by == ("level_1", "level_2")
+    assert domain.keys(2).to_numpy().tolist() == [[0, 0], [0, 1]]
+
+
+def test_places_listed_twice_are_told_apart_by_their_path():
+    domain = Domain.from_frame(
+        pd.DataFrame({"state": ["CA", "WA"], "city": ["Springfield", "Springfield"]}), by=["state", "city"]
+    )
+    assert domain.find_leaves([np.array([0, 1, 1]), np.array([0, 0, -1])]).tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("places", "by", "error", "message"),
+    [
+        (PLACES.iloc[:0], ["state"], DomainError, "no leaves"),
+        (PLACES, ["state"], DomainError, "same leaf more than once"),
+        (pd.concat([PLACES, PLACES.assign(city=None)[:1]]), ["state", "city"], DomainError, "inner node"),
+        (PLACES.assign(state=None), ["state", "city"], DomainError, "without its first key"),
+        (PLACES, ["city", "zip", "state"], DomainError, "without its first key"),
+        (PLACES, ["state", "city", "zip"], DomainError, "gap"),
+        (PLACES, ["State", "City"], ColumnsError, "'State', 'City'"),
+        (PLACES, ["state", "state"], ColumnsError, "twice: 'state'"),
+        (PLACES.rename(columns={"city": "count"}), ["state", "count"], ColumnsError, "'count'"),
+        (PLACES.rename(columns={"state": "total"}), ["total"], ColumnsError, "'total'"),
+        (PLACES, "state", ArgumentError, r"by=\['state'\]"),
+        (PLACES, [], ArgumentError, "names no column"),
+        (PLACES.set_axis(["state", "state", "city"], axis=1), ["state"], ColumnsError, "several columns"),
+        (pd.DataFrame({"k": [[1], [2]]}), ["k"], DomainError, "not hashable"),
+        ([("WA", "Seattle")], ["state", "city"], DomainError, "cannot be a list"),
+    ],
+)
+def test_bad_domains(places, by, error, message):
+    with pytest.raises(error, match=message) as caught:
+        Domain.from_frame(places, by=by)
+    assert "Hint: " in str(caught.value)
+
+
+def test_categories_need_categories():
+    with pytest.raises(ColumnsError, match="not categorical: 'state', 'city'"):
+        Domain.from_categories(PLACES, by=["state", "city"])
+    with pytest.raises(DomainError, match="no leaves"):
+        Domain.from_categories(pd.DataFrame({"a": pd.Categorical([])}), by=["a"])
+
+
+def test_a_product_of_categories_too_large_to_write_down():
+    wide = pd.DataFrame({name: pd.Categorical([], range(1000)) for name in "abc"})
+    with pytest.raises(DomainError, match="1,000,000,000 leaves"):
+        Domain.from_categories(wide, by=list("abc"))
+
+
+def test_nothing_of_the_records_keys_is_left_over_for_observed():
+    with pytest.raises(DomainError, match="no leaves"):
+        Domain.observed(pd.DataFrame({"a": [None], "b": ["x"]}), by=["a", "b"])
