@@ -263,6 +263,12 @@ def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
+def test_odd_units_warn_of_nothing():
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    frame = pd.DataFrame({"k": ["a"] * 4, "unit": [(1, 2), "b", (0,), 7]})
+    assert counted(frame, domain, privacy_unit="unit").tolist() == [4]
+
+
 def test_exact_counts_are_clipped_never_refused():
     tree = Tree.from_branching([4])
     counts = leaf_counts(np.array([-5, 0, 3, 2**63 - 1]), tree)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
-from decimal import Inexact, getcontext, localcontext
+from decimal import DefaultContext, Inexact, getcontext, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +195,21 @@ def test_law_of_the_tails(law: str, noise_scale: float, slot_bits: int, left: bo
     assert fit(beyond, cdf, ends) > ACCEPT
 
 
+@pytest.mark.parametrize("noise_scale", [0.57, 4.6, 6.3e11])  # tails that begin early
+def test_both_tails_are_met(noise_scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_SLOT_BITS", 8)
+    start = sampling._staircase(sampling._Law(scale=noise_scale, power=1), 8).tail_start
+    draws = discrete_laplace(noise_scale, 500_000, seeded(24))
+    cdf = laplace_cdf(noise_scale)
+    for met, share in (
+        ((draws >= start).sum(), 1 - cdf(start - 1)),
+        ((draws < -start).sum(), cdf(-start - 1)),
+    ):
+        expected = len(draws) * float(share)
+        assert expected > 20
+        assert abs(met - expected) < 4 * math.sqrt(expected)
+
+
 def test_moments_at_the_largest_scale() -> None:
     n = 400_000
     laplace = discrete_laplace(1e12, n, seeded(11)) / 1e12
@@ -292,7 +307,7 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
         assert positions == list(range(n_sure_here, n_sure_here + len(positions)))
         for x in {first, first + size - 1, min(max(0, first), first + size - 1)}:
             assert n_sure_here <= height_of(x) <= n_sure_here + len(positions)
-    for block in range(6):  # a tail's slot covers its blocks by 1/2, 1/4, …
+    for block in (0, 1, 2, 3, 10, 30, 60):  # a tail's slot covers its blocks by 1/2, 1/4, …
         x = stairs.tail_start + block * stairs.tail_size
         assert height_of(x) * (stairs.tail_size // size) * 2 ** (block + 1) <= 1
         assert height_of(-1 - x) <= height_of(x)
@@ -346,7 +361,8 @@ def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, 
     assert silent.given == 0
 
 
-def test_settling_ignores_the_callers_settings() -> None:
+def test_settling_ignores_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DefaultContext.traps, Inexact, True)
     law = sampling._Law(scale=3.0, power=1)
     with localcontext() as context, np.errstate(all="raise"):
         context.prec = 2

@@ -7,7 +7,9 @@ with numpy. Messages speak of the names and types of columns, never of what stan
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Sequence
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +22,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["Contributions", "check_columns", "contributions", "key_frame"]
+__all__ = ["Contributions", "check_columns", "contributions", "discreet", "key_frame"]
 
 _UNKNOWN = object()
 """Stands for a key that cannot be a label, since it is not hashable."""
@@ -66,25 +68,26 @@ def contributions(frame: Any, domain: Domain, *, privacy_unit: Hashable | None =
     Raises
     ------
     ArgumentError
-        If `frame` is no dataframe or cannot be grouped.
+        If `frame` is no dataframe or cannot be counted.
     ColumnsError
         If a column is missing or repeated, or is of a type that cannot equal the domain's labels.
     """
     columns = [*domain.by] if privacy_unit is None else [*domain.by, privacy_unit]
     check_columns(frame, columns)
     _check_types(frame, domain)
-    cells, rows = _distinct(frame, columns)
-    leaf = domain.find_leaves(
-        [_codes(cell, labels) for cell, labels in zip(cells, domain.labels, strict=False)]
-    )
-    inside = leaf >= 0
-    if privacy_unit is None:
-        return Contributions(leaf[inside], None, rows[inside])
-    unit = _numbered(cells[-1])
-    inside &= unit >= 0
-    leaf, unit, rows = leaf[inside], unit[inside], rows[inside]
-    order = np.lexsort((leaf, unit))
-    return Contributions(leaf[order], unit[order], rows[order])
+    with discreet(columns):
+        cells, rows = _distinct(frame, columns)
+        leaf = domain.find_leaves(
+            [_codes(cell, labels) for cell, labels in zip(cells, domain.labels, strict=False)]
+        )
+        inside = leaf >= 0
+        if privacy_unit is None:
+            return Contributions(leaf[inside], None, rows[inside])
+        unit = _numbered(cells[-1])
+        inside &= unit >= 0
+        leaf, unit, rows = leaf[inside], unit[inside], rows[inside]
+        order = np.lexsort((leaf, unit))
+        return Contributions(leaf[order], unit[order], rows[order])
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
@@ -95,7 +98,7 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        If `frame` is no dataframe or cannot be grouped.
+        If `frame` is no dataframe or cannot be counted.
     ColumnsError
         If a column is missing or repeated.
     """
@@ -104,7 +107,8 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
         isinstance(frame[name].dtype, pd.CategoricalDtype) for name in by
     ):
         return frame[list(by)]
-    cells, _ = _distinct(frame, by)
+    with discreet(by):
+        cells, _ = _distinct(frame, by)
     return pd.DataFrame(dict(zip(by, cells, strict=True)))
 
 
@@ -136,6 +140,20 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
         )
 
 
+@contextmanager
+def discreet(columns: Sequence[Hashable]) -> Iterator[None]:
+    """Say nothing of the records, whatever other libraries would warn of or quote when they fail."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    except Exception:
+        raise ArgumentError(
+            "frame",
+            f"cannot be counted by its columns {list(columns)!r}.",
+            hint="convert the keys to strings, whole numbers, dates or categories.",
+        ) from None
+
+
 def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     try:
         known: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(frame)
@@ -150,17 +168,9 @@ def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
     """Distinct combinations of the columns' values, and the number of records of each."""
-    try:
-        if isinstance(frame, pd.DataFrame):
-            return _distinct_pandas([frame[name] for name in columns])
-        return _distinct_narwhals(_narwhals(frame), columns)
-    except Exception:
-        # What other libraries say when they fail may quote the records.
-        raise ArgumentError(
-            "frame",
-            f"cannot be grouped by its columns {list(columns)!r}.",
-            hint="convert the keys to strings, whole numbers, dates or categories.",
-        ) from None
+    if isinstance(frame, pd.DataFrame):
+        return _distinct_pandas([frame[name] for name in columns])
+    return _distinct_narwhals(_narwhals(frame), columns)
 
 
 def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:

@@ -107,7 +107,7 @@ class Problem:
         return np.asarray(raised / raised.sum(axis=0))
 
     def descend(
-        self, splits: FloatArray, *, steps: int, tolerance: float = 1e-8
+        self, splits: FloatArray, *, steps: int, tolerance: float = 1e-7
     ) -> tuple[FloatArray, FloatArray]:
         """Improve splits by alternating between the best estimator and the best noise.
 
@@ -130,7 +130,7 @@ class Problem:
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
-        for _ in range(steps):
+        for step in range(steps):
             variances, elasticities = self.law.variances(shares), self.law.elasticities(shares)
             means, vjp = self.model(1 / variances)
             costs = self.weights * means
@@ -146,7 +146,10 @@ class Problem:
             slack = values / (multipliers * costs).sum(axis=0)
             if max(ratios.max(), slack.max()) < 1 + tolerance:
                 break
-            shares = shares * ratios ** (1 / (1 + elasticities))
+            # An error that shrinks by 1 - r in one step shrinks by (1 - r)(1 - 3r) in a step and a threefold
+            # one: twice as fast where r is small. The multipliers of the worst level would not keep up.
+            stride = 3 if step % 2 and not self.worst else 1
+            shares = shares * ratios ** (stride / (1 + elasticities))
             shares = self.normalise(np.where(shares < _NEGLIGIBLE, 0.0, shares))
         return best, least
 
