@@ -307,10 +307,18 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
         assert positions == list(range(n_sure_here, n_sure_here + len(positions)))
         for x in {first, first + size - 1, min(max(0, first), first + size - 1)}:
             assert n_sure_here <= height_of(x) <= n_sure_here + len(positions)
-    for block in (0, 1, 2, 3, 10, 30, 60):  # a tail's slot covers its blocks by 1/2, 1/4, …
-        x = stairs.tail_start + block * stairs.tail_size
-        assert height_of(x) * (stairs.tail_size // size) * 2 ** (block + 1) <= 1
-        assert height_of(-1 - x) <= height_of(x)
+
+
+@pytest.mark.parametrize("noise_scale", [*SCALES, 0.99, 1.01, 2.0, 1.99, 2.01, 512.0, 511.9, 512.1, 2.0**39])
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("slot_bits", [8, 16])
+def test_the_slot_of_a_tail_covers_its_blocks(slot_bits: int, power: int, noise_scale: float) -> None:
+    stairs = sampling._staircase(sampling._Law(scale=noise_scale, power=power), slot_bits)
+    for block in (0, 1, 2, 3, 10, 30, 60):
+        x = PRECISION.mpf(stairs.tail_start + block * stairs.tail_size)
+        needed = stairs.height * stairs.tail_size // stairs.block_size
+        needed *= PRECISION.exp(-((x / noise_scale) ** power) / power)
+        assert needed <= PRECISION.mpf(2) ** -(block + 1)
 
 
 @pytest.mark.parametrize("noise_scale", SCALES)

@@ -257,7 +257,8 @@ class Gaussian(AdditiveNoise):
     def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
         r"""Give the exact variance of the noise.
 
-        It is :math:`\sum k^2 e^{-k^2/2\sigma^2} / \sum e^{-k^2/2\sigma^2}` over all whole k. By Poisson summation it falls short of :math:`\sigma^2` by less than
+        It is :math:`\sum k^2 e^{-k^2/2\sigma^2} / \sum e^{-k^2/2\sigma^2}` over all whole k. By Poisson
+        summation it falls short of :math:`\sigma^2` by less than
         :math:`(4\pi\sigma^2)^2 e^{-2\pi^2\sigma^2}`, which counts for nothing from :math:`\sigma = 2` on.
 
         Parameters
@@ -324,7 +325,7 @@ def _scale_up(powered: Fraction, power: int) -> float:
     """Round the scale b with ``b**power == powered`` up to a float, and to at least 1e-3."""
     if powered > Fraction(10) ** 300:
         return math.inf
-    scale = max(float(powered) ** (1 / power), SMALLEST_SCALE)
+    scale = max(float(float(powered) ** (1 / power)), SMALLEST_SCALE)
     while Fraction(scale) ** power < powered:  # floats are a unit in the last place or two off
         scale = math.nextafter(scale, math.inf)
     return scale

@@ -395,7 +395,7 @@ def _staircase(law: _Law, slot_bits: int) -> _Staircase:
     w(0) = 1 lets height be at most 2**slot_bits. Otherwise tail_size < 2 * scale, and the weights of the
     right-hand blocks sum up to scale / block_size or more, but for a relative 2**-(slot_bits + 2) beyond
     them; hence height < 2**slot_bits * block_size / scale, as 3 slots left free make up for that and for
-    all rounding.
+    all rounding. With a bound nearer than that, nothing in the tails has any weight.
     """
     n_slots = 2**slot_bits
     reach = law.scale * (law.power * (slot_bits + 2) * math.log(2)) ** (1 / law.power)

@@ -1,13 +1,15 @@
 r"""Minimise the expected error of a release over the shares of its levels.
 
-The error J of the best linear estimate is a *concave* function of the levels' noise variances: it is a minimum,
-over linear estimators, of something linear in them. It lies below its tangent, so to minimise the tangent,
+The error J of the best linear estimate is a *concave* function of the levels' noise variances: it is a
+minimum, over linear estimators, of something linear in them. It lies below its tangent, so to minimise the
+tangent,
 
 .. math:: \min_s \sum_l c_l\,v_l(s_l), \qquad c_l = \partial J / \partial v_l, \qquad \sum_l s_l = 1,
 
-never makes matters worse. Two steps alternate: least squares is the best estimator for the present noise, and
-the tangent's minimum is the best noise for the present estimator. With variances that fall like
-:math:`s^{-k}`, it is at :math:`s_l \propto c_l^{1/(k+1)}`. Where each level's share equals its part of the error,
+never makes matters worse. Two steps alternate: least squares is the best estimator for the present noise,
+and the tangent's minimum is the best noise for the present estimator. With variances that fall like
+:math:`s^{-k}` it is at :math:`s_l \propto c_l^{1/(k+1)}`. Where each level's share equals its part of the
+error,
 
 .. math:: s_l = \frac{k_l c_l v_l}{\sum_j k_j c_j v_j}, \qquad k_l = -\frac{d \log v_l}{d \log s_l},
 
@@ -158,9 +160,9 @@ def promising_splits(problem: Problem, depth: int, *, keep: int) -> FloatArray:
     """Search the sets of levels that might be measured, for a cheap problem.
 
     Where precision rises faster than the share, each set of measured levels has a minimum of its own.
-    Up to ten levels above the leaves all sets are tried. Beyond, the search starts with every second, third, …
-    level up from the leaves, and goes on with all sets that differ by one or two levels from the best so far
-    while that helps.
+    Up to ten levels above the leaves all sets are tried. Beyond, the search starts with every level, every
+    second, every third, … up from the leaves, and goes on with all sets that differ by one or two levels
+    from the best so far while that helps.
 
     Parameters
     ----------

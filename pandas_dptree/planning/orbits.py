@@ -62,13 +62,15 @@ class Orbits:
         -------
         Orbits
         """
-        kind, sizes = np.zeros(1, dtype=np.int64), np.ones(1)
+        kind: IntArray = np.zeros(1, dtype=np.int64)
+        sizes: FloatArray = np.ones(1)
         child_counts, copies, listed = [], [], [_count_listed(tree, 0, kind, sizes)]
         for level, shape in enumerate(_subtree_shapes(tree)[1:]):
             n_shapes = int(shape.max()) + 1
             kinds, kind = np.unique(tree.spread(level, kind) * n_shapes + shape, return_inverse=True)
             parent, above = kinds // n_shapes, sizes
-            sizes = np.bincount(kind) * (tree.level_sizes[level + 1] / len(kind))  # `kind` may be folded
+            repeats = tree.level_sizes[level + 1] / len(kind)  # where `kind` is folded
+            sizes = np.bincount(kind).astype(np.float64) * repeats
             child_counts.append(np.bincount(parent))
             copies.append((sizes / above[parent])[:, None])
             listed.append(_count_listed(tree, level + 1, kind, sizes))
@@ -142,4 +144,5 @@ def _count_listed(tree: Tree, level: int, kind: IntArray, sizes: FloatArray) -> 
     if len(tree.leaf_levels) == 1:  # then all nodes of a level are shown, or none
         return sizes[:, None] * bool(tree.leaf_levels[0] >= level)
     shown = tree.listed(level)
-    return np.bincount(np.broadcast_to(kind, shown.shape), weights=shown, minlength=len(sizes))[:, None]
+    counts = np.bincount(np.broadcast_to(kind, shown.shape), weights=shown, minlength=len(sizes))
+    return np.asarray(counts[:, None], dtype=np.float64)

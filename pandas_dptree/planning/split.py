@@ -117,9 +117,9 @@ def uniform_shares(tree: Tree) -> FloatArray:
 def geometric_shares(tree: Tree, variance_power: int) -> FloatArray:
     """Give each level a share by its size: the best split for all nodes alike, were there no least squares.
 
-    With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for shares
-    proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the square root
-    under a rho.
+    With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for
+    shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the
+    square root under a rho.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def geometric_shares(tree: Tree, variance_power: int) -> FloatArray:
     [1.0, 2.0, 4.0]
     """
     shares = np.asarray(tree.level_sizes, dtype=np.float64) ** (1 / (1 + variance_power))
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def optimal_shares(
@@ -181,20 +181,20 @@ def optimal_shares(
 
     Notes
     -----
-    Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree its
-    solution is known: a node of level l having :math:`s_l` leaves and level l the weight :math:`w_l`,
+    Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
+    its solution is known: a node of level l having :math:`s_l` leaves and level l the weight :math:`w_l`,
 
     .. math:: p_k \propto \frac{\sqrt{\lambda_k} - \sqrt{\lambda_{k+1}}}{s_k},
               \qquad \lambda_k = \sum_{l \ge k} w_l s_l^2,
 
-    which attains the singular-value lower bound of the matrix mechanism (Li and Miklau, "Optimal error of query
-    sets under the differentially-private matrix mechanism", 2013). Other trees are solved numerically, to
-    within 1e-7 of the least cost there is.
+    which attains the singular-value lower bound of the matrix mechanism (Li and Miklau, "Optimal error of
+    query sets under the differentially-private matrix mechanism", 2013). Other trees are solved
+    numerically, to within 1e-7 of the least cost there is.
 
-    For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out. The
-    sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones refined
-    on the tree itself. The answer is a local minimum, the best of many; it is never worse than the uniform, the
-    geometric and the closed-form split above.
+    For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
+    The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
+    refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
+    uniform, the geometric and the closed-form split above.
 
     All comparisons use the exact variances of the discrete noise.
     """
@@ -223,7 +223,7 @@ def optimal_shares(
         similar = replace(
             problem, model=partial(level_variances_and_vjp, Orbits.from_sizes(tree.level_sizes))
         )
-        keep = max(8, 2**17 // orbits.n_kinds)  # as many as cost little to refine
+        keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
         splits = np.concatenate([splits, promising_splits(similar, tree.depth, keep=keep)], axis=1)
     while splits.shape[1] > 1:
         splits, values = problem.descend(splits, steps=1 if problem.law.is_linear else 8)
@@ -232,7 +232,7 @@ def optimal_shares(
 
 
 def _closed_form(tree: Tree, weights: FloatArray) -> FloatArray:
-    """Shares that would be best on a uniform tree of these level sizes, were precision proportional to share."""
+    """Shares that are best on a uniform tree of these level sizes if precision is proportional to share."""
     leaves = tree.n_leaves / np.asarray(tree.level_sizes, dtype=np.float64)
     roots = np.sqrt(np.cumsum((weights * leaves**2)[::-1])[::-1])
     return np.asarray((roots - np.append(roots[1:], 0.0)) / leaves)
@@ -264,8 +264,8 @@ def _checked_shares(tree: Tree, shares: FloatArray, *, least_squares: bool) -> F
     if given.shape != (levels,) or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
         raise ArgumentError(
             "split",
-            f"must hold a share of at least 0 for each of the {levels} levels, with sum 1, not {given.tolist()}.",
-            hint=f"for example a share of {1 / levels:.3f} for each.",
+            f"must hold a share of at least 0 for each of {levels} levels, with sum 1, not {given.tolist()}.",
+            hint='for example those of "uniform".',
         )
     if not given[-1] or not (least_squares or given.all()):
         which = "the leaves" if least_squares else "a level"
@@ -275,4 +275,4 @@ def _checked_shares(tree: Tree, shares: FloatArray, *, least_squares: bool) -> F
             hint="the leaves are always measured"
             + ("." if least_squares else ', and with consistency="none" so is every level.'),
         )
-    return given / given.sum()
+    return np.asarray(given / given.sum())

@@ -98,24 +98,24 @@ def level_variances_and_vjp(
     means = np.stack([(part * variance).sum(axis=0) for part, variance in zip(parts, final, strict=True)])
 
     def vjp(weights: FloatArray) -> FloatArray:
-        # The two passes backwards. d_* is the derivative with respect to the quantity named.
+        # Both passes backwards; d_x stands for the derivative with respect to x. With r = V_c / V_S:
+        # dVar(x_c) = (1 - 2r (1 - Var(x_parent) / V_S)) dV_c + r**2 (1 - 2 Var(x_parent) / V_S) dV_S
+        #             + r**2 dVar(x_parent),  dV = (V / V_S)**2 dV_S - V**2 dp.
         d_final = weights[-1] * parts[-1]
         d_subtree, d_below = [], []
         for level in reversed(range(orbits.depth)):
-            ratio, rest = ratios[level], kept[level]
-            d_subtree.append(d_final * (1 - 2 * ratio * (1 - orbits.spread(level, rest))))
-            d_final = orbits.sum_kinds(level, d_final * ratio**2)
-            d_below.append(d_final * (1 - 2 * rest))
-            d_final = d_final + weights[level] * parts[level]
-        d_subtree.append(d_final)
+            slope = 1 - 2 * ratios[level] * (1 - orbits.spread(level, kept[level]))
+            d_subtree.append(d_final * slope)
+            passed_on = orbits.sum_kinds(level, d_final * ratios[level] ** 2)
+            d_below.append(passed_on * (1 - 2 * kept[level]))
+            d_final = passed_on + weights[level] * parts[level]
         d_subtree, d_below = d_subtree[::-1], d_below[::-1]
-        gradient = [-(subtree[0] ** 2 * d_subtree[0]).sum(axis=0)]
+        d_here, gradient = d_final, []
         for level in range(orbits.depth):
-            d_family = d_below[level] + d_subtree[level] * _ratio(subtree[level], below[level]) ** 2
-            d_subtree[level + 1] = d_subtree[level + 1] + orbits.copies[level] * orbits.spread(
-                level, d_family
-            )
-            gradient.append(-(subtree[level + 1] ** 2 * d_subtree[level + 1]).sum(axis=0))
+            gradient.append(-(subtree[level] ** 2 * d_here).sum(axis=0))
+            d_family = d_below[level] + d_here * _ratio(subtree[level], below[level]) ** 2
+            d_here = d_subtree[level] + orbits.copies[level] * orbits.spread(level, d_family)
+        gradient.append(-(subtree[-1] ** 2 * d_here).sum(axis=0))
         return np.stack(gradient)
 
     return means, vjp
