@@ -8,8 +8,15 @@ import pandas as pd
 
 from tests.benchmarks import bench_release, bench_sampling
 
-table = pd.DataFrame([*bench_sampling.run(), *bench_release.run()])
-python, cores = platform.python_version(), os.cpu_count()
-print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
-print(table.to_string(index=False, float_format="{:.3g}".format))
-sys.exit(not table["ok"].all())
+
+def main() -> int:
+    """Measure everything."""
+    table = pd.DataFrame([*bench_sampling.run(), *bench_release.run()])
+    python, cores = platform.python_version(), os.cpu_count()
+    print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
+    print(table.to_string(index=False, float_format="{:.3g}".format))
+    return int(not table["ok"].all())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
