@@ -146,7 +146,8 @@ class Problem:
             parts = parts / parts.sum(axis=0)
             ratios = np.divide(parts, shares, out=np.zeros_like(shares), where=shares > 0)
             slack = values / (multipliers * costs).sum(axis=0)
-            if max(ratios.max(), slack.max()) < 1 + tolerance:
+            free = np.where(shares > self.floor, shares, 0.0).sum(axis=0)  # what is not held by a floor
+            if max((ratios * free).max(), slack.max()) < 1 + tolerance:
                 break
             # An error that shrinks by 1 - r in one step shrinks by (1 - r)(1 - 3r) in a step and a threefold
             # one: twice as fast where r is small. The multipliers of the worst level would not keep up.
