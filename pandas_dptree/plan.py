@@ -91,16 +91,8 @@ class Plan:
     @property
     def std_errors(self) -> FloatArray:
         """Expected standard error of each level, in counts: the root mean square over its nodes."""
-        return np.array(
-            [
-                np.sqrt(np.mean(np.broadcast_to(error, shown.shape)[shown] ** 2))
-                for error, shown in zip(
-                    self._node_std_errors(self._variances()),
-                    map(self.tree.listed, range(self.tree.depth + 1)),
-                    strict=True,
-                )
-            ]
-        )
+        errors = self._node_std_errors(self._variances())
+        return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plan out as a frame.
@@ -113,9 +105,7 @@ class Plan:
         return pd.DataFrame(
             {
                 "level": list(self.level_names),
-                "nodes": [
-                    int(np.count_nonzero(self.tree.listed(level))) for level in range(self.tree.depth + 1)
-                ],
+                "nodes": [self.tree.n_listed(level) for level in range(self.tree.depth + 1)],
                 "share": self.shares,
                 "noise_scale": self.noise_scales,
                 "std_error": self.std_errors,

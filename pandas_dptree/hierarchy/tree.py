@@ -11,6 +11,7 @@ then does the rest, and a regular tree of any size costs no more than its number
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -301,6 +302,19 @@ class Tree:
             return np.full(size, self.leaf_levels[0] >= level)
         leaves = np.broadcast_to(self.leaves_below(level), size)
         return np.asarray(self.leaf_levels[np.cumsum(leaves) - leaves] >= level)
+
+    def n_listed(self, level: int) -> int:
+        """Count the nodes of a level that a table shows."""
+        if len(self.leaf_levels) == 1:
+            return self.level_sizes[level] if self.leaf_levels[0] >= level else 0
+        return int(np.count_nonzero(self.listed(level)))
+
+    def mean_listed(self, level: int, values: Values) -> float:
+        """Average level values over the nodes that a table shows; nan where it shows none."""
+        if len(values) == 1:
+            return float(values[0]) if self.n_listed(level) else math.nan
+        shown = values[self.listed(level)]
+        return float(shown.mean()) if len(shown) else math.nan
 
     def __repr__(self) -> str:
         """Describe the shape in a line."""
