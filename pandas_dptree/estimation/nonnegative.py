@@ -90,6 +90,6 @@ def _project_families(
 
 def _running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:
     """Cumulative sums that begin anew in each family."""
-    total: FloatArray = np.cumsum(values)
+    total = np.cumsum(values)
     before = np.concatenate(([0.0], total))[start]
-    return total - np.repeat(before, counts)
+    return np.asarray(total - np.repeat(before, counts))

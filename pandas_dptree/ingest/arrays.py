@@ -24,7 +24,7 @@ def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
     Returns
     -------
     numpy.ndarray of int64, shape (n_leaves,)
-        Clipped to the range from 0 to ``2**62 / n_leaves``, so that no total can overflow. Clipping
+        Clipped to the range from 0 to ``2**61 / n_leaves``, so that no total can overflow. Clipping
         moves no two counts further apart, so the sensitivity stands.
 
     Raises
@@ -39,4 +39,4 @@ def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
             f"must be whole numbers of shape ({tree.n_leaves},), not {data.dtype} of shape {data.shape}.",
             hint="pass one count per leaf, in the order of the tree, as an integer array.",
         )
-    return np.asarray(np.clip(data, 0, 2**62 // tree.n_leaves), dtype=np.int64)
+    return np.asarray(np.clip(data, 0, 2**61 // tree.n_leaves), dtype=np.int64)

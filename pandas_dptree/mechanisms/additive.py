@@ -20,15 +20,22 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian, discrete_laplace
+from pandas_dptree.mechanisms.sampling import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    ByteSource,
+    discrete_gaussian,
+    discrete_laplace,
+)
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["AdditiveNoise", "FloatArray", "Gaussian", "Laplace", "measure"]
+__all__ = ["LARGEST_COUNT", "AdditiveNoise", "FloatArray", "Gaussian", "Laplace", "measure"]
 
 FloatArray = npt.NDArray[np.float64]
 
-SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 1e12  # what the samplers take
+LARGEST_COUNT = 2**61
+"""Counts beyond are taken for this; noisy counts end at ± this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +299,7 @@ def measure(
     noise : AdditiveNoise
         The kind of noise.
     levels : sequence of numpy.ndarray of int64
-        The exact counts of each level, from 0 to 2**62.
+        The exact counts of each level, from 0 to 2**61.
     noise_scales : array_like of float, shape (n_levels,)
         The noise scale of each level; inf where nothing is to be measured.
     source : callable
@@ -306,19 +313,16 @@ def measure(
     Notes
     -----
     **Privacy**: this is the one place where exact counts meet the outside world. The shape of what comes
-    out depends on the shapes of `levels` alone. A sum beyond the largest int64 ends there, which is a
-    function of the noisy count and so costs nothing.
+    out depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
+    noisy counts end at ±2**61, the answer is the same as with noise that knows no end.
     """
     scales = np.asarray(noise_scales, dtype=np.float64).tolist()
     return tuple(
-        None if math.isinf(scale) else _saturating_sum(exact, noise.sample(scale, len(exact), source))
+        None
+        if math.isinf(scale)
+        else np.clip(exact + noise.sample(scale, len(exact), source), -LARGEST_COUNT, LARGEST_COUNT)
         for exact, scale in zip(levels, scales, strict=True)
     )
-
-
-def _saturating_sum(counts: IntArray, noise: IntArray) -> IntArray:
-    """Add noise above -2**63 to counts that are not negative, ending at the largest int64."""
-    return np.asarray(counts + np.minimum(noise, np.iinfo(np.int64).max - counts))
 
 
 def _scale_up(powered: Fraction, power: int) -> float:

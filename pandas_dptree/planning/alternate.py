@@ -109,7 +109,7 @@ class Problem:
         return np.asarray(raised / raised.sum(axis=0))
 
     def descend(
-        self, splits: FloatArray, *, steps: int, tolerance: float = 1e-7
+        self, splits: FloatArray, *, steps: int, tolerance: float = 3e-7
     ) -> tuple[FloatArray, FloatArray]:
         """Improve splits by alternating between the best estimator and the best noise.
 

@@ -189,7 +189,7 @@ def optimal_shares(
 
     which attains the singular-value lower bound of the matrix mechanism (Li and Miklau, "Optimal error of
     query sets under the differentially-private matrix mechanism", 2013). Other trees are solved
-    numerically, to within 1e-7 of the least cost there is.
+    numerically, to within 1e-6 of the least cost there is.
 
     For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
     The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
