@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts
 from pandas_dptree.ingest.bounding import count_leaves
-from pandas_dptree.ingest.frames import contributions, discreet
+from pandas_dptree.ingest.frames import contributions, discreetly
 from pandas_dptree.mechanisms.additive import AdditiveNoise, measure
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
 from pandas_dptree.output.frames import release_frame
@@ -184,13 +184,14 @@ class Plan:
                 hint='name the column, for example privacy_unit="person_id".',
             )
         given = contributions(data, self.domain, privacy_unit=self.privacy_unit)
-        with discreet(self.domain.by):
-            return count_leaves(
-                given,
-                self.tree.n_leaves,
-                max_contributions=self.max_contributions,
-                random_words=partial(random_words, source),
-            )
+        count = partial(
+            count_leaves,
+            given,
+            self.tree.n_leaves,
+            max_contributions=self.max_contributions,
+            random_words=partial(random_words, source),
+        )
+        return discreetly(self.domain.by, count)
 
     def _variances(self) -> Variances:
         noise = np.maximum(self.noise.variance(self.noise_scales), _LEAST_VARIANCE)

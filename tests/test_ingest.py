@@ -260,7 +260,7 @@ def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
     with pytest.raises(ArgumentError) as caught:
         contributions(pd.DataFrame({"a": ["secret-value"]}), domain)
     assert "secret-value" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 def test_odd_units_warn_of_nothing():

@@ -79,6 +79,8 @@ def test_from_paths_folds_what_is_uniform():
         ([[0, -1, 1]], "gap"),
         ([[-1, 1]], "without its first key"),
         ([[-1]], "without its first key"),
+        ([[0.7], [0.2]], "whole numbers"),
+        ([["a"]], "whole numbers"),
     ],
 )
 def test_paths_that_are_no_tree(paths, message):
@@ -87,9 +89,9 @@ def test_paths_that_are_no_tree(paths, message):
     assert caught.value.argument == "domain" and caught.value.hint
 
 
-@pytest.mark.parametrize("branching", [[0], [2, -1], [1.5], [True], ["3"]])
+@pytest.mark.parametrize("branching", [[0], [2, -1], [1.5], [True], ["3"], 3, "33"])
 def test_branching_must_be_whole(branching):
-    with pytest.raises(ArgumentError, match="whole numbers >= 1"):
+    with pytest.raises(ArgumentError, match="whole numbers"):
         Tree.from_branching(branching)
 
 
@@ -104,7 +106,7 @@ def test_child_counts_must_fit(counts):
         Tree(tuple(np.array(level) for level in counts))
 
 
-@pytest.mark.parametrize("ends", [[0, 1], [3, 3], [2, 2, 2]])
+@pytest.mark.parametrize("ends", [[0, 1], [3, 3], [2, 2, 2], [1, 2]])
 def test_leaf_levels_must_fit(ends):
     with pytest.raises(ArgumentError, match="leaf_levels"):
         Tree((np.array([1]), np.array([2])), np.array(ends))

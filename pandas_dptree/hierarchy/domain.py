@@ -6,19 +6,21 @@ the same whatever the records say; records are looked up in it, never the other 
 
 from __future__ import annotations
 
+import hashlib
 import math
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, to_pandas
 
-__all__ = ["MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "level_names"]
+__all__ = ["MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names"]
 
 ROOT = "total"
 """Name of the level above the first key."""
@@ -40,13 +42,18 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     ColumnsError
         If a name is repeated or is one that a release uses itself.
     """
-    if isinstance(by, (str, bytes)) or not isinstance(by, Sequence):
+    if isinstance(by, (str, bytes)) or not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
             f"must be a list of column names, from coarse to fine, not {by!r}.",
-            hint=f"for a single level write by=[{by!r}].",
+            hint=f"for a single level write by=[{by!r}]."
+            if isinstance(by, str)
+            else 'for example by=["state", "county", "city"].',
         )
     names = tuple(by)
+    odd = [name for name in names if not isinstance(name, Hashable) or name != name]
+    if odd:
+        raise ColumnsError("by", "holds what cannot name a column", columns=odd, hint="name one column a level.")
     if not names:
         raise ArgumentError("by", "names no column.", hint='for example by=["state", "county", "city"].')
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
@@ -70,6 +77,25 @@ def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
     return (ROOT, *hierarchy.by)
 
 
+def fingerprint(hierarchy: Domain | Tree) -> str:
+    """Digest the names, labels and shape of a hierarchy, to tell whether another one is the same.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits, the same on every machine.
+    """
+    digest = hashlib.sha256()
+    tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
+    for array in (*tree.child_counts, tree.leaf_levels):
+        digest.update(repr(array.shape).encode() + array.astype("<i8").tobytes())
+    if isinstance(hierarchy, Domain):
+        digest.update(repr(hierarchy.by).encode())
+        for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
+            digest.update(repr(forms).encode() + codes.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:
     """The public leaves of a hierarchy: a `Tree`, and the labels of its nodes.
@@ -84,6 +110,8 @@ class Domain:
         The shape.
     labels : tuple of pandas.Index
         For each key, its distinct labels in sorted order.
+    forms : tuple of tuple of hashable
+        Their canonical forms, by which keys are compared.
     codes : tuple of numpy.ndarray of int64
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
@@ -101,6 +129,7 @@ class Domain:
     by: tuple[Hashable, ...]
     tree: Tree
     labels: tuple[pd.Index, ...]
+    forms: tuple[tuple[Hashable, ...], ...]
     codes: tuple[IntArray, ...]
 
     @classmethod
@@ -111,8 +140,7 @@ class Domain:
         ----------
         places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
             Holds the columns (or index levels) `by`; others are ignored. A path that ends early has
-            missing keys from some level on. Frames of other libraries are converted by their own
-            ``to_pandas`` method.
+            missing keys from some level on. Frames of other libraries will do as well.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
@@ -123,13 +151,12 @@ class Domain:
         Raises
         ------
         ColumnsError
-            If a column is missing from `places` or stands in it twice.
+            If a column is missing from `places`, stands in it twice, or holds labels that are no keys.
         DomainError
-            If there is no leaf, a leaf is listed twice or is also an inner node, a path has a gap,
-            or a label is not hashable.
+            If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
         """
         names = check_by(by)
-        return cls._from_columns(names, _columns(places, names))
+        return cls._from_columns(names, [_used(column) for column in _columns(places, names)])
 
     @classmethod
     def observed(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
@@ -154,15 +181,21 @@ class Domain:
             If no row has a key.
         """
         names = check_by(by)
-        columns = _columns(keys, names)
-        encoded = [_encode(column, name) for name, column in zip(names, columns, strict=True)]
-        codes = np.unique(np.column_stack([code for code, _ in encoded]), axis=0)
+        columns = [_used(column) for column in _columns(keys, names)]
+        encoded = [canonical_codes(column) for column in columns]
+        codes = np.column_stack([code for code, _ in encoded])
+        strange = [
+            code == forms.index(UNKNOWN) if UNKNOWN in forms else np.zeros(len(code), dtype=bool)
+            for code, forms in encoded
+        ]
         missing = codes < 0
-        codes = codes[~missing[:, 0] & ~(missing[:, :-1] & ~missing[:, 1:]).any(axis=1)]
+        gap = missing[:, 0] | (missing[:, :-1] & ~missing[:, 1:]).any(axis=1)
+        rows = np.flatnonzero(~gap & ~np.any(strange, axis=0))
+        paths, first = np.unique(codes[rows], axis=0, return_index=True)
         # Sorted, a shorter path stands right before the first one that continues it.
-        continued = ((codes[:-1] == codes[1:]) | (codes[:-1] < 0)).all(axis=1)
-        codes = np.delete(codes, np.flatnonzero(continued), axis=0)
-        return cls._from_codes(names, codes, [label for _, label in encoded])
+        continued = ((paths[:-1] == paths[1:]) | (paths[:-1] < 0)).all(axis=1)
+        leaves = np.delete(rows[first], np.flatnonzero(continued))
+        return cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
 
     @classmethod
     def from_categories(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
@@ -214,7 +247,8 @@ class Domain:
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]
-        return cls(names, tree, tuple(labels), tuple(codes))
+        forms = [tuple(canonical_codes(column.cat.categories.to_series())[1]) for column in columns]
+        return cls(names, tree, tuple(labels), tuple(forms), tuple(codes))
 
     @classmethod
     def from_tree(cls, tree: Tree) -> Domain:
@@ -235,23 +269,29 @@ class Domain:
             place = np.arange(tree.level_sizes[level + 1]) - np.repeat(np.cumsum(counts) - counts, counts)
             codes.append(np.where(tree.listed(level + 1), place, -1))
         labels = tuple(pd.RangeIndex(int(counts.max())) for counts in tree.child_counts)
-        return cls(level_names(tree)[1:], tree, labels, tuple(codes))
+        return cls(level_names(tree)[1:], tree, labels, tuple(map(tuple, labels)), tuple(codes))
 
     @classmethod
     def _from_columns(cls, by: tuple[Hashable, ...], columns: list[pd.Series]) -> Domain:
-        encoded = [_encode(column, name) for name, column in zip(by, columns, strict=True)]
+        """Make the domain from key columns, one row per leaf."""
+        encoded = [canonical_codes(column, sort=True) for column in columns]
+        odd = [name for name, (_, forms) in zip(by, encoded, strict=True) if UNKNOWN in forms]
+        if odd:
+            raise ColumnsError(
+                "domain",
+                "has labels of a type that cannot be a key in the columns",
+                columns=odd,
+                hint="turn them into strings, numbers, dates or tuples of these.",
+            )
         codes = np.column_stack([code for code, _ in encoded])
-        return cls._from_codes(by, codes[np.lexsort(codes.T[::-1])], [label for _, label in encoded])
-
-    @classmethod
-    def _from_codes(cls, by: tuple[Hashable, ...], codes: IntArray, labels: list[pd.Index]) -> Domain:
-        """Make the domain from sorted rows of codes, -1 where a path has ended."""
+        codes = codes[np.lexsort(codes.T[::-1])]
         tree = Tree.from_paths(codes)
         levels = []
         for level in range(1, tree.depth + 1):
             leaves = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
             levels.append(codes[np.cumsum(leaves) - leaves, level - 1])
-        return cls(by, tree, tuple(labels), tuple(levels))
+        labels = [_labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)]
+        return cls(by, tree, tuple(labels), tuple(tuple(forms) for _, forms in encoded), tuple(levels))
 
     def keys(self, level: int) -> pd.DataFrame:
         """List the keys of the nodes that a table shows on one level.
@@ -320,41 +360,40 @@ def _columns(places: Any, by: tuple[Hashable, ...]) -> list[pd.Series]:
     """Pick the key columns out of whatever the caller lists the keys in."""
     if isinstance(places, pd.Index):
         places = places.to_frame(index=False)
-    elif not isinstance(places, pd.DataFrame):
-        if not hasattr(places, "to_pandas"):
+    if not isinstance(places, pd.DataFrame):
+        try:
+            places = nw.from_native(places).lazy().collect()
+        except Exception:
             raise DomainError(
-                f"cannot be a {type(places).__name__}.",
+                f"cannot be a {type(places).__name__}, or cannot be read.",
                 hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
-            )
-        places = places.to_pandas()
-    absent = [name for name in by if name not in places.columns]
+            ) from None
+    names = list(places.columns)
+    absent = [name for name in by if name not in names]
     if absent:
         raise ColumnsError(
             "domain", "lacks the columns", columns=absent, hint="it needs every column named in `by`."
         )
-    twice = [name for name in by if (places.columns == name).sum() > 1]
+    twice = [name for name in by if names.count(name) > 1]
     if twice:
         raise ColumnsError(
             "domain", "has several columns named", columns=twice, hint="give each column a name of its own."
         )
-    return [places[name] for name in by]
+    if isinstance(places, pd.DataFrame):
+        return [places[name] for name in by]
+    return [to_pandas(places[str(name)]) for name in by]
 
 
-def _encode(column: pd.Series, name: Hashable) -> tuple[IntArray, pd.Index]:
-    """Codes of a column's values and its distinct labels, in the order of ``groupby``."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        categories = pd.CategoricalIndex(column.cat.categories, dtype=column.dtype)
-        return column.cat.codes.to_numpy().astype(np.int64), categories
-    try:
-        codes, labels = pd.factorize(column)
-    except TypeError:
-        raise DomainError(
-            f"has labels in column {name!r} that are not hashable.",
-            hint="turn them into strings, numbers, dates or tuples.",
-        ) from None
-    try:
-        with warnings.catch_warnings(action="error"):
-            codes, labels = pd.factorize(column, sort=True)
-    except (TypeError, ValueError, Warning):
-        pass  # labels that have no common order stay in the order of their appearance
-    return codes.astype(np.int64), pd.Index(labels)
+def _used(column: pd.Series) -> pd.Series:
+    """Forget the categories that do not occur: they may come from elsewhere."""
+    is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    return column.cat.remove_unused_categories() if is_categorical else column
+
+
+def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
+    """Show each key as it is first written in the column."""
+    row = np.zeros(n_labels, dtype=np.int64)
+    present = np.flatnonzero(codes >= 0)[::-1]
+    row[codes[present]] = present
+    first = column.iloc[row]
+    return pd.Index(first.to_numpy(), dtype=object) if first.dtype == np.dtype(object) else pd.Index(first.array)

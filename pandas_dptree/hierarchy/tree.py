@@ -80,6 +80,19 @@ class Tree:
                 hint="leave it out when every path reaches the deepest level.",
             )
         object.__setattr__(self, "leaf_levels", _fold(ends))
+        if len(self.leaf_levels) > 1 and not self._short_paths_are_chains():
+            raise ArgumentError(
+                "leaf_levels",
+                "ends a path at a node that has several leaves.",
+                hint="a short path continues downwards as a chain of single children.",
+            )
+
+    def _short_paths_are_chains(self) -> bool:
+        for level in range(self.depth):
+            below = np.broadcast_to(self.leaves_below(level), self.level_sizes[level])
+            if (np.repeat(below, below)[self.leaf_levels == level] > 1).any():
+                return False
+        return True
 
     @classmethod
     def from_branching(cls, branching: Sequence[int]) -> Tree:
@@ -105,6 +118,12 @@ class Tree:
         >>> Tree.from_branching([100] * 4).n_leaves
         100000000
         """
+        if not isinstance(branching, (Sequence, np.ndarray)) or isinstance(branching, str):
+            raise ArgumentError(
+                "branching",
+                f"must be a list of whole numbers, not {branching!r}.",
+                hint="for example Tree.from_branching([50, 60, 30]).",
+            )
         leaves = 1
         for factor in branching:
             if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
@@ -145,9 +164,14 @@ class Tree:
         >>> Tree.from_paths([[0, 0], [0, 1], [1, -1]]).level_sizes
         (1, 2, 3)
         """
-        codes = np.asarray(paths, dtype=np.int64)
+        codes = np.asarray(paths)
         if codes.ndim != 2 or codes.size == 0:
             raise DomainError("has no leaves.", hint="list at least one leaf path, one key per level.")
+        if codes.dtype.kind not in "iu":
+            raise DomainError(
+                f"must hold whole numbers, not {codes.dtype}.", hint="use Domain.from_frame for labels."
+            )
+        codes = codes.astype(np.int64)
         missing = codes < 0
         if missing[:, 0].any():
             raise DomainError(

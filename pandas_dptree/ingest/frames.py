@@ -6,29 +6,30 @@ with numpy. Messages speak of the names and types of columns, never of what stan
 
 from __future__ import annotations
 
-import datetime
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.values import ANY, UNKNOWN, canonical_codes, kind_of, positions, to_pandas
 
-__all__ = ["Contributions", "check_columns", "contributions", "discreet", "key_frame"]
+__all__ = ["Contributions", "check_columns", "contributions", "discreetly", "key_frame"]
 
-_UNKNOWN = object()
-"""Stands for a key that cannot be a label, since it is not hashable."""
+Answer = TypeVar("Answer")
+
+_ALL_MISSING = np.dtype(np.float64)
+"""The type that pandas gives to a column without values, so that it is compared with labels of any kind."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Contributions:
     """Which privacy unit has how many records in which leaf.
 
@@ -75,19 +76,26 @@ def contributions(frame: Any, domain: Domain, *, privacy_unit: Hashable | None =
     columns = [*domain.by] if privacy_unit is None else [*domain.by, privacy_unit]
     check_columns(frame, columns)
     _check_types(frame, domain)
-    with discreet(columns):
-        cells, rows = _distinct(frame, columns)
-        leaf = domain.find_leaves(
-            [_codes(cell, labels) for cell, labels in zip(cells, domain.labels, strict=False)]
-        )
-        inside = leaf >= 0
-        if privacy_unit is None:
-            return Contributions(leaf[inside], None, rows[inside])
-        unit = _numbered(cells[-1])
-        inside &= unit >= 0
-        leaf, unit, rows = leaf[inside], unit[inside], rows[inside]
-        order = np.lexsort((leaf, unit))
-        return Contributions(leaf[order], unit[order], rows[order])
+    return discreetly(columns, partial(_contributions, frame, domain, columns))
+
+
+def _contributions(frame: Any, domain: Domain, columns: list[Hashable]) -> Contributions:
+    cells, rows = _distinct(frame, columns)
+    encoded = [canonical_codes(cell) for cell in cells[: len(domain.by)]]
+    leaf = domain.find_leaves(
+        [
+            np.append(positions(keys, forms), -1)[codes]
+            for (codes, keys), forms in zip(encoded, domain.forms, strict=True)
+        ]
+    )
+    inside = leaf >= 0
+    if len(cells) == len(domain.by):
+        return Contributions(leaf[inside], None, rows[inside])
+    unit, whose = canonical_codes(cells[-1], sort=True)
+    inside &= np.array([*(key != UNKNOWN for key in whose), False])[unit]
+    leaf, unit, rows = leaf[inside], unit[inside], rows[inside]
+    order = np.lexsort((leaf, unit))
+    return Contributions(leaf[order], unit[order], rows[order])
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
@@ -107,8 +115,7 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
         isinstance(frame[name].dtype, pd.CategoricalDtype) for name in by
     ):
         return frame[list(by)]
-    with discreet(by):
-        cells, _ = _distinct(frame, by)
+    cells, _ = discreetly(by, partial(_distinct, frame, by))
     return pd.DataFrame(dict(zip(by, cells, strict=True)))
 
 
@@ -122,9 +129,17 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
     ColumnsError
         If a column is missing or repeated.
     """
-    present: list[Hashable] = (
-        list(frame.columns) if isinstance(frame, pd.DataFrame) else list(_narwhals(frame).columns)
-    )
+    if isinstance(frame, pd.DataFrame):
+        present: list[Hashable] = list(frame.columns)
+    else:
+        try:
+            present = list(_narwhals(frame).collect_schema())
+        except ArgumentError:
+            raise
+        except Exception:
+            raise ArgumentError(
+                "frame", "cannot be read.", hint="check the path and the query that it stands for."
+            ) from None
     missing = [name for name in columns if name not in present]
     if missing:
         raise ColumnsError(
@@ -140,18 +155,18 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
         )
 
 
-@contextmanager
-def discreet(columns: Sequence[Hashable]) -> Iterator[None]:
-    """Say nothing of the records, whatever other libraries would warn of or quote when they fail."""
+def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:
+    """Count without a word about the records, whatever other libraries warn of or quote when they fail."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            yield
-    except Exception:
-        raise ArgumentError(
-            "frame",
-            f"cannot be counted by its columns {list(columns)!r}.",
-            hint="convert the keys to strings, whole numbers, dates or categories.",
-        ) from None
+            return count()
+    except Exception:  # its text and its context may hold records; what is raised below has neither
+        pass
+    raise ArgumentError(
+        "frame",
+        f"cannot be counted by its columns {list(columns)!r}.",
+        hint="convert the keys to strings, whole numbers, dates or categories.",
+    )
 
 
 def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
@@ -167,7 +182,7 @@ def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 
 def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
-    """Distinct combinations of the columns' values, and the number of records of each."""
+    """Distinct combinations of the columns' keys, and the number of records of each."""
     if isinstance(frame, pd.DataFrame):
         return _distinct_pandas([frame[name] for name in columns])
     return _distinct_narwhals(_narwhals(frame), columns)
@@ -175,22 +190,18 @@ def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series],
 
 def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
     """Group by one whole number per row: faster than ``groupby``, most of all for categories."""
-    n_rows = len(columns[0])
-    cell, n_cells = np.zeros(n_rows, dtype=np.int64), 1
+    cell, n_cells = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            codes, n_labels = column.cat.codes.to_numpy(), len(column.cat.categories)
-        else:
-            codes, labels = _factorize(column)
-            n_labels = len(labels)
-        if n_cells * (n_labels + 1) > 2**62:
+        codes, keys = canonical_codes(column)
+        width = len(keys) + 1
+        if n_cells * width > 2**62:
             cell, distinct = pd.factorize(cell)
             n_cells = len(distinct)
-        cell = cell * (n_labels + 1) + codes + 1
-        n_cells *= n_labels + 1
+        cell = cell * width + codes + 1
+        n_cells *= width
     cell, distinct = pd.factorize(cell)
     some_row = np.zeros(len(distinct), dtype=np.int64)
-    some_row[cell] = np.arange(n_rows)
+    some_row[cell] = np.arange(len(cell))
     rows = np.bincount(cell, minlength=len(distinct))
     return [column.iloc[some_row].reset_index(drop=True) for column in columns], rows
 
@@ -201,23 +212,22 @@ def _distinct_narwhals(
     """Group in the library that the records live in."""
     names = [f"key{i}" for i in range(len(columns))]
     keys = frame.select([nw.col(str(old)).alias(new) for new, old in zip(names, columns, strict=True)])
-    grouped = keys.group_by(names).agg(nw.len().alias("rows"))
-    cells = grouped.collect() if isinstance(grouped, nw.LazyFrame) else grouped
-    values = [pd.Series(cells[name].to_list(), dtype=object) for name in names]
-    return values, cells["rows"].to_numpy().astype(np.int64)
+    cells = keys.group_by(names).agg(nw.len().alias("rows")).lazy().collect()
+    return [to_pandas(cells[name]) for name in names], cells["rows"].to_numpy().astype(np.int64)
 
 
 def _check_types(frame: Any, domain: Domain) -> None:
     """Refuse key columns whose type can never equal the domain's labels."""
     if isinstance(frame, pd.DataFrame):
-        kinds = [_pandas_kind(frame[name].dtype) for name in domain.by]
+        types = [frame[name].dtype for name in domain.by]
     else:
         schema = _narwhals(frame).collect_schema()
-        kinds = [_kind(schema[str(name)]) for name in domain.by]
+        types = [schema[str(name)] for name in domain.by]
+    kinds = [ANY if dtype == _ALL_MISSING else kind_of(dtype) for dtype in types]
     unlike = {
         name: (kind, public)
         for name, kind, labels in zip(domain.by, kinds, domain.labels, strict=True)
-        if kind != (public := _pandas_kind(labels.dtype)) and _ANY not in (kind, public)
+        if kind != (public := kind_of(labels.dtype)) and ANY not in (kind, public)
     }
     if unlike:
         told = "; ".join(f"{name!r} holds {kind}, not {public}" for name, (kind, public) in unlike.items())
@@ -227,86 +237,3 @@ def _check_types(frame: Any, domain: Domain) -> None:
             columns=unlike,
             hint="convert one of the two, for example with astype(str).",
         )
-
-
-_ANY = "objects"
-
-
-def _kind(dtype: Any) -> str:
-    """Name the kind of values a column holds; columns of one kind are compared by value."""
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return "text"
-    if dtype == nw.Boolean:
-        return "booleans"
-    if dtype.is_numeric():
-        return "numbers"
-    if dtype == nw.Datetime and dtype.time_zone is not None:
-        return "times with a time zone"
-    if dtype in (nw.Date, nw.Datetime):
-        return "times"
-    if dtype == nw.Duration:
-        return "durations"
-    return _ANY
-
-
-def _pandas_kind(dtype: Any) -> str:
-    """Name the kind of values from the type alone (narwhals would look into objects)."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        dtype = dtype.categories.dtype
-    if dtype == np.dtype(object):
-        return _ANY
-    return _kind(nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype)
-
-
-def _codes(values: pd.Series, labels: pd.Index) -> IntArray:
-    """Positions of values among public labels: -1 where missing, -2 where unknown."""
-    place, distinct = _factorize(values)
-    known = pd.Index(labels.categories if isinstance(labels, pd.CategoricalIndex) else labels)
-    wanted = pd.Index(distinct)
-    if known.dtype != wanted.dtype:
-        known, wanted = pd.Index(_objects(known)), pd.Index(_objects(wanted))
-    codes = known.get_indexer(wanted)
-    return np.append(np.where(codes < 0, -2, codes), -1)[place]
-
-
-def _factorize(values: pd.Series) -> tuple[IntArray, Any]:
-    """Number the distinct values, -1 where missing; what cannot be hashed counts as one value."""
-    try:
-        return pd.factorize(values)
-    except TypeError:
-        return pd.factorize(_hashable(values, _UNKNOWN))
-
-
-def _objects(values: pd.Index) -> npt.NDArray[np.object_]:
-    """Make values comparable across types: Python's own equality, and dates as midnights."""
-    return np.fromiter(
-        (
-            pd.Timestamp(value) if type(value) is datetime.date else value
-            for value in _hashable(values, _UNKNOWN)
-        ),
-        dtype=object,
-        count=len(values),
-    )
-
-
-def _hashable(values: pd.Series | pd.Index, instead: object) -> npt.NDArray[np.object_]:
-    """Replace what cannot be hashed."""
-    return np.fromiter(
-        (value if _is_hashable(value) else instead for value in values), dtype=object, count=len(values)
-    )
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _numbered(units: pd.Series) -> IntArray:
-    """Number the distinct units, by value where they can be ordered; -1 where there is none."""
-    try:
-        return pd.factorize(units, sort=True)[0].astype(np.int64)
-    except TypeError:
-        return pd.factorize(_hashable(units, None))[0].astype(np.int64)

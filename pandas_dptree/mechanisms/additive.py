@@ -64,6 +64,10 @@ class AdditiveNoise(ABC):
             If this noise cannot give privacy of that kind.
         """
 
+    def can_give(self, loss: PrivacyLoss) -> bool:
+        """Tell whether this noise can give privacy of that kind."""
+        return True
+
     @abstractmethod
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         """Give (c, k): noise of scale b on one level costs c / b**k of the budget."""
@@ -148,7 +152,7 @@ class AdditiveNoise(ABC):
         exact = [Fraction(part) for part in parts.tolist()]
         unit, (cost, power) = self.budget(loss) / sum(exact), self._cost(loss, sensitivity)
         scales = np.array([_scale_up(cost / (unit * part), power) if part else math.inf for part in exact])
-        if (scales[np.isfinite(scales)] > LARGEST_SCALE).any():
+        if (scales[parts > 0] > LARGEST_SCALE).any():
             raise ArgumentError(
                 "epsilon" if loss.rho is None else "rho",
                 f"is too small: a level would need noise of a scale above {LARGEST_SCALE:.0e}.",
@@ -245,6 +249,10 @@ class Gaussian(AdditiveNoise):
 
     name: ClassVar[str] = "gaussian"
 
+    def can_give(self, loss: PrivacyLoss) -> bool:
+        """Tell whether this noise can give privacy of that kind: of any but the pure one."""
+        return loss.kind != "pure"
+
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Give the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
         if loss.rho is not None:
@@ -290,7 +298,10 @@ class Gaussian(AdditiveNoise):
 
 
 def measure(
-    noise: AdditiveNoise, levels: Sequence[IntArray], noise_scales: npt.ArrayLike, source: ByteSource
+    noise: AdditiveNoise,
+    levels: Sequence[IntArray],
+    noise_scales: Sequence[npt.ArrayLike],
+    source: ByteSource,
 ) -> tuple[IntArray | None, ...]:
     """Add noise to the exact counts of every level.
 
@@ -300,15 +311,15 @@ def measure(
         The kind of noise.
     levels : sequence of numpy.ndarray of int64
         The exact counts of each level, from 0 to 2**61.
-    noise_scales : array_like of float, shape (n_levels,)
-        The noise scale of each level; inf where nothing is to be measured.
+    noise_scales : sequence of array_like, a number or an array of the level's shape
+        The noise scale of each level or of each of its nodes; inf where nothing is to be measured.
     source : callable
         Where random bytes come from.
 
     Returns
     -------
     tuple of (numpy.ndarray of int64 or None)
-        The noisy counts of each level; None for a level that is not measured.
+        The noisy counts of each level, 0 for a node that is not measured; None for a level that is not.
 
     Notes
     -----
@@ -316,13 +327,27 @@ def measure(
     out depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
     noisy counts end at ±2**61, the answer is the same as with noise that knows no end.
     """
-    scales = np.asarray(noise_scales, dtype=np.float64).tolist()
+    scales = [np.atleast_1d(np.asarray(scale, dtype=np.float64)) for scale in noise_scales]
     return tuple(
-        None
-        if math.isinf(scale)
-        else np.clip(exact + noise.sample(scale, len(exact), source), -LARGEST_COUNT, LARGEST_COUNT)
+        None if np.isinf(scale).all() else _measure_level(noise, exact, scale, source)
         for exact, scale in zip(levels, scales, strict=True)
     )
+
+
+def _measure_level(
+    noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource
+) -> IntArray:
+    """Add noise to each count, drawing together what is of one scale."""
+    if len(scales) == 1:
+        noisy = exact + noise.sample(float(scales[0]), len(exact), source)
+    else:
+        noisy = np.zeros_like(exact)
+        distinct, kind = np.unique(scales, return_inverse=True)
+        ends = np.cumsum(np.bincount(kind))[:-1]
+        for scale, nodes in zip(distinct.tolist(), np.split(np.argsort(kind), ends), strict=True):
+            if math.isfinite(scale):
+                noisy[nodes] = exact[nodes] + noise.sample(scale, len(nodes), source)
+    return np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT)
 
 
 def _scale_up(powered: Fraction, power: int) -> float:

@@ -92,18 +92,21 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
             "is not a table that was released: it lacks level, count or std_error.",
             hint="call .dp.level() on the frame that tree_counts returned.",
         )
-    by = columns[columns.index("level") + 1 : columns.index("count")]
+    if isinstance(released["level"].dtype, pd.CategoricalDtype):
+        by = list(released["level"].cat.categories[1:])
+    else:  # read back from a file
+        by = columns[columns.index("level") + 1 : columns.index("count")]
     if name not in (ROOT, *by):
         raise ArgumentError("name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}.")
     depth = 0 if name == ROOT else by.index(name) + 1
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
         return rows.reset_index(drop=True)
-    whole = {key: str(rows[key].dtype).lower() for key in by[:depth] if str(rows[key].dtype) in _MASKED}
-    return rows.astype(whole).set_index(by[:depth])
+    types = {key: _PLAIN[str(rows[key].dtype)] for key in by[:depth] if str(rows[key].dtype) in _PLAIN}
+    return rows.astype(types).set_index(by[:depth])
 
 
-_MASKED = {"Int64", "UInt64"}
+_PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
 
 
 def _take(labels: pd.Index, codes: IntArray) -> Any:

@@ -245,7 +245,10 @@ def _number(name: str, value: object) -> float:
         raise ArgumentError(
             name, f"must be a number, not {value!r}.", hint=f"pass a plain number, for example {name}=0.5."
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _positive(name: str, value: object) -> float:

@@ -1,0 +1,239 @@
+"""Which keys are the same key, whatever library and type they come in.
+
+Each value has a *canonical* form that depends on that value alone, never on the column around it, and two
+values are the same key if their canonical forms are equal. Text and numbers stand for themselves; all
+else is a tuple that begins with its kind. Numbers are equal by value across types, a date is its midnight, a
+time is its nanoseconds, and true is not 1. On these forms equality is an equivalence, which Python's own
+is not, and they can be ordered. Values of any other type are *unknown*: they equal no label.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import uuid
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+__all__ = ["ANY", "UNKNOWN", "canonical_codes", "kind_of", "positions", "sort_key", "to_pandas"]
+
+IntArray = npt.NDArray[np.int64]
+
+UNKNOWN = ("unknown",)
+"""The canonical form of what cannot be a key."""
+
+ANY = "objects"
+"""The kind of a column that may hold anything."""
+
+_NANOSECONDS = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_SAFE = {"string", "integer", "empty"}  # types among whose values Python's equality is an equivalence
+
+
+def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray, list[Hashable]]:
+    """Number the keys of a column.
+
+    Parameters
+    ----------
+    column : pandas.Series
+    sort : bool
+        Whether to number them in their order, as ``groupby`` would: numbers before text, categories as
+        they are listed, missing last.
+
+    Returns
+    -------
+    codes : numpy.ndarray of int64, shape (len(column),)
+        The number of each row's key, or -1 where it is missing.
+    keys : list of hashable
+        The canonical forms, without repetition.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        inner, keys = canonical_codes(column.cat.categories.to_series())
+        return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
+    if isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind not in "iufbO":
+        column = to_pandas(nw.from_native(_chunked(column), series_only=True))
+    if column.dtype != np.dtype(object):
+        place, distinct = pd.factorize(column, sort=sort)
+        forms = _typed(pd.Series(distinct, dtype=column.dtype))
+    elif pd.api.types.infer_dtype(column, skipna=True) in _SAFE:
+        place, distinct = pd.factorize(column.to_numpy(), sort=sort)
+        forms = distinct.tolist()  # of such values each is its own canonical form
+    else:
+        forms = [_canonical(value) for value in column]
+        place = np.arange(len(forms))
+    keys = list(dict.fromkeys(form for form in forms if form is not None))
+    if sort and column.dtype == np.dtype(object):
+        keys.sort(key=sort_key)
+    if keys == forms:
+        return place, keys
+    number = positions(forms, keys)
+    return np.append(np.where(number < 0, -1, number), -1)[place], keys
+
+
+def positions(wanted: Sequence[Hashable], keys: Sequence[Hashable]) -> IntArray:
+    """Find canonical forms among others: shape (len(wanted),), -2 where there is no such key."""
+    known = {key: place for place, key in enumerate(keys)}
+    return np.fromiter((known.get(form, -2) for form in wanted), dtype=np.int64, count=len(wanted))
+
+
+def sort_key(form: Hashable) -> tuple[Any, ...]:
+    """Order canonical forms of all kinds: numbers, text, then the other kinds by name."""
+    if isinstance(form, tuple):
+        return (2, *map(sort_key, form))
+    return (0, "") if form is None else (1, form) if isinstance(form, str) else (0, form)
+
+
+def kind_of(dtype: Any) -> str:
+    """Name the kind of values that a column of a type holds, for people.
+
+    Parameters
+    ----------
+    dtype : pandas or narwhals data type
+
+    Returns
+    -------
+    str
+        `ANY` if the type does not tell.
+    """
+    if isinstance(dtype, nw.dtypes.DType):
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return "text"
+        if dtype == nw.Boolean:
+            return "booleans"
+        if dtype.is_numeric():
+            return "numbers"
+        if dtype == nw.Datetime and dtype.time_zone is not None:  # type: ignore[attr-defined]
+            return "times with a time zone"
+        if dtype in (nw.Date, nw.Datetime):
+            return "times"
+        return "durations" if dtype == nw.Duration else ANY
+    if isinstance(dtype, pd.CategoricalDtype):
+        return kind_of(dtype.categories.dtype)
+    if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype)):
+        return type(dtype).__name__.removesuffix("Dtype").lower() + "s"
+    if dtype == np.dtype(object):  # of which narwhals would ask what it holds
+        return ANY
+    return kind_of(nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype)
+
+
+def to_pandas(column: nw.Series[Any]) -> pd.Series:
+    """Bring a column of any library into pandas without changing a value: whole numbers stay whole.
+
+    Parameters
+    ----------
+    column : narwhals.Series
+
+    Returns
+    -------
+    pandas.Series
+    """
+    dtype, missing = column.dtype, column.is_null().to_numpy()
+    if dtype == nw.Boolean:
+        return pd.Series(pd.arrays.BooleanArray(column.fill_null(False).to_numpy().astype(bool), missing))
+    if dtype.is_integer():
+        return pd.Series(pd.arrays.IntegerArray(column.fill_null(0).to_numpy().copy(), missing))
+    if dtype in (nw.Date, nw.Datetime, nw.Duration):
+        whole = column.cast(nw.Int32 if dtype == nw.Date else nw.Int64).fill_null(0).to_numpy().astype(np.int64)
+        unit = "s" if dtype == nw.Date else dtype.time_unit  # type: ignore[attr-defined]
+        values = (whole * 86_400 if dtype == nw.Date else whole).astype(
+            f"{'m' if dtype == nw.Duration else 'M'}8[{unit}]"
+        )
+        values[missing] = "NaT"
+        series = pd.Series(values)
+        zone = getattr(dtype, "time_zone", None)
+        return series if zone is None else series.dt.tz_localize("UTC").dt.tz_convert(zone)
+    if dtype.is_float():
+        return pd.Series(column.fill_null(float("nan")).to_numpy())
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return pd.Series(column.cast(nw.String).to_list())
+    return pd.Series(column.to_list(), dtype=object)
+
+
+def _chunked(column: pd.Series) -> Any:
+    import pyarrow  # installed, since the column is one of its
+
+    return pyarrow.chunked_array([pyarrow.array(column.array)])
+
+
+def _typed(values: pd.Series) -> list[Hashable]:
+    """Give the canonical forms of values of one type other than object."""
+    if values.dtype.kind in "iu" or isinstance(values.dtype, pd.StringDtype):
+        return values.tolist()
+    if values.dtype.kind not in "Mm":
+        return [_canonical(value) for value in values]
+    kind = "duration" if values.dtype.kind == "m" else "time"
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        kind, values = "zoned time", values.dt.tz_convert("UTC").dt.tz_localize(None)
+    array = values.to_numpy()
+    unit, _ = np.datetime_data(array.dtype)
+    factor = _NANOSECONDS[unit]
+    return [
+        None if missing else (kind, whole * factor)
+        for whole, missing in zip(array.astype(np.int64).tolist(), np.isnat(array), strict=True)
+    ]
+
+
+def _canonical(value: Any) -> Hashable:
+    """Give the canonical form of a value, None if it is missing; whatever it is, it does not raise."""
+    try:
+        return _form(value)
+    except Exception:  # an object may do anything when it is looked at
+        return UNKNOWN
+
+
+def _form(value: Any) -> Hashable:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    match value:
+        case str():
+            return str.__str__(value)
+        case np.datetime64() | np.timedelta64():  # the latter is one of numpy's integers, too
+            kind = "time" if isinstance(value, np.datetime64) else "duration"
+            return None if np.isnat(value) else (kind, _nanoseconds(value))
+        case bool() | np.bool_():
+            return ("boolean", bool(value))
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return None if math.isnan(value) else float(value)
+        case Decimal() | Fraction():
+            return None if value != value else value
+        case pd.Timestamp() | pd.Timedelta():
+            kind = "duration" if isinstance(value, pd.Timedelta) else "time" if value.tz is None else "zoned time"
+            return (kind, _nanoseconds(value.asm8))
+        case datetime.datetime():
+            if value.tzinfo is None:
+                return ("time", _nanoseconds(np.datetime64(value)))
+            utc = value.astimezone(datetime.UTC).replace(tzinfo=None)
+            return ("zoned time", _nanoseconds(np.datetime64(utc)))
+        case datetime.date():
+            return ("time", _nanoseconds(np.datetime64(value)))
+        case datetime.timedelta():
+            return ("duration", (value // datetime.timedelta(microseconds=1)) * 1000)
+        case pd.Period():
+            return ("period", value.freqstr, value.ordinal)
+        case pd.Interval():
+            return ("interval", _form(value.left), _form(value.right), value.closed)
+        case tuple():
+            forms = tuple(map(_form, value))
+            return UNKNOWN if UNKNOWN in forms else ("tuple", *forms)
+        case bytes():
+            return ("bytes", value.hex())
+        case uuid.UUID():
+            return ("uuid", value.int)
+        case datetime.time():
+            return ("time of day", value.isoformat())
+    return UNKNOWN
+
+
+def _nanoseconds(value: np.datetime64 | np.timedelta64) -> int:
+    unit, step = np.datetime_data(value.dtype)
+    if unit in {"Y", "M"} and isinstance(value, np.datetime64):
+        return int(value.astype("M8[D]").astype(np.int64)) * _NANOSECONDS["D"]
+    return int(value.astype(np.int64)) * step * _NANOSECONDS[unit]
