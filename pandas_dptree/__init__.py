@@ -12,6 +12,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.plan import Plan
+from pandas_dptree.planning.targets import relative
 
 __all__ = [
     "ArgumentError",
@@ -27,5 +28,6 @@ __all__ = [
     "__version__",
     "datasets",
     "plan",
+    "relative",
     "tree_counts",
 ]

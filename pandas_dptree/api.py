@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,14 +16,15 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.plan import Plan
-from pandas_dptree.planning.split import OBJECTIVES, Objective, split_budget
+from pandas_dptree.planning.objective import OBJECTIVES, Objective
+from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["domain_of", "plan", "tree_counts"]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
-Split = Literal["optimal", "uniform", "geometric"]
 
 
 def tree_counts(
@@ -65,10 +67,11 @@ def tree_counts(
         are public (``"observed"``), or that the categories of the categorical key columns are, in
         every combination (``"categories"``).
     mechanism : {"auto", "laplace", "gaussian"} or AdditiveNoise
-        The noise. ``"auto"``: Laplace for pure differential privacy, else Gaussian.
-    split : {"optimal", "uniform", "geometric"} or mapping
-        How the budget is split over the levels; or each level's share (by name; 0 if left out), which
-        sum to one.
+        The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure
+        differential privacy.
+    split : {"optimal", "uniform", "geometric", "nodes"} or mapping
+        How the budget is split over the levels, or with ``"nodes"`` (Gaussian noise) over the nodes of each
+        path; or each level's share (by name; 0 if left out), which sum to one.
     level_weights : mapping, optional
         How much the error of a level matters, by name; 1 for those left out.
     objective : {"levels", "cells", "worst"}
@@ -141,6 +144,7 @@ def plan(
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
+    target: Mapping[Hashable, float] | None = None,
     consistency: Consistency = "integer",
 ) -> Plan:
     """Describe a release before it happens. Spends nothing, and sees no records.
@@ -152,6 +156,10 @@ def plan(
     epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, split, level_weights, \
 objective, consistency
         As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, ….
+    target : mapping, optional
+        The standard errors that are wanted, by level, in counts (`relative` makes them from a share of a
+        stated count). Finds the smallest epsilon for them, or with Gaussian noise and no `delta` the
+        smallest rho, and the split that needs it. If `epsilon` or `rho` is stated too, it must be enough.
 
     Returns
     -------
@@ -179,9 +187,12 @@ objective, consistency
             f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
             hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
         )
-    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     names = level_names(domain)
-    if privacy_unit is not None and privacy_unit in names:
+    if not isinstance(privacy_unit, Hashable):
+        raise ArgumentError(
+            "privacy_unit", "must be the name of a column.", hint='for example privacy_unit="person_id".'
+        )
+    if privacy_unit is not None and privacy_unit in names[1:]:
         raise ArgumentError(
             "privacy_unit",
             f"is also a key: {privacy_unit!r}.",
@@ -190,29 +201,59 @@ objective, consistency
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("objective", objective, OBJECTIVES)
     tree = domain if isinstance(domain, Tree) else domain.tree
-    noise = _noise(mechanism, loss)
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
-    shares = split_budget(
-        tree,
-        noise=noise,
-        loss=loss,
-        sensitivity=sensitivity,
-        split=_by_level("split", split, names, 0.0) if isinstance(split, Mapping) else split,
-        level_weights=_by_level("level_weights", level_weights or {}, names, 1.0),
-        objective=objective,
-        least_squares=consistency != "none",
-    )
-    return Plan(
-        tree=tree,
-        domain=domain if isinstance(domain, Domain) else None,
-        loss=loss,
-        noise=noise,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        consistency=consistency,
-        shares=shares,
-    )
+    least_squares = consistency != "none"
+    if isinstance(split, str):
+        _check_choice("split", split, SPLITS)
+    shares = split if isinstance(split, str) else _by_level("split", split, names, 0.0)
+    weights = _by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
+    if target is None:
+        stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
+        losses = [(noise, stated) for noise in _noises(mechanism, stated, split)]
+    else:
+        if level_weights is not None or split == "nodes":
+            raise ArgumentError(
+                "target",
+                "says already how much each level matters, and is met level by level.",
+                hint='leave out `level_weights` and split="nodes".',
+            )
+        aim = Target(
+            tree=tree,
+            names=names,
+            std_errors=_by_level("target", target, names, math.inf),
+            sensitivity=sensitivity,
+            split=shares,
+            least_squares=least_squares,
+        )
+        losses = [_loss_for(aim, mechanism, epsilon, delta, rho)]
+        weights, objective = aim.weights, "worst"
+    plans = [
+        Plan(
+            tree=tree,
+            domain=domain if isinstance(domain, Domain) else None,
+            loss=loss,
+            noise=noise,
+            neighbors=neighbors,
+            privacy_unit=privacy_unit,
+            max_contributions=int(max_contributions),
+            consistency=consistency,
+            split=split if isinstance(split, str) else "given",
+            objective=objective,
+            level_weights=weights,
+            node_shares=split_budget(
+                tree,
+                noise=noise,
+                loss=loss,
+                sensitivity=sensitivity,
+                split=shares,
+                level_weights=weights,
+                objective=objective,
+                least_squares=least_squares,
+            ),
+        )
+        for noise, loss in losses
+    ]
+    return min(plans, key=lambda plan: plan.expected_error)
 
 
 def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
@@ -262,13 +303,42 @@ def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
     return Domain.from_frame(domain, by=names)
 
 
-def _noise(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss) -> AdditiveNoise:
+def _noises(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
+    """List the noises that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
-        return mechanism
+        return [mechanism]
     _check_choice("mechanism", mechanism, ("auto", "laplace", "gaussian"))
-    if mechanism == "auto":
-        return Laplace() if loss.kind == "pure" else Gaussian()
-    return Laplace() if mechanism == "laplace" else Gaussian()
+    if mechanism != "auto":
+        return [Laplace() if mechanism == "laplace" else Gaussian()]
+    if split == "nodes":
+        return [Gaussian()]
+    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
+
+
+def _loss_for(
+    aim: Target,
+    mechanism: Mechanism | AdditiveNoise,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+) -> tuple[AdditiveNoise, PrivacyLoss]:
+    """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
+    if epsilon is not None or rho is not None:
+        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
+    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
+    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
+
+    def loss_of(size: float) -> PrivacyLoss:
+        return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
+
+    noises = _noises(mechanism, loss_of(1.0), None)
+    sizes = [(aim.smallest_loss(noise, loss_of), noise) for noise in noises]
+    size, noise = min(sizes, key=lambda found: found[0])
+    stated = epsilon if rho is None else rho
+    limit = LARGEST_LOSS if stated is None else stated
+    if size > limit:
+        raise aim.out_of_reach(noise, loss_of, size, limit)
+    return noise, loss_of(size if stated is None else stated)
 
 
 def _by_level(
@@ -286,19 +356,20 @@ def _by_level(
         raise ArgumentError(
             argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
         )
-    numbers = [values.get(name, default) for name in names]
-    if any(
-        isinstance(n, bool) or not isinstance(n, (int, float, np.number)) or not 0 <= n < np.inf
-        for n in numbers
-    ):
-        raise ArgumentError(
-            argument, f"must hold finite numbers >= 0, not {dict(values)!r}.", hint="for example 0.25."
-        )
-    return np.array(numbers, dtype=np.float64)
+    for value in values.values():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not 0 <= value < np.inf
+        ):
+            raise ArgumentError(
+                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
+            )
+    return np.array([values.get(name, default) for name in names], dtype=np.float64)
 
 
 def _check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ArgumentError(
             argument,
             f"is unknown: {value!r}.",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,8 +20,11 @@ from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
 from pandas_dptree.estimation.consistency import CONSISTENCIES
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.frames import check_columns
-from pandas_dptree.planning.split import OBJECTIVES
+from pandas_dptree.plan import Plan
+from pandas_dptree.planning.objective import OBJECTIVES
+from pandas_dptree.planning.split import SPLITS
 
 __all__ = ["main"]
 
@@ -41,27 +48,55 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DPTreeError as error:
         print(f"dptree: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever was reading, as in `dptree demo | head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
+    keys = argparse.ArgumentParser(add_help=False)
+    keys.add_argument(
+        "--by", action="append", required=True, metavar="COLUMN", help="a key; repeat, from coarse to fine"
+    )
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
+    options.add_argument("--delta", type=float, default=0.0)
+    options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated")
+    options.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
+    options.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; by default each row")
+    options.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
+    options.add_argument("--mechanism", choices=["auto", "laplace", "gaussian"], default="auto")
+    options.add_argument("--split", choices=SPLITS, default="optimal")
+    options.add_argument("--objective", choices=OBJECTIVES, default="levels")
+    options.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
+    records = argparse.ArgumentParser(add_help=False)
+    records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
+    table = argparse.ArgumentParser(add_help=False)
+    table.add_argument(
+        "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
+    )
+
     parser = argparse.ArgumentParser(
-        prog="dptree", description="Differentially private hierarchical tables.", allow_abbrev=False
+        prog="dptree",
+        description="Differentially private hierarchical tables. From a CSV file, keys are read as text, and "
+        "an empty field is a missing key.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dptree {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    counts = commands.add_parser(
-        "counts",
-        help="count the records of every node of a hierarchy",
-        description="Count the records of every node of a hierarchy, under differential privacy. "
-        "From a CSV file, keys are read as text, and an empty field is a missing key.",
-        allow_abbrev=False,
-    )
-    counts.set_defaults(run=_counts)
-    counts.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
-    counts.add_argument(
-        "--by", action="append", required=True, metavar="COLUMN", help="a key; repeat, from coarse to fine"
+    def command(
+        name: str, run: Callable[[argparse.Namespace], None], summary: str, *parents: argparse.ArgumentParser
+    ) -> Any:
+        sub = commands.add_parser(
+            name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
+            allow_abbrev=False,
+        )  # fmt: skip
+        sub.set_defaults(run=run)
+        return sub
+
+    counts = command(
+        "counts", _counts, "count the records of every node of a hierarchy", records, keys, options, table
     )
     counts.add_argument(
         "--domain",
@@ -69,48 +104,78 @@ def _parser() -> argparse.ArgumentParser:
         help='a .csv or .parquet file of the public keys, one row per leaf; or "observed", to state that the '
         "keys in the records are public",
     )
-    counts.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
-    counts.add_argument("--delta", type=float, default=0.0)
-    counts.add_argument("--rho", type=float, help="privacy loss: zero-concentrated")
-    counts.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
-    counts.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; by default each row")
-    counts.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
-    counts.add_argument("--mechanism", choices=["auto", "laplace", "gaussian"], default="auto")
-    counts.add_argument("--split", choices=["optimal", "uniform", "geometric"], default="optimal")
-    counts.add_argument("--objective", choices=OBJECTIVES, default="levels")
-    counts.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
-    counts.add_argument(
-        "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
-    )
 
-    demo = commands.add_parser("demo", help="release a simulated example population; needs no file")
-    demo.set_defaults(run=_demo)
+    plan = command("plan", _plan, "describe a release before anything is spent", keys, options)
+    plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
+    plan.add_argument(
+        "--target",
+        action="append",
+        metavar="LEVEL=ERROR",
+        help="find the smallest privacy loss for which a level has this standard error; repeat",
+    )
+    plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file, for `dptree release`")
+
+    release = command("release", _release, "release records by a plan that was written down", records, table)
+    release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
+    release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
+
+    command("demo", _demo, "release a simulated example population; needs no file")
     return parser
 
 
 def _counts(arguments: argparse.Namespace) -> None:
-    _check_out(arguments.out)
+    _check_out(arguments.out, ".csv", ".parquet")
     units = [] if arguments.privacy_unit is None else [arguments.privacy_unit]
     frame = _read(arguments.records, [*arguments.by, *units], "records")
     domain = arguments.domain
     if domain != "observed":
         domain = _read(Path(domain), arguments.by, "domain")
-    released = api.tree_counts(
-        frame,
-        arguments.by,
-        domain=domain,
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        rho=arguments.rho,
-        neighbors=arguments.neighbors,
-        privacy_unit=arguments.privacy_unit,
-        max_contributions=arguments.max_contributions,
-        mechanism=arguments.mechanism,
-        split=arguments.split,
-        objective=arguments.objective,
-        consistency=arguments.consistency,
-    )
-    _write(released, arguments.out)
+    released = api.tree_counts(frame, arguments.by, domain=domain, **_options(arguments))
+    _write_table(released, arguments.out)
+
+
+def _plan(arguments: argparse.Namespace) -> None:
+    _check_out(arguments.out, ".json")
+    domain = Domain.from_frame(_read(arguments.domain, arguments.by, "domain"), by=arguments.by)
+    plan = api.plan(domain, target=_targets(arguments.target), **_options(arguments))
+    if arguments.out is not None:
+        _write(arguments.out, lambda path: path.write_text(json.dumps(plan.to_dict()), encoding="utf-8"))
+    print(plan)
+
+
+def _release(arguments: argparse.Namespace) -> None:
+    _check_out(arguments.out, ".csv", ".parquet")
+    try:
+        written = json.loads(arguments.plan.read_text(encoding="utf-8"))
+        by = list(written["levels"][1:])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise ArgumentError(
+            "plan",
+            f"cannot be read from {str(arguments.plan)!r}.",
+            hint="write it with `dptree plan --out`.",
+        ) from None
+    plan = Plan.from_dict(written, Domain.from_frame(_read(arguments.domain, by, "domain"), by=by))
+    units = [] if plan.privacy_unit is None else [plan.privacy_unit]
+    _write_table(plan.release(_read(arguments.records, [*by, *units], "records")), arguments.out)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = (
+        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "split",
+        "objective", "consistency",
+    )  # fmt: skip
+    return {name: getattr(arguments, name) for name in names}
+
+
+def _targets(given: list[str] | None) -> dict[Hashable, float] | None:
+    if given is None:
+        return None
+    try:
+        return {level: float(error) for level, _, error in (target.rpartition("=") for target in given)}
+    except ValueError:
+        raise ArgumentError(
+            "target", f"must be LEVEL=ERROR, not {given!r}.", hint="for example --target county=25."
+        ) from None
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -125,48 +190,51 @@ def _demo(arguments: argparse.Namespace) -> None:
     print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
 
 
-def _read(path: Path, columns: list[str], argument: str) -> pd.DataFrame:
+def _read(path: Path, columns: list[Any], argument: str) -> pd.DataFrame:
     """Read the columns that are needed; keys from a CSV file as text."""
     try:
-        if _suffix(path, argument) == ".parquet":
+        if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".parquet":
             frame = pd.read_parquet(path)
-            check_columns(frame, columns)
-            return frame[columns]
-        check_columns(pd.read_csv(path, nrows=0), columns)
-        return pd.read_csv(
-            path, usecols=columns, dtype=str, keep_default_na=False, na_values=[""], engine="c"
-        )[columns]
+        else:
+            with warnings.catch_warnings(action="ignore"):
+                header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+                frame = pd.read_csv(
+                    path, header=None, skiprows=1, names=range(header.shape[1]), index_col=False, dtype=str,
+                    keep_default_na=False, na_values=[""], on_bad_lines="skip",
+                    usecols=[place for place, name in enumerate(header.iloc[0]) if name in columns],
+                )  # fmt: skip
+            frame.columns = pd.Index([name for name in header.iloc[0] if name in columns])
+        check_columns(frame, columns, argument=argument)
+        return frame[columns]
     except ImportError:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, DPTreeError):
-            raise
-        # What the reader says may quote the file.
-        raise ArgumentError(
-            argument,
-            f"cannot be read from {str(path)!r}.",
-            hint="check that the file is there and well-formed.",
-        ) from None
+    except DPTreeError:
+        raise
+    except Exception:  # what a reader says may quote the file
+        pass
+    raise ArgumentError(
+        argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
+    )
 
 
-def _suffix(path: Path, argument: str) -> str:
-    suffix = ".csv" if path.name.endswith(".csv.gz") else path.suffix
-    if suffix not in {".csv", ".parquet"}:
+def _suffix(path: Path, argument: str, *known: str) -> str:
+    suffix = ".csv" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
+    if suffix not in known:
         raise ArgumentError(
-            argument, f"is a file of unknown type: {str(path)!r}.", hint="use .csv, .csv.gz or .parquet."
+            argument, f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(known)}."
         )
     return suffix
 
 
-def _check_out(path: Path | None) -> None:
-    """Find out before the budget is spent whether the table can be written."""
+def _check_out(path: Path | None, *known: str) -> None:
+    """Find out before the budget is spent whether the file can be written."""
     if path is None:
         return
     if not path.resolve().parent.is_dir():
         raise ArgumentError(
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
         )
-    if _suffix(path, "out") == ".parquet":
+    if _suffix(path, "out", *known) == ".parquet":
         try:
             importlib.import_module("pyarrow")
         except ImportError:
@@ -175,16 +243,17 @@ def _check_out(path: Path | None) -> None:
             ) from None
 
 
-def _write(released: pd.DataFrame, path: Path | None) -> None:
-    """Write the whole table or nothing."""
+def _write_table(released: pd.DataFrame, path: Path | None) -> None:
     if path is None:
         released.to_csv(sys.stdout, index=False)
-        return
-    folder = path.resolve().parent
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".dptree-") as scratch:
-        written = Path(scratch) / path.name
-        if _suffix(path, "out") == ".parquet":
-            released.to_parquet(written, index=False)
-        else:
-            released.to_csv(written, index=False)
-        os.replace(written, path)
+    elif path.suffix == ".parquet":
+        _write(path, partial(released.to_parquet, index=False))
+    else:
+        _write(path, partial(released.to_csv, index=False))
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    """Write the whole file or nothing."""
+    with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
+        write(Path(scratch) / path.name)
+        os.replace(Path(scratch) / path.name, path)

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.bounds import gaussian_lower_bound
+from pandas_dptree.errors import ArgumentError, DomainError
 from pandas_dptree.estimation.consistency import Consistency, estimate
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts
 from pandas_dptree.ingest.bounding import count_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
-from pandas_dptree.mechanisms.additive import AdditiveNoise, measure
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace, measure
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
 from pandas_dptree.output.frames import release_frame
+from pandas_dptree.output.plots import plot_level_errors
+from pandas_dptree.planning.nodes import node_noise_scales
+from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
+from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Plan"]
+
 
 _LEAST_VARIANCE = 1e-30
 """Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
 
+_MOST_KINDS = 20_000
+"""Largest tree, in kinds of nodes, for which the lower bound is found: it takes a second at most."""
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+_FORMAT = "pandas_dptree plan, version 1"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan:
     """What a release will measure, with how much noise, and how accurate it will be.
 
@@ -56,8 +72,16 @@ class Plan:
         How many rows of a unit are counted.
     consistency : {"none", "linear", "nonnegative", "integer"}
         How the noisy nodes become estimates.
-    shares : numpy.ndarray, shape (n_levels,)
-        Each level's part of the budget; they sum to one.
+    split : {"optimal", "uniform", "geometric", "nodes", "given"}
+        How the budget was split.
+    objective : {"levels", "cells", "worst"}
+        Which error the plan is judged by.
+    level_weights : numpy.ndarray, shape (n_levels,)
+        How much the error of each level matters.
+    node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        For each level, its nodes' part of the budget. On each path from the root to a leaf they sum to one.
+    node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        For each level, the noise scales of its nodes, in counts; inf where nothing is measured.
 
     Examples
     --------
@@ -75,7 +99,40 @@ class Plan:
     privacy_unit: Hashable | None
     max_contributions: int
     consistency: Consistency
-    shares: FloatArray
+    split: Split | Literal["given"]
+    objective: Objective
+    level_weights: FloatArray
+    node_shares: tuple[FloatArray, ...]
+    node_noise_scales: tuple[FloatArray, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the noise that the shares allow."""
+        if all(len(share) == 1 for share in self.node_shares):
+            levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
+            scales = tuple(levels[:, None])
+        else:
+            scales = node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
+        object.__setattr__(self, "node_noise_scales", scales)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one privacy unit can move the counts of a level."""
+        return count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon of one release; None for a zero-concentrated loss."""
+        return self.loss.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta of one release."""
+        return self.loss.delta
+
+    @property
+    def rho(self) -> float | None:
+        """The rho of one release; None unless the loss is zero-concentrated."""
+        return self.loss.rho
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -83,16 +140,81 @@ class Plan:
         return level_names(self.domain or self.tree)
 
     @property
-    def noise_scales(self) -> FloatArray:
-        """Noise scale of each level, in counts; inf where nothing is measured."""
-        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        return self.noise.noise_scales(self.loss, sensitivity, self.shares)
+    def shares(self) -> FloatArray:
+        """Each level's part of the budget, shape (n_levels,): the mean over its nodes."""
+        return np.array([self.tree.mean_listed(level, share) for level, share in enumerate(self.node_shares)])
 
     @property
+    def noise_scales(self) -> FloatArray:
+        """Noise scale of each level, in counts, shape (n_levels,): the root mean square over its nodes."""
+        return np.array(
+            [
+                scale[0] if len(scale) == 1 else np.sqrt(self.tree.mean_listed(level, scale**2))
+                for level, scale in enumerate(self.node_noise_scales)
+            ]
+        )
+
+    @cached_property
+    def _variances(self) -> Variances:
+        noise = [np.maximum(self.noise.variance(scale), _LEAST_VARIANCE) for scale in self.node_noise_scales]
+        return propagate(self.tree, noise)
+
+    @cached_property
+    def node_std_errors(self) -> list[FloatArray]:
+        """Standard error of every node, in counts: for each level, shape (level_sizes[l],) or (1,)."""
+        if self.consistency == "none":
+            return [np.sqrt(self.noise.variance(scale)) for scale in self.node_noise_scales]
+        return [np.sqrt(variance) for variance in self._variances.final]
+
+    @cached_property
     def std_errors(self) -> FloatArray:
         """Expected standard error of each level, in counts: the root mean square over its nodes."""
-        errors = self._node_std_errors(self._variances())
+        errors = self.node_std_errors
         return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
+
+    @property
+    def expected_error(self) -> float:
+        """Root of the expected squared error that the objective speaks of, in counts."""
+        n_listed = [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
+        weights = cost_weights(n_listed, self.objective, self.level_weights)
+        return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
+
+    @property
+    def gap(self) -> float | None:
+        """Expected squared error, divided by the least that any additive Gaussian noise could have.
+
+        1 for a plan that cannot be improved; None where no tight bound is known, for which
+        `gap_reason` says why.
+        """
+        return self._gap_and_reason[0]
+
+    @property
+    def gap_reason(self) -> str:
+        """What the gap is measured against, or why there is none."""
+        return self._gap_and_reason[1]
+
+    @cached_property
+    def _gap_and_reason(self) -> tuple[float | None, str]:
+        """Hold the plan against the lower bound, if there is one."""
+        if not isinstance(self.noise, Gaussian):
+            return None, f"Gap: unknown, as no tight lower bound is known for {self.noise.name} noise."
+        if self.neighbors == "replace":
+            return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
+        if min(scale.min() for scale in self.node_noise_scales) < 1:
+            return None, "Gap: unknown, as the lower bound holds for noise scales of at least 1."
+        bound = gaussian_lower_bound(
+            self.tree, objective=self.objective, level_weights=self.level_weights, max_kinds=_MOST_KINDS
+        )
+        if bound is None:
+            return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
+        spent = np.zeros(1)  # 1 / variance, summed along each path
+        for level, scale in enumerate(self.node_noise_scales):
+            spent = (self.tree.spread(level - 1, spent) if level else spent) + scale**-2.0
+        gap = self.expected_error**2 * float(spent.max()) / bound
+        return (
+            gap,
+            f"Gap: expected squared error is {gap:.4f} of the least that additive Gaussian noise can have.",
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plan out as a frame.
@@ -152,12 +274,12 @@ class Plan:
             )
         source = byte_source(rng)
         counts = self.tree.roll_up(self._leaf_counts(data, source))
-        noisy = measure(self.noise, counts, self.noise_scales, source)
-        variances = self._variances()
+        noisy = measure(self.noise, counts, self.node_noise_scales, source)
+        words = partial(random_words, source)
         return release_frame(
             Domain.from_tree(self.tree) if self.domain is None else self.domain,
-            estimate(self.tree, noisy, variances, self.consistency, partial(random_words, source)),
-            self._node_std_errors(variances),
+            estimate(self.tree, noisy, self._variances, self.consistency, words),
+            self.node_std_errors,
             self._account(rng),
         )
 
@@ -193,16 +315,6 @@ class Plan:
         )
         return discreetly(self.domain.by, count)
 
-    def _variances(self) -> Variances:
-        noise = np.maximum(self.noise.variance(self.noise_scales), _LEAST_VARIANCE)
-        return propagate(self.tree, list(noise))
-
-    def _node_std_errors(self, variances: Variances) -> list[FloatArray]:
-        """Standard error of every node, one array per level, folded where all nodes agree."""
-        if self.consistency == "none":
-            return [np.sqrt(v)[None] for v in self.noise.variance(self.noise_scales)]
-        return [np.sqrt(v) for v in variances.final]
-
     def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
         """Tell how the release was made, in plain JSON."""
         scales = zip(self.level_names, self.noise_scales.tolist(), strict=True)
@@ -218,13 +330,167 @@ class Plan:
             "version": __version__,
         }
 
-    def __repr__(self) -> str:
-        """Print the plan as a table."""
+    def compare(self) -> pd.DataFrame:
+        """Race the mechanisms and splits that could spend the same loss on the same domain.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per plan, indexed by ``mechanism`` and ``split``: this plan first, the others from the
+            best to the worst. One column per level with its expected standard error; ``objective``, the
+            root of the expected squared error that the objective speaks of; ``gap``.
+        """
+        others = [
+            self._variant(noise, split)
+            for noise in (Laplace(), Gaussian())
+            if noise.can_give(self.loss)
+            for split in SPLITS
+            if split != "nodes" or (isinstance(noise, Gaussian) and self.consistency != "none")
+            if (noise, split) != (self.noise, self.split)
+        ]
+        plans = [self, *sorted(others, key=lambda plan: plan.expected_error)]
+        index = pd.MultiIndex.from_tuples(
+            [(plan.noise.name, plan.split) for plan in plans], names=["mechanism", "split"]
+        )
+        table = pd.DataFrame([plan.std_errors for plan in plans], index=index, columns=list(self.level_names))
+        table.insert(len(table.columns), "objective", [plan.expected_error for plan in plans], True)
+        table.insert(len(table.columns), "gap", [plan.gap for plan in plans], True)
+        return table
+
+    def _variant(self, noise: AdditiveNoise, split: Split) -> Plan:
+        """Plan the same release with another noise and another split."""
+        shares = split_budget(
+            self.tree,
+            noise=noise,
+            loss=self.loss,
+            sensitivity=self.sensitivity,
+            split=split,
+            level_weights=self.level_weights,
+            objective=self.objective,
+            least_squares=self.consistency != "none",
+        )
+        return replace(self, noise=noise, split=split, node_shares=shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the plan down in plain JSON, to be approved today and released tomorrow.
+
+        Returns
+        -------
+        dict
+            Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
+            fingerprint of them.
+        """
+        return {
+            "format": _FORMAT,
+            "version": __version__,
+            "domain": fingerprint(self.domain or self.tree),
+            "levels": [str(name) for name in self.level_names],
+            "loss": self.loss.to_dict(),
+            "mechanism": self.noise.name,
+            "neighbors": self.neighbors,
+            "privacy_unit": self.privacy_unit,
+            "max_contributions": self.max_contributions,
+            "consistency": self.consistency,
+            "split": self.split,
+            "objective": self.objective,
+            "level_weights": self.level_weights.tolist(),
+            "shares": [share.tolist() for share in self.node_shares],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], domain: Domain | Tree) -> Plan:
+        """Read a plan that `to_dict` wrote.
+
+        The noise is computed anew from the loss and the shares, so a plan that was tampered with still
+        spends no more than the loss that it states.
+
+        Parameters
+        ----------
+        data : mapping
+            From `to_dict`, perhaps by way of JSON.
+        domain : Domain or Tree
+            The one that the plan was made for.
+
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        DomainError
+            If the domain is another one.
+        ArgumentError
+            If `data` is no plan.
+        """
+        if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+            raise ArgumentError(
+                "data", "is not a plan of this version.", hint="pass what Plan.to_dict() returned."
+            )
+        if fingerprint(domain) != data["domain"]:
+            raise DomainError(
+                "is not the one that this plan was made for.",
+                hint="load the same public keys; they may have changed since, so plan anew.",
+            )
+        return cls(
+            tree=domain if isinstance(domain, Tree) else domain.tree,
+            domain=domain if isinstance(domain, Domain) else None,
+            loss=PrivacyLoss(**data["loss"]),
+            noise={noise.name: noise for noise in (Laplace(), Gaussian())}[data["mechanism"]],
+            neighbors=data["neighbors"],
+            privacy_unit=data["privacy_unit"],
+            max_contributions=data["max_contributions"],
+            consistency=data["consistency"],
+            split=data["split"],
+            objective=data["objective"],
+            level_weights=np.array(data["level_weights"]),
+            node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the expected standard error of each level, beside that of an even split.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return plot_level_errors(
+            list(map(str, self.level_names)),
+            {"this plan": self.std_errors, "even split": self._variant(self.noise, "uniform").std_errors},
+            ax,
+        )
+
+    def _headline(self) -> str:
         loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        head = (
-            f"Plan: {self.noise.name} noise, {loss}, protecting {unit} "
-            f"(up to {self.max_contributions} row(s), {self.neighbors}), consistency {self.consistency!r}"
+        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+        return (
+            f"Plan: {self.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors}); "
+            f"{self.split} split for {self.objective!r}, consistency {self.consistency!r}"
         )
-        formats = {"share": "{:.3f}".format, "noise_scale": "{:.4g}".format, "std_error": "{:.4g}".format}
-        return f"{head}\n{self.to_frame().to_string(index=False, formatters=formats)}"
+
+    def __repr__(self) -> str:
+        """Print the plan as a table."""
+        table = self.to_frame().to_string(index=False, formatters=_FORMATS)
+        return f"{self._headline()}\n{table}\n{self.gap_reason}"
+
+    def _repr_html_(self) -> str:
+        """Show the plan as a table in a notebook."""
+        table = self.to_frame().to_html(index=False, formatters=_FORMATS, border=0)
+        return f"<p>{escape(self._headline())}</p>\n{table}\n<p>{escape(self.gap_reason)}</p>"
+
+
+_FORMATS: dict[str, Any] = {
+    "share": "{:.3f}".format,
+    "noise_scale": "{:.4g}".format,
+    "std_error": "{:.4g}".format,
+}

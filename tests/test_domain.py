@@ -127,11 +127,21 @@ def test_places_listed_twice_are_told_apart_by_their_path():
         (PLACES, [], ArgumentError, "names no column"),
         (PLACES.set_axis(["state", "state", "city"], axis=1), ["state"], ColumnsError, "several columns"),
         (pd.DataFrame({"k": [[1], [2]]}), ["k"], ColumnsError, "cannot be a key in the columns: 'k'"),
-        (pd.DataFrame({"k": [datetime.date(2024, 1, 1), pd.Timestamp("2024-01-01")]}), ["k"], DomainError, "more than once"),
+        (
+            pd.DataFrame({"k": [datetime.date(2024, 1, 1), pd.Timestamp("2024-01-01")]}),
+            ["k"],
+            DomainError,
+            "more than once",
+        ),
         (PLACES, [["state"]], ColumnsError, "cannot name a column"),
         (PLACES, None, ArgumentError, "must be a list of column names"),
         (PLACES["state"].to_xarray(), ["state"], DomainError, "cannot be a DataArray"),
-        (PLACES.set_axis(pd.MultiIndex.from_product([["a"], list("xyz")]), axis=1), ["a"], ColumnsError, "'a'"),
+        (
+            PLACES.set_axis(pd.MultiIndex.from_product([["a"], list("xyz")]), axis=1),
+            ["a"],
+            ColumnsError,
+            "'a'",
+        ),
         ([("WA", "Seattle")], ["state", "city"], DomainError, "cannot be a list"),
     ],
 )

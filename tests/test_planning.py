@@ -13,14 +13,10 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning import alternate
+from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
+from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.orbits import Orbits
-from pandas_dptree.planning.split import (
-    OBJECTIVES,
-    geometric_shares,
-    optimal_shares,
-    split_budget,
-    uniform_shares,
-)
+from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, level_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
@@ -406,7 +402,7 @@ def test_a_split_is_the_same_every_time():
 @pytest.mark.parametrize("least_squares", [True, False])
 @pytest.mark.parametrize("split", ["uniform", "geometric", "optimal"])
 def test_a_single_level_gets_everything(split, least_squares):
-    shares = split_budget(
+    shares = level_shares(
         Tree(()), noise=Laplace(), loss=EPSILON, sensitivity=ONE_ROW, split=split, least_squares=least_squares
     )
     assert shares.tolist() == [1.0]
@@ -438,7 +434,7 @@ def cost_of_large(tree, shares, objective):
 
 def budget_split(**changes):
     arguments = {"noise": Laplace(), "loss": EPSILON, "sensitivity": ONE_ROW, **changes}
-    return split_budget(Tree.from_branching([2, 3]), **arguments)
+    return level_shares(Tree.from_branching([2, 3]), **arguments)
 
 
 def test_named_and_given_splits():

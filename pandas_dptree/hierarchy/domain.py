@@ -53,7 +53,9 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     names = tuple(by)
     odd = [name for name in names if not isinstance(name, Hashable) or name != name]
     if odd:
-        raise ColumnsError("by", "holds what cannot name a column", columns=odd, hint="name one column a level.")
+        raise ColumnsError(
+            "by", "holds what cannot name a column", columns=odd, hint="name one column a level."
+        )
     if not names:
         raise ArgumentError("by", "names no column.", hint='for example by=["state", "county", "city"].')
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
@@ -290,7 +292,9 @@ class Domain:
         for level in range(1, tree.depth + 1):
             leaves = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
             levels.append(codes[np.cumsum(leaves) - leaves, level - 1])
-        labels = [_labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)]
+        labels = [
+            _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
+        ]
         return cls(by, tree, tuple(labels), tuple(tuple(forms) for _, forms in encoded), tuple(levels))
 
     def keys(self, level: int) -> pd.DataFrame:
@@ -396,4 +400,7 @@ def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
     present = np.flatnonzero(codes >= 0)[::-1]
     row[codes[present]] = present
     first = column.iloc[row]
-    return pd.Index(first.to_numpy(), dtype=object) if first.dtype == np.dtype(object) else pd.Index(first.array)
+    if first.dtype == np.dtype(object):
+        return pd.Index(first.to_numpy(), dtype=object)  # as they are: pandas would guess a type
+    labels: pd.Index[Any] = pd.Index(first.array)
+    return labels

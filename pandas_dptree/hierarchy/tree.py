@@ -95,7 +95,7 @@ class Tree:
         return True
 
     @classmethod
-    def from_branching(cls, branching: Sequence[int]) -> Tree:
+    def from_branching(cls, branching: Sequence[int] | IntArray) -> Tree:
         """Make the uniform tree in which every node of level ``l`` has ``branching[l]`` children.
 
         Parameters
@@ -118,7 +118,7 @@ class Tree:
         >>> Tree.from_branching([100] * 4).n_leaves
         100000000
         """
-        if not isinstance(branching, (Sequence, np.ndarray)) or isinstance(branching, str):
+        if not isinstance(branching, (list, tuple, np.ndarray)):
             raise ArgumentError(
                 "branching",
                 f"must be a list of whole numbers, not {branching!r}.",

@@ -10,6 +10,7 @@ is not, and they can be ordered. Values of any other type are *unknown*: they eq
 from __future__ import annotations
 
 import datetime
+import importlib
 import math
 import uuid
 from collections.abc import Hashable, Sequence
@@ -32,7 +33,15 @@ UNKNOWN = ("unknown",)
 ANY = "objects"
 """The kind of a column that may hold anything."""
 
-_NANOSECONDS = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_NANOSECONDS = {
+    "D": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+}
 _SAFE = {"string", "integer", "empty"}  # types among whose values Python's equality is an equivalence
 
 
@@ -62,8 +71,8 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
         place, distinct = pd.factorize(column, sort=sort)
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
     elif pd.api.types.infer_dtype(column, skipna=True) in _SAFE:
-        place, distinct = pd.factorize(column.to_numpy(), sort=sort)
-        forms = distinct.tolist()  # of such values each is its own canonical form
+        place, values = pd.factorize(column.to_numpy(), sort=sort)
+        forms = values.tolist()  # of such values each is its own canonical form
     else:
         forms = [_canonical(value) for value in column]
         place = np.arange(len(forms))
@@ -139,7 +148,9 @@ def to_pandas(column: nw.Series[Any]) -> pd.Series:
     if dtype.is_integer():
         return pd.Series(pd.arrays.IntegerArray(column.fill_null(0).to_numpy().copy(), missing))
     if dtype in (nw.Date, nw.Datetime, nw.Duration):
-        whole = column.cast(nw.Int32 if dtype == nw.Date else nw.Int64).fill_null(0).to_numpy().astype(np.int64)
+        whole = (
+            column.cast(nw.Int32 if dtype == nw.Date else nw.Int64).fill_null(0).to_numpy().astype(np.int64)
+        )
         unit = "s" if dtype == nw.Date else dtype.time_unit  # type: ignore[attr-defined]
         values = (whole * 86_400 if dtype == nw.Date else whole).astype(
             f"{'m' if dtype == nw.Duration else 'M'}8[{unit}]"
@@ -156,8 +167,7 @@ def to_pandas(column: nw.Series[Any]) -> pd.Series:
 
 
 def _chunked(column: pd.Series) -> Any:
-    import pyarrow  # installed, since the column is one of its
-
+    pyarrow = importlib.import_module("pyarrow")  # there is such a column, so it is installed
     return pyarrow.chunked_array([pyarrow.array(column.array)])
 
 
@@ -205,7 +215,13 @@ def _form(value: Any) -> Hashable:
         case Decimal() | Fraction():
             return None if value != value else value
         case pd.Timestamp() | pd.Timedelta():
-            kind = "duration" if isinstance(value, pd.Timedelta) else "time" if value.tz is None else "zoned time"
+            kind = (
+                "duration"
+                if isinstance(value, pd.Timedelta)
+                else "time"
+                if value.tz is None
+                else "zoned time"
+            )
             return (kind, _nanoseconds(value.asm8))
         case datetime.datetime():
             if value.tzinfo is None:

@@ -119,8 +119,8 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(by, cells, strict=True)))
 
 
-def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
-    """Check that a frame has each column exactly once.
+def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
+    """Check that a frame, which the caller knows as `argument`, has each column exactly once.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
     missing = [name for name in columns if name not in present]
     if missing:
         raise ColumnsError(
-            "frame",
+            argument,
             "lacks the columns",
             columns=missing,
             hint="check the spelling; keys in the index become columns by reset_index().",
@@ -151,7 +151,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable]) -> None:
     repeated = [name for name in columns if present.count(name) > 1]
     if repeated:
         raise ColumnsError(
-            "frame", "has several columns named", columns=repeated, hint="give each a name of its own."
+            argument, "has several columns named", columns=repeated, hint="give each a name of its own."
         )
 
 
@@ -218,6 +218,7 @@ def _distinct_narwhals(
 
 def _check_types(frame: Any, domain: Domain) -> None:
     """Refuse key columns whose type can never equal the domain's labels."""
+    types: list[Any]
     if isinstance(frame, pd.DataFrame):
         types = [frame[name].dtype for name in domain.by]
     else:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from pandas_dptree.mechanisms.sampling import (
     discrete_gaussian,
     discrete_laplace,
 )
+from pandas_dptree.privacy.composition import gaussian_delta, laplace_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -46,7 +47,7 @@ class AdditiveNoise(ABC):
 
     @abstractmethod
     def budget(self, loss: PrivacyLoss) -> Fraction:
-        """Give the quantity that the levels share.
+        """Give the quantity that the levels share, as it adds up over them.
 
         Parameters
         ----------
@@ -56,7 +57,8 @@ class AdditiveNoise(ABC):
         Returns
         -------
         Fraction
-            An epsilon or a rho, exactly as the float says.
+            An epsilon or a rho, exactly as the float says. An (epsilon, delta) allows a little more, which
+            depends on the levels; `noise_scales` finds out how much.
 
         Raises
         ------
@@ -67,6 +69,23 @@ class AdditiveNoise(ABC):
     def can_give(self, loss: PrivacyLoss) -> bool:
         """Tell whether this noise can give privacy of that kind."""
         return True
+
+    @abstractmethod
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+        """Give a delta for which levels with noise of these scales are (epsilon, delta)-private, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float
+        noise_scales : array_like of float, shape (n_levels,)
+            inf for a level that is not measured.
+        sensitivity : Sensitivity
+            That of one level.
+
+        Returns
+        -------
+        float
+        """
 
     @abstractmethod
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
@@ -140,7 +159,9 @@ class AdditiveNoise(ABC):
 
         Notes
         -----
-        **Privacy**: ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers.
+        **Privacy**: for a pure or zero-concentrated loss ``spent(loss, sensitivity, noise_scales) <=
+        budget(loss)``, both exact rational numbers. For an approximate one, either that or
+        ``delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta``.
         """
         parts = np.asarray(shares, dtype=np.float64)
         if parts.ndim != 1 or not (np.isfinite(parts).all() and (parts >= 0).all() and parts.any()):
@@ -149,9 +170,27 @@ class AdditiveNoise(ABC):
                 f"must give every level a share of at least 0, and one of them more, not {parts.tolist()}.",
                 hint="for example equal shares.",
             )
-        exact = [Fraction(part) for part in parts.tolist()]
-        unit, (cost, power) = self.budget(loss) / sum(exact), self._cost(loss, sensitivity)
-        scales = np.array([_scale_up(cost / (unit * part), power) if part else math.inf for part in exact])
+        cost, power = self._cost(loss, sensitivity)
+        whole = sum(map(Fraction, parts.tolist()), Fraction())
+
+        def scales_of(budget: Fraction | float) -> FloatArray:
+            costs = [
+                cost * whole / (Fraction(budget) * Fraction(part)) if part else None
+                for part in parts.tolist()
+            ]
+            return np.array([math.inf if each is None else _scale_up(each, power) for each in costs])
+
+        budget: Fraction | float = self.budget(loss)
+        if loss.kind == "approximate":
+            epsilon = cast(float, loss.epsilon)
+
+            def delta_of(budget: float) -> float:
+                scales = scales_of(budget)
+                at_the_end = scales.min() <= SMALLEST_SCALE  # where more budget changes nothing
+                return 1.0 if at_the_end else self.delta(epsilon, scales, sensitivity)
+
+            budget = largest_budget(delta_of, loss.delta, at_least=float(budget))
+        scales = scales_of(budget)
         if (scales[parts > 0] > LARGEST_SCALE).any():
             raise ArgumentError(
                 "epsilon" if loss.rho is None else "rho",
@@ -204,6 +243,10 @@ class Laplace(AdditiveNoise):
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Give the epsilon, or the rho, that the levels share."""
         return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
+
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+        """Give a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
+        return laplace_delta(epsilon, noise_scales, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         if loss.kind == "zcdp":
@@ -265,6 +308,10 @@ class Gaussian(AdditiveNoise):
                 hint='add a delta, for example delta=1e-6, state a rho instead of epsilon, or use "laplace".',
             )
         return Fraction(zcdp_rho(loss.epsilon, loss.delta))
+
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+        """Give a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
+        return gaussian_delta(epsilon, noise_scales, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         return Fraction(sensitivity.l2_squared, 2), 2
@@ -334,9 +381,7 @@ def measure(
     )
 
 
-def _measure_level(
-    noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource
-) -> IntArray:
+def _measure_level(noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource) -> IntArray:
     """Add noise to each count, drawing together what is of one scale."""
     if len(scales) == 1:
         noisy = exact + noise.sample(float(scales[0]), len(exact), source)
@@ -344,10 +389,12 @@ def _measure_level(
         noisy = np.zeros_like(exact)
         distinct, kind = np.unique(scales, return_inverse=True)
         ends = np.cumsum(np.bincount(kind))[:-1]
-        for scale, nodes in zip(distinct.tolist(), np.split(np.argsort(kind), ends), strict=True):
+        for scale, nodes in zip(
+            distinct.tolist(), np.split(np.argsort(kind, kind="stable"), ends), strict=True
+        ):
             if math.isfinite(scale):
                 noisy[nodes] = exact[nodes] + noise.sample(scale, len(nodes), source)
-    return np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT)
+    return np.asarray(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT))
 
 
 def _scale_up(powered: Fraction, power: int) -> float:

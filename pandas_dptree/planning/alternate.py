@@ -25,7 +25,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pandas_dptree.mechanisms.additive import SMALLEST_SCALE, AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.planning.orbits import FloatArray
 
 __all__ = ["Model", "NoiseLaw", "Problem", "promising_splits"]

@@ -34,7 +34,9 @@ class Orbits:
     copies : tuple of numpy.ndarray, shape (n_kinds, 1)
         For each level below the root, how many of each kind one parent has.
     listed : tuple of numpy.ndarray, shape (n_kinds, 1)
-        For each level, how many nodes of each kind a table shows.
+        For each level, how many nodes of each kind a table shows: all of them, or none.
+    kinds : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
+        For each level, the kind of each node; folded where all are alike.
 
     Notes
     -----
@@ -49,6 +51,7 @@ class Orbits:
     child_counts: tuple[IntArray, ...]
     copies: tuple[FloatArray, ...]
     listed: tuple[FloatArray, ...]
+    kinds: tuple[IntArray, ...]
 
     @classmethod
     def of(cls, tree: Tree) -> Orbits:
@@ -64,7 +67,7 @@ class Orbits:
         """
         kind: IntArray = np.zeros(1, dtype=np.int64)
         sizes: FloatArray = np.ones(1)
-        child_counts, copies, listed = [], [], [_count_listed(tree, 0, kind, sizes)]
+        child_counts, copies, listed, all_kinds = [], [], [_count_listed(tree, 0, kind, sizes)], [kind]
         for level, shape in enumerate(_subtree_shapes(tree)[1:]):
             n_shapes = int(shape.max()) + 1
             kinds, kind = np.unique(tree.spread(level, kind) * n_shapes + shape, return_inverse=True)
@@ -74,7 +77,8 @@ class Orbits:
             child_counts.append(np.bincount(parent))
             copies.append((sizes / above[parent])[:, None])
             listed.append(_count_listed(tree, level + 1, kind, sizes))
-        return cls(tuple(child_counts), tuple(copies), tuple(listed))
+            all_kinds.append(kind)
+        return cls(tuple(child_counts), tuple(copies), tuple(listed), tuple(all_kinds))
 
     @classmethod
     def from_sizes(cls, level_sizes: Sequence[int]) -> Orbits:
@@ -85,9 +89,10 @@ class Orbits:
         >>> Orbits.from_sizes([1, 2, 3]).copies[1].item()
         1.5
         """
-        one = np.ones(1, dtype=np.int64)
+        one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         copies = tuple(np.array([[below / above]]) for above, below in pairwise(level_sizes))
-        return cls((one,) * len(copies), copies, tuple(np.array([[float(size)]]) for size in level_sizes))
+        listed = tuple(np.array([[float(size)]]) for size in level_sizes)
+        return cls((one,) * len(copies), copies, listed, (zero,) * len(listed))
 
     @property
     def n_kinds(self) -> int:
@@ -126,12 +131,13 @@ class Orbits:
 def _subtree_shapes(tree: Tree) -> list[IntArray]:
     """Number the shapes of the subtrees of each level, root first; folded where all are alike.
 
-    The shape of a node is the multiset of its children's shapes. It is told by the sum, modulo 2**64,
-    of one random number per shape: for two different multisets to agree is a matter of one in 2**64 or
+    The shape of a leaf is the level on which its path ends: what only continues a short path matters to
+    nobody. The shape of any other node is the multiset of its children's. It is told by the sum, modulo
+    2**64, of one random number per shape: for two different multisets to agree is a matter of one in 2**64 or
     so, and would make two expected errors trade places with their mean.
     """
     random = np.random.default_rng(0)  # fixed: the same tree gives the same plan
-    shapes = [np.zeros(1, dtype=np.int64)]
+    shapes = [np.unique(tree.leaf_levels, return_inverse=True)[1]]
     for level in reversed(range(tree.depth)):
         codes = random.integers(-(2**63), 2**63 - 1, size=int(shapes[-1].max()) + 1)
         sums = tree.sum_children(level, codes[shapes[-1]])

@@ -1,47 +1,76 @@
-"""How the privacy budget is split over the levels of a tree.
+"""How the privacy budget is split over a tree.
 
 **Privacy**: a split is a function of the tree, the noise and the privacy loss, which are public.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.alternate import NoiseLaw, Problem, promising_splits
-from pandas_dptree.planning.orbits import FloatArray, Orbits
-from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
+from pandas_dptree.planning.nodes import node_shares
+from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.orbits import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = [
-    "OBJECTIVES",
-    "SPLITS",
-    "Objective",
-    "Split",
-    "geometric_shares",
-    "optimal_shares",
-    "split_budget",
-    "uniform_shares",
-]
+__all__ = ["SPLITS", "Split", "level_shares", "split_budget"]
 
-Objective = Literal["levels", "cells", "worst"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-Split = Literal["optimal", "uniform", "geometric"]
+Split = Literal["optimal", "uniform", "geometric", "nodes"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-
-# A level that has to be measured though nobody asks for its error gets this much at least.
-_SMALLEST_SHARE = 1e-6
-_FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
 
 
 def split_budget(
+    tree: Tree,
+    *,
+    noise: AdditiveNoise,
+    loss: PrivacyLoss,
+    sensitivity: Sensitivity,
+    split: Split | FloatArray = "optimal",
+    level_weights: FloatArray | None = None,
+    objective: Objective = "levels",
+    least_squares: bool = True,
+) -> tuple[FloatArray, ...]:
+    """Give each node its share of the budget.
+
+    Parameters
+    ----------
+    tree, noise, loss, sensitivity, level_weights, objective, least_squares
+        As for `level_shares`.
+    split : {"optimal", "uniform", "geometric", "nodes"} or numpy.ndarray of shape (n_levels,)
+        As for `level_shares`; or ``"nodes"``, shares that differ from node to node.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        For each level the shares of its nodes, which along each path from the root to a leaf sum to one.
+
+    Raises
+    ------
+    ArgumentError
+        As `level_shares`; and if ``"nodes"`` is asked for without Gaussian noise or least squares.
+    """
+    if isinstance(split, str) and split == "nodes":
+        if not isinstance(noise, Gaussian) or not least_squares:
+            raise ArgumentError(
+                "split",
+                "cannot differ from node to node with Laplace noise or raw measurements.",
+                hint='give a delta or a rho, for Gaussian noise, and let consistency be at least "linear".',
+            )
+        return node_shares(tree, objective=objective, level_weights=level_weights)
+    shares = level_shares(
+        tree, noise=noise, loss=loss, sensitivity=sensitivity,
+        split=split, level_weights=level_weights, objective=objective, least_squares=least_squares,
+    )  # fmt: skip
+    return tuple(shares[:, None])
+
+
+def level_shares(
     tree: Tree,
     *,
     noise: AdditiveNoise,
@@ -82,7 +111,7 @@ def split_budget(
     >>> from pandas_dptree.mechanisms.additive import Gaussian
     >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.5)
     >>> tree = Tree.from_branching([2, 3, 4])
-    >>> split_budget(tree, noise=Gaussian(), loss=loss, sensitivity=one_row).round(3).tolist()
+    >>> level_shares(tree, noise=Gaussian(), loss=loss, sensitivity=one_row).round(3).tolist()
     [0.195, 0.23, 0.252, 0.323]
     """
     if not isinstance(split, str):
@@ -101,160 +130,6 @@ def split_budget(
         f"is unknown: {split!r}.",
         hint=f"choose one of {', '.join(map(repr, SPLITS))}, or give shares.",
     )
-
-
-def uniform_shares(tree: Tree) -> FloatArray:
-    """Give every level the same share.
-
-    Examples
-    --------
-    >>> uniform_shares(Tree.from_branching([50, 60, 30])).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    return np.full(tree.depth + 1, 1 / (tree.depth + 1))
-
-
-def geometric_shares(tree: Tree, variance_power: int) -> FloatArray:
-    """Give each level a share by its size: the best split for all nodes alike, were there no least squares.
-
-    With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for
-    shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the
-    square root under a rho.
-
-    Parameters
-    ----------
-    tree : Tree
-    variance_power : int
-        The k above; see `AdditiveNoise.variance_power`.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-
-    Examples
-    --------
-    >>> (7 * geometric_shares(Tree.from_branching([8, 8]), 2)).round(6).tolist()
-    [1.0, 2.0, 4.0]
-    """
-    shares = np.asarray(tree.level_sizes, dtype=np.float64) ** (1 / (1 + variance_power))
-    return np.asarray(shares / shares.sum())
-
-
-def optimal_shares(
-    tree: Tree,
-    noise: AdditiveNoise,
-    loss: PrivacyLoss,
-    sensitivity: Sensitivity,
-    *,
-    objective: Objective = "levels",
-    level_weights: FloatArray | None = None,
-    least_squares: bool = True,
-) -> FloatArray:
-    r"""Find the shares for which the estimates will be most accurate.
-
-    Parameters
-    ----------
-    tree : Tree
-    noise : AdditiveNoise
-    loss : PrivacyLoss
-        That of the whole release.
-    sensitivity : Sensitivity
-        That of one level.
-    objective : {"levels", "cells", "worst"}
-        What is to be small, the variance of a level being the mean over the nodes that a table shows:
-        ``"levels"``, its weighted mean over the levels; ``"cells"``, the mean over all nodes, a
-        node's weight being that of its level; ``"worst"``, the largest weight times variance of a level.
-    level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level matters, at least 0. By default all matter alike.
-    least_squares : bool
-        Whether the estimates will be least squares on the tree, or the measurements as they are.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. The share of the leaves is above 0; without least squares, every share is.
-
-    Raises
-    ------
-    ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
-
-    Notes
-    -----
-    Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
-    its solution is known: a node of level l having :math:`s_l` leaves and level l the weight :math:`w_l`,
-
-    .. math:: p_k \propto \frac{\sqrt{\lambda_k} - \sqrt{\lambda_{k+1}}}{s_k},
-              \qquad \lambda_k = \sum_{l \ge k} w_l s_l^2,
-
-    which attains the singular-value lower bound of the matrix mechanism (Li and Miklau, "Optimal error of
-    query sets under the differentially-private matrix mechanism", 2013). Other trees are solved
-    numerically, to within 1e-6 of the least cost there is.
-
-    For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
-    The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
-    refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
-    uniform, the geometric and the closed-form split above.
-
-    All comparisons use the exact variances of the discrete noise.
-    """
-    if objective not in OBJECTIVES:
-        raise ArgumentError(
-            "objective",
-            f"is unknown: {objective!r}.",
-            hint=f"choose one of {', '.join(map(repr, OBJECTIVES))}.",
-        )
-    orbits = Orbits.of(tree)
-    weights = _cost_weights(orbits, level_weights, objective)
-    unit_scale = float(noise.noise_scales(loss, sensitivity, [1.0])[0])
-    must_measure = np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0)
-    problem = Problem(
-        model=partial(level_variances_and_vjp, orbits) if least_squares else unrelated_variances_and_vjp,
-        law=NoiseLaw(noise, unit_scale, noise.variance_power(loss)),
-        weights=weights[:, None],
-        worst=objective == "worst",
-        floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
-    )
-    closed_form = problem.normalise(_closed_form(tree, weights)[:, None])[:, 0]
-    if problem.law.is_linear and least_squares and tree.is_uniform and not problem.worst:
-        return closed_form
-    splits = np.stack([uniform_shares(tree), geometric_shares(tree, problem.law.power), closed_form], axis=1)
-    if least_squares and not problem.law.is_linear:
-        similar = replace(
-            problem, model=partial(level_variances_and_vjp, Orbits.from_sizes(tree.level_sizes))
-        )
-        keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
-        splits = np.concatenate([splits, promising_splits(similar, tree.depth, keep=keep)], axis=1)
-    while splits.shape[1] > 1:
-        splits, values = problem.descend(splits, steps=1 if problem.law.is_linear else 8)
-        splits = splits[:, np.argsort(values, kind="stable")[: splits.shape[1] // 2]]
-    return problem.descend(splits, steps=_FINAL_STEPS)[0][:, 0]
-
-
-def _closed_form(tree: Tree, weights: FloatArray) -> FloatArray:
-    """Shares that are best on a uniform tree of these level sizes if precision is proportional to share."""
-    leaves = tree.n_leaves / np.asarray(tree.level_sizes, dtype=np.float64)
-    roots = np.sqrt(np.cumsum((weights * leaves**2)[::-1])[::-1])
-    return np.asarray((roots - np.append(roots[1:], 0.0)) / leaves)
-
-
-def _cost_weights(orbits: Orbits, level_weights: FloatArray | None, objective: Objective) -> FloatArray:
-    """What a unit of each level's mean variance costs; levels without a listed node cost nothing."""
-    given = (
-        np.ones(orbits.depth + 1) if level_weights is None else np.asarray(level_weights, dtype=np.float64)
-    )
-    if given.shape != (orbits.depth + 1,) or not np.isfinite(given).all() or (given < 0).any():
-        raise ArgumentError(
-            "level_weights",
-            f"must hold a finite number of at least 0 for each of the {orbits.depth + 1} levels.",
-            hint="leave it out if all levels matter alike.",
-        )
-    weights = given * (orbits.n_listed if objective == "cells" else orbits.n_listed > 0)
-    if not weights.any():
-        raise ArgumentError(
-            "level_weights", "are 0 for all levels that a table shows.", hint="give one of them a weight."
-        )
-    return np.asarray(weights / weights.sum())
 
 
 def _checked_shares(tree: Tree, shares: FloatArray, *, least_squares: bool) -> FloatArray:

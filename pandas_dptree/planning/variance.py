@@ -14,7 +14,7 @@ from :math:`V = 1/p` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,12 @@ import numpy.typing as npt
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 
-__all__ = ["level_variances", "level_variances_and_vjp", "unrelated_variances_and_vjp"]
+__all__ = [
+    "level_variances",
+    "level_variances_and_vjp",
+    "node_variances_and_vjp",
+    "unrelated_variances_and_vjp",
+]
 
 
 def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
@@ -79,8 +84,33 @@ def level_variances_and_vjp(
         From weights u of the levels to the gradient of ``sum(u * means)`` with respect to
         `precisions`; both of the shape of `precisions`.
     """
+    means, node_vjp = node_variances_and_vjp(orbits, [level[None] for level in precisions])
+    return means, lambda weights: np.stack([level.sum(axis=0) for level in node_vjp(weights)])
+
+
+def node_variances_and_vjp(
+    orbits: Orbits, precisions: Sequence[FloatArray]
+) -> tuple[FloatArray, Callable[[FloatArray], list[FloatArray]]]:
+    """Give the mean variance of each level, and what it gains from more precise noise in each kind of node.
+
+    Parameters
+    ----------
+    orbits : Orbits
+        The tree, its equal siblings counted.
+    precisions : sequence of numpy.ndarray, shape (n_kinds, n_batch) or (1, n_batch)
+        For each level, one over the noise variance of its kinds of nodes: 0 where nothing is measured. Those
+        of the leaves must be above 0.
+
+    Returns
+    -------
+    means : numpy.ndarray, shape (n_levels, n_batch)
+        Mean variance of the nodes of each level that a table shows; 0 where it shows none.
+    vjp : callable
+        From weights u of the levels, shape (n_levels, n_batch), to the gradient of ``sum(u * means)`` with
+        respect to the common precision of all nodes of a kind: for each level shape (n_kinds, n_batch).
+    """
     with np.errstate(divide="ignore"):
-        below, subtree = [], [1 / precisions[-1:]]
+        below, subtree = [], [1 / precisions[-1]]
         for level in reversed(range(orbits.depth)):
             below.append(orbits.sum_children(level, subtree[-1]))
             subtree.append(1 / (precisions[level] + 1 / below[-1]))
@@ -97,10 +127,8 @@ def level_variances_and_vjp(
     ]
     means = np.stack([(part * variance).sum(axis=0) for part, variance in zip(parts, final, strict=True)])
 
-    def vjp(weights: FloatArray) -> FloatArray:
-        # Both passes backwards; d_x stands for the derivative with respect to x. With r = V_c / V_S:
-        # dVar(x_c) = (1 - 2r (1 - Var(x_parent) / V_S)) dV_c + r**2 (1 - 2 Var(x_parent) / V_S) dV_S
-        #             + r**2 dVar(x_parent),  dV = (V / V_S)**2 dV_S - V**2 dp.
+    def vjp(weights: FloatArray) -> list[FloatArray]:
+        # The two passes backwards. d_* is the derivative with respect to the quantity named.
         d_final = weights[-1] * parts[-1]
         d_subtree, d_below = [], []
         for level in reversed(range(orbits.depth)):
@@ -112,11 +140,11 @@ def level_variances_and_vjp(
         d_subtree, d_below = d_subtree[::-1], d_below[::-1]
         d_here, gradient = d_final, []
         for level in range(orbits.depth):
-            gradient.append(-(subtree[level] ** 2 * d_here).sum(axis=0))
+            gradient.append(-(subtree[level] ** 2 * d_here))
             d_family = d_below[level] + d_here * _ratio(subtree[level], below[level]) ** 2
             d_here = d_subtree[level] + orbits.copies[level] * orbits.spread(level, d_family)
-        gradient.append(-(subtree[-1] ** 2 * d_here).sum(axis=0))
-        return np.stack(gradient)
+        gradient.append(-(subtree[-1] ** 2 * d_here))
+        return gradient
 
     return means, vjp
 

@@ -1,0 +1,258 @@
+r"""How small the error of a release can be at all: a lower bound to hold a plan against.
+
+Unbiased estimates of the leaves with Gaussian errors of any covariance C protect a row in leaf i with
+:math:`\rho = P_{ii} / 2`, where :math:`P = C^{-1}`, whatever was measured to get them: strategies of every
+kind, trees or not, correlated noise or not. The total error of the nodes, v weighing :math:`u_v`, is
+:math:`\mathrm{tr}(U C)` with :math:`U = \sum_v u_v 1_v 1_v^\top` (:math:`1_v`: which leaves are below v).
+By the Cauchy-Schwarz inequality, for every y > 0 over the leaves and D = diag(y),
+
+.. math:: \mathrm{tr}(U P^{-1}) \cdot \sum_i y_i P_{ii} \ge \bigl(\mathrm{tr}\,W^{1/2}\bigr)^2,
+          \qquad W = D^{1/2} U D^{1/2},
+
+so with :math:`P_{ii} \le 1` the error is at least :math:`(\mathrm{tr}\,W^{1/2})^2 / \sum_i y_i`. With y = 1
+this is the singular value bound (Li and Miklau, "Optimal error of query sets under the
+differentially-private matrix mechanism", 2013), which uniform trees attain; the best y makes it tight for
+any tree, by duality. There the derivative vanishes: y is proportional to the diagonal of :math:`W^{1/2}`.
+The largest weighted error of a level is at least every mean of them, with weights that are to be found too.
+
+No matrix is formed. For every w > 0, substituting :math:`t = e^s`,
+
+.. math:: \sqrt w = \frac 2 \pi \int_0^\infty \frac{w}{w + t^2}\,dt
+                  = \frac{\sqrt w}{\pi} \int_{-\infty}^\infty \frac{ds}{\cosh(s - \frac12 \log w)},
+
+and the trapezoidal rule of step h errs by less than :math:`4.1 e^{-\pi^2 / h}` of it (Poisson summation; the
+Fourier transform of 1/cosh is of the same shape). For each t, :math:`W (W + t^2)^{-1}` is wanted on the
+diagonal only, where it is the derivative of log det(W + t²) by log y; and that determinant follows from the
+leaves to the root, each node being a change of rank one (Sherman and Morrison):
+
+.. math:: \log\det = \sum_{\text{leaves}} \log(u_i y_i + t^2) + \sum_{\text{others}} \log(1 + u_v S_v),
+          \quad S_v = \sum_c F_c, \quad F_v = \frac{S_v}{1 + u_v S_v}, \quad F_i = \frac{y_i}{u_i y_i + t^2}.
+
+All terms are positive, so nothing cancels. A bound takes time in proportion to the kinds of nodes.
+
+**Privacy**: everything here is a function of the tree and the objective, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.planning.objective import Objective, cost_weights
+from pandas_dptree.planning.orbits import FloatArray, Orbits
+
+__all__ = ["MAX_KINDS", "gaussian_lower_bound"]
+
+MAX_KINDS = 100_000  # some five seconds on one core
+
+_MOST_STEPS = 100  # usually it takes less than ten, and less than fifty for the worst level
+_TOLERANCE = 1e-7  # the search ends when a step gains less, relatively
+_COARSE, _FINE = (0.8, 10.0), (0.4, 23.0)  # (step, how far beyond the spectrum) of the integration
+# What the integration may err upwards, 4.1 exp(-pi**2 / 0.4) = 8e-11 of the integral, twice since it is
+# squared. Floats add 1e-13; all that is lost beyond the ends of the integration is lost on the safe side.
+_ROUNDING = 2e-10
+_BATCH = 2**19  # how many numbers to deal with at a time
+
+
+def gaussian_lower_bound(
+    tree: Tree,
+    *,
+    objective: Objective = "levels",
+    level_weights: FloatArray | None = None,
+    max_kinds: int = MAX_KINDS,
+) -> float | None:
+    r"""Give the least cost that any additive Gaussian mechanism can have on a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    objective : {"levels", "cells", "worst"}
+        What the cost is; see `pandas_dptree.planning.objective.cost_weights`.
+    level_weights : numpy.ndarray, shape (n_levels,), optional
+        How much the error of a level matters, at least 0. By default all matter alike.
+    max_kinds : int
+        Give up on trees with more kinds of nodes. Nodes with subtrees of the same shape, below parents of
+        the same kind, are of one kind: a uniform tree has one a level.
+
+    Returns
+    -------
+    float or None
+        In units of :math:`\Delta_2^2 / 2\rho`, the variance of a count that has all of the budget to
+        itself. Below the true bound of any uniform tree by 1e-9 at most, relatively, and below the best of
+        its kind for any other tree by about 1e-6. None if the tree has too many kinds of nodes.
+
+    Raises
+    ------
+    ArgumentError
+        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+
+    Notes
+    -----
+    **Privacy**: a function of the tree, which is public.
+
+    What is bounded: the expected squared error of unbiased linear estimates after continuous Gaussian noise
+    of any covariance on whatever linear measurements, if up to k rows are added or removed
+    (:math:`\Delta_2^2 = k^2`). Not bounded: mechanisms that look at the records to choose what to measure,
+    estimates that use what counts cannot be (negative, fractional), and other noise. If rows are replaced
+    (:math:`\Delta_2^2 = 2k^2`), only mechanisms are bounded that protect each leaf's row by itself,
+    :math:`P_{ii} \le 2\rho / \Delta_2^2`, as all in this package do: a row that moves within a node leaves
+    that node's count as it is, of which others might make use.
+
+    Examples
+    --------
+    The best split by level of a uniform tree is as good as any mechanism can be:
+
+    >>> tree = Tree.from_branching([2, 3, 4])
+    >>> round(gaussian_lower_bound(tree), 6)
+    2.3979
+    >>> shares = [0.195, 0.230, 0.252, 0.323]
+    >>> from pandas_dptree.planning.variance import level_variances
+    >>> float(level_variances(tree, [1 / share for share in shares]).mean().round(4))
+    2.3979
+    """
+    orbits = Orbits.of(tree)
+    weights = cost_weights(orbits.n_listed, objective, level_weights)
+    if orbits.n_kinds > max_kinds:
+        return None
+    dual = _Dual(orbits, weights)
+    leaf_parts = np.full_like(dual.sizes[-1], 1 / dual.sizes[-1].sum())
+    level_parts = np.where(weights > 0, 1.0, 0.0)
+    if objective == "worst":
+        level_parts /= level_parts.sum()
+    best, least_square = (leaf_parts, level_parts), 0.0
+    for _ in range(_MOST_STEPS):
+        nuclear, leaf_aims, level_aims = dual.evaluate(leaf_parts, level_parts, *_COARSE)
+        if nuclear**2 > least_square:
+            best = leaf_parts, level_parts
+        if nuclear**2 < least_square * (1 + _TOLERANCE):
+            break
+        least_square = nuclear**2
+        # The diagonal of W**(1/2) is proportional to y**(1/2) where U is diagonal, and not far from it
+        # elsewhere: going twice as far as to where it is makes up for that.
+        leaf_parts = _beyond(leaf_parts, leaf_aims)
+        leaf_parts = leaf_parts / (leaf_parts * dual.sizes[-1]).sum()
+        if objective == "worst":
+            level_parts = _beyond(level_parts, level_aims)
+            level_parts = level_parts / level_parts.sum()
+    return dual.evaluate(*best, *_FINE)[0] ** 2 * (1 - _ROUNDING)
+
+
+def _beyond(parts: FloatArray, aims: FloatArray) -> FloatArray:
+    """Move positive numbers to where others are and as far again, in proportion; 0 stays."""
+    return aims * np.divide(aims, parts, out=np.zeros_like(parts), where=parts > 0)
+
+
+class _Dual:
+    """The bound, as a function of y and of the parts that the levels have in the cost.
+
+    Parameters
+    ----------
+    orbits : Orbits
+        The tree, its equal siblings counted.
+    weights : numpy.ndarray, shape (n_levels,)
+        What a unit of each level's mean variance costs.
+
+    Attributes
+    ----------
+    sizes : list of numpy.ndarray, shape (n_kinds, 1)
+        For each level, how many nodes of each kind there are.
+    """
+
+    def __init__(self, orbits: Orbits, weights: FloatArray) -> None:
+        """Count the nodes of each kind, and the leaves below one."""
+        self.orbits = orbits
+        self.sizes: list[FloatArray] = [np.ones((1, 1))]
+        for level in range(orbits.depth):
+            self.sizes.append(orbits.copies[level] * orbits.spread(level, self.sizes[-1]))
+        leaves = [np.ones_like(self.sizes[-1])]
+        for level in reversed(range(orbits.depth)):
+            leaves.append(orbits.sum_children(level, leaves[-1]))
+        self._stands_alone = [below == 1 for below in reversed(leaves)]
+        self._unit_costs = [  # of one node's variance
+            weight / max(total, 1) * listed / size
+            for weight, total, listed, size in zip(
+                weights, orbits.n_listed, orbits.listed, self.sizes, strict=True
+            )
+        ]
+
+    def evaluate(
+        self, leaf_parts: FloatArray, level_parts: FloatArray, step: float, margin: float
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Integrate the trace of W**(1/2).
+
+        Parameters
+        ----------
+        leaf_parts : numpy.ndarray, shape (n_kinds, 1)
+            The y of a leaf of each kind.
+        level_parts : numpy.ndarray, shape (n_levels,)
+            What to multiply the levels' weights by.
+        step, margin : float
+            How finely to integrate, and how far beyond the logarithms of the spectrum's roots.
+
+        Returns
+        -------
+        trace : float
+            Too large by less than ``4.1 * exp(-pi**2 / step)``, relatively.
+        leaf_aims : numpy.ndarray, shape (n_kinds, 1)
+            The part that each leaf has in the trace.
+        level_aims : numpy.ndarray, shape (n_levels,)
+            The part of each level in the trace: its logarithmic derivatives, with sum 1.
+        """
+        costs = [part * unit for part, unit in zip(level_parts, self._unit_costs, strict=True)]
+        low, high = self._spectrum(costs, leaf_parts)
+        first, last = math.log(low) / 2 - margin, math.log(high) / 2 + margin
+        points = np.exp(step * np.arange(first // step, last // step + 2))  # t; ds = dt / t
+        by_leaf, by_level = np.zeros_like(leaf_parts), np.zeros(len(costs))
+        at_once = max(1, _BATCH // max(len(kind) for kind in self.sizes))
+        for some in np.split(points, range(at_once, len(points), at_once)):
+            leaves, levels = self._derivatives(costs, leaf_parts, some**2)
+            by_leaf += leaves @ (2 / math.pi * step * some)[:, None]
+            by_level += levels @ (2 / math.pi * step * some)
+        trace = float((by_leaf * self.sizes[-1]).sum())
+        return trace, by_leaf / trace, by_level / trace
+
+    def _spectrum(self, costs: list[FloatArray], leaf_parts: FloatArray) -> tuple[float, float]:
+        """Bound the eigenvalues of W from both sides; those below matter less than 1e-10 together."""
+        all_above, alone = costs[0], costs[0] * self._stands_alone[0]
+        for level in range(self.orbits.depth):
+            all_above = self.orbits.spread(level, all_above) + costs[level + 1]
+            alone = self.orbits.spread(level, alone) + costs[level + 1] * self._stands_alone[level + 1]
+        diagonal = all_above * leaf_parts
+        high = float((diagonal * self.sizes[-1]).sum())  # the trace of W
+        low = float((alone * leaf_parts)[diagonal > 0].min())  # W is at least this diagonal
+        return max(low, high * (1e-10 / float(self.sizes[-1].sum())) ** 2), high
+
+    def _derivatives(
+        self, costs: list[FloatArray], leaf_parts: FloatArray, squares: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Differentiate log det(W + t²) by the logarithms of y, and of the parts of the levels.
+
+        Returns
+        -------
+        by_leaf : numpy.ndarray, shape (n_kinds, n_squares)
+            The diagonal of W / (W + t²).
+        by_level : numpy.ndarray, shape (n_levels, n_squares)
+        """
+        orbits = self.orbits
+        own = costs[-1] * leaf_parts + squares
+        ratio = leaf_parts / own
+        below, resolvent = [], ratio  # S and F
+        for level in reversed(range(orbits.depth)):
+            below.append(orbits.sum_children(level, resolvent))
+            resolvent = below[-1] / (1 + costs[level] * below[-1])
+        below = below[::-1]
+        slope = np.zeros((1, len(squares)))  # of log det by F
+        by_level = []
+        for level in range(orbits.depth):
+            shrink = 1 / (1 + costs[level] * below[level])
+            by_level.append(self._by_cost(level, costs[level], below[level] * shrink, slope))
+            slope = orbits.spread(level, (costs[level] + slope * shrink) * shrink)
+        by_level.append(self._by_cost(-1, costs[-1], ratio, slope))
+        by_leaf = ratio * (costs[-1] + slope * squares / own)
+        return by_leaf, np.stack(by_level)
+
+    def _by_cost(self, level: int, cost: FloatArray, resolvent: FloatArray, slope: FloatArray) -> FloatArray:
+        """Differentiate log det(W + t²) by the logarithm of a level's part."""
+        return np.asarray((self.sizes[level] * cost * resolvent * (1 - slope * resolvent)).sum(axis=0))

@@ -1,0 +1,96 @@
+"""What is to be made small.
+
+**Privacy**: a function of the tree and of what the caller cares about, which are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+
+__all__ = ["OBJECTIVES", "Objective", "cost_weights", "expected_cost"]
+
+FloatArray = npt.NDArray[np.float64]
+
+Objective = Literal["levels", "cells", "worst"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+
+def cost_weights(
+    n_listed: Sequence[float] | FloatArray, objective: Objective, level_weights: FloatArray | None = None
+) -> FloatArray:
+    """Give what a unit of each level's mean variance costs.
+
+    The cost of a release is the sum of weight times mean variance over the levels, or with the objective
+    ``"worst"`` the largest of these products.
+
+    Parameters
+    ----------
+    n_listed : sequence of float, shape (n_levels,)
+        How many nodes of each level a table shows; a level without any costs nothing.
+    objective : {"levels", "cells", "worst"}
+        ``"levels"``: the mean variance of a level, averaged over the levels; ``"cells"``: the mean variance
+        of all nodes; ``"worst"``: the mean variance of the worst level.
+    level_weights : numpy.ndarray, shape (n_levels,), optional
+        How much the error of a level (of each of its nodes) matters, at least 0. By default all alike.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels,)
+        With sum 1; with the objective ``"worst"``, with maximum 1.
+
+    Raises
+    ------
+    ArgumentError
+        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+
+    Examples
+    --------
+    >>> cost_weights([1, 2, 6], "cells").round(3).tolist()
+    [0.111, 0.222, 0.667]
+    """
+    if objective not in OBJECTIVES:
+        raise ArgumentError(
+            "objective",
+            f"is unknown: {objective!r}.",
+            hint=f"choose one of {', '.join(map(repr, OBJECTIVES))}.",
+        )
+    listed = np.asarray(n_listed, dtype=np.float64)
+    given = np.ones_like(listed) if level_weights is None else np.asarray(level_weights, dtype=np.float64)
+    if given.shape != listed.shape or not np.isfinite(given).all() or (given < 0).any():
+        raise ArgumentError(
+            "level_weights",
+            f"must hold a finite number of at least 0 for each of the {len(listed)} levels.",
+            hint="leave it out if all levels matter alike.",
+        )
+    weights = given * (listed if objective == "cells" else listed > 0)
+    if not weights.any():
+        raise ArgumentError(
+            "level_weights", "are 0 for all levels that a table shows.", hint="give one of them a weight."
+        )
+    return np.asarray(weights / (weights.max() if objective == "worst" else weights.sum()))
+
+
+def expected_cost(variances: FloatArray, weights: FloatArray, objective: Objective) -> float:
+    """Give the expected squared error that an objective speaks of.
+
+    Parameters
+    ----------
+    variances : numpy.ndarray, shape (n_levels,)
+        Mean variance of each level, in squared counts; anything where the weight is 0.
+    weights : numpy.ndarray, shape (n_levels,)
+        From `cost_weights`.
+    objective : {"levels", "cells", "worst"}
+
+    Returns
+    -------
+    float
+        In squared counts.
+    """
+    costs = np.where(weights > 0, weights, 0.0) * np.where(weights > 0, variances, 0.0)
+    return float(costs.max() if objective == "worst" else costs.sum())

@@ -1,0 +1,190 @@
+"""How little privacy loss reaches the accuracy that is wanted.
+
+**Privacy**: a function of the tree, the noise and the targets, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.orbits import FloatArray, Orbits
+from pandas_dptree.planning.split import Split, level_shares
+from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["LARGEST_LOSS", "Target", "relative"]
+
+LARGEST_LOSS = 1000.0
+"""An epsilon or rho beyond which nothing is left that could be called protection."""
+
+_ROUNDS = 8  # of choosing the shares and then the loss; two or three are the rule
+
+
+def relative(share: float, *, of: float) -> float:
+    """State a target as a share of a count.
+
+    Parameters
+    ----------
+    share : float
+        For example 0.05, for a standard error of five per cent.
+    of : float
+        The count, as it is publicly known or guessed; never read off the records.
+
+    Returns
+    -------
+    float
+        The standard error, in counts.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is not a positive finite number.
+
+    Examples
+    --------
+    >>> relative(0.05, of=2000)
+    100.0
+    """
+    for name, value in (("share", share), ("of", of)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not 0 < value < np.inf
+        ):
+            raise ArgumentError(
+                name,
+                f"must be a positive number, not {value!r}.",
+                hint="for example relative(0.05, of=2000).",
+            )
+    return float(share * of)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Target:
+    """Standard errors that are wanted of a tree's levels, and how the budget may be split to reach them.
+
+    Parameters
+    ----------
+    tree : Tree
+    names : sequence of hashable, shape (n_levels,)
+        Names of the levels, for messages.
+    std_errors : numpy.ndarray, shape (n_levels,)
+        Largest expected standard error of each level, in counts; inf where none is asked for.
+    sensitivity : Sensitivity
+        That of one level.
+    split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
+        As for `level_shares`; ``"optimal"`` is the best split for these targets.
+    least_squares : bool
+        Whether the estimates will be least squares on the tree.
+    """
+
+    tree: Tree
+    names: Sequence[Hashable]
+    std_errors: FloatArray
+    sensitivity: Sensitivity
+    split: Split | FloatArray
+    least_squares: bool
+
+    @property
+    def weights(self) -> FloatArray:
+        """Level weights for which the worst level is the one that is furthest from its target."""
+        return np.asarray(self.std_errors**-2.0)
+
+    def __post_init__(self) -> None:
+        """Check that there is a target, and that noise of that size exists."""
+        wanted = self.std_errors[np.isfinite(self.std_errors)]
+        if not len(wanted) or wanted.min() < 1e-6 or wanted.max() > 1e9:
+            raise ArgumentError(
+                "target",
+                f"must name a level and a standard error from 1e-6 to 1e9, not {wanted.tolist()!r}.",
+                hint=f"for example {{{self.names[-1]!r}: 25.0}}, or dpt.relative(0.05, of=2000).",
+            )
+
+    def smallest_loss(self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss]) -> float:
+        """Find the smallest epsilon or rho for which every level is as accurate as is wanted.
+
+        The best split hardly depends on the loss, and for a given split the error falls with the loss; so
+        the two are found in turn, until neither moves.
+
+        Parameters
+        ----------
+        noise : AdditiveNoise
+        loss_of : callable
+            From an epsilon or rho to the privacy loss.
+
+        Returns
+        -------
+        float
+            Larger than the smallest possible by a few parts in a million at most.
+        """
+        size = 1.0
+        for _ in range(_ROUNDS):
+            shares = self._shares(noise, loss_of(size))
+            before, size = size, _crossing(partial(self._excess, noise, loss_of, shares), size)
+            if abs(size / before - 1) < 1e-6:
+                break
+        step = 1e-7  # the split is found to a few parts in ten million, and the loss moves it a little
+        while self._excess(noise, loss_of, self._shares(noise, loss_of(size)), size) > 1:
+            size, step = size * (1 + step), 2 * step
+        return size
+
+    def out_of_reach(
+        self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], size: float, limit: float
+    ) -> ArgumentError:
+        """Say that the target needs a larger epsilon or rho than is allowed, and what that one would give."""
+        kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
+        reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
+        possible = {
+            name: float(f"{error:.4g}")
+            for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
+            if math.isfinite(wanted)
+        }
+        return ArgumentError(
+            "target",
+            f"needs {kind}={size:.4g} with {noise.name} noise, more than {limit:g}.",
+            hint=f"{kind}={limit:g} would give standard errors of {possible!r}.",
+        )
+
+    def _shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
+        return level_shares(
+            self.tree, noise=noise, loss=loss, sensitivity=self.sensitivity, split=self.split,
+            level_weights=self.weights, objective="worst", least_squares=self.least_squares,
+        )  # fmt: skip
+
+    def _errors(self, noise: AdditiveNoise, loss: PrivacyLoss, shares: FloatArray) -> FloatArray:
+        variances = noise.variance(noise.noise_scales(loss, self.sensitivity, shares))
+        precisions = 1 / np.maximum(variances, 1e-30)[:, None]  # some noise is nearly certain to be 0
+        if self.least_squares:
+            means, _ = level_variances_and_vjp(Orbits.of(self.tree), precisions)
+        else:
+            means, _ = unrelated_variances_and_vjp(precisions)
+        return np.asarray(np.sqrt(means[:, 0]))
+
+    def _excess(
+        self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], shares: FloatArray, size: float
+    ) -> float:
+        """Give the largest ratio of an error to its target."""
+        return float((self._errors(noise, loss_of(size), shares) / self.std_errors).max())
+
+
+def _crossing(falling: Callable[[float], float], guess: float) -> float:
+    """Find where a positive falling function reaches 1."""
+    from scipy.optimize import brentq  # costs a third of a second to import
+
+    low = high = guess
+    while falling(low) <= 1:
+        low /= 4
+    while falling(high) > 1:
+        high *= 4
+    return math.exp(
+        brentq(lambda size: math.log(falling(math.exp(size))), math.log(low), math.log(high), xtol=1e-8)
+    )

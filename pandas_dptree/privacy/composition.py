@@ -1,0 +1,392 @@
+r"""How much delta a release over several levels really needs at an epsilon, and how large its budget may be.
+
+A level adds independent noise to all its counts. What an attacker can learn is in the *privacy loss*, the
+logarithm of how much more likely the noisy counts are under one data set than under its neighbour. Losses
+of independent noises add up, and for L their sum under the first data set
+
+.. math:: \delta(\epsilon) = \mathrm{E}\bigl[(1 - e^{\epsilon - L})_+\bigr].
+
+Here the sum itself is computed, not a bound on its moments, with every error moved to the safe side.
+The proofs are on the documentation page *Calibration of noise over several levels*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.privacy.loss import zcdp_delta
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["gaussian_delta", "laplace_delta", "largest_budget"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_EXACT_BELOW = 16.0  # a discrete Gaussian of at least this scale is as good as a continuous one, within 1e-3
+_TAIL = 12.0  # standard deviations of a discrete Gaussian beyond which its mass counts as failure
+_FAILED = 2.0**-102  # 2.0e-31: above both tails together, 2 * (e**(-12**2 / 2) + Phi(-12)) = 1.1e-31
+_LONGEST_SHIFT = 512  # a Laplace loss with more values than this is replaced by randomised response
+_MANY_VALUES = 2**13  # a sum of losses with up to so many values is listed, not put on a grid
+_FINENESS = 0.035  # the grid widens the summed loss by about 0.035**2 / 6 = 0.02 % of its variance
+_ROUNDINGS = 2**10  # counted for a mass before any summing (exponents end at 745) and for a final sum
+_CLOSE = 1e-4  # a delta that falls short by twice this part leaves less than 1e-5 of the noise unused
+
+
+class _Loss(NamedTuple):
+    """The distribution of a privacy loss."""
+
+    values: FloatArray
+    masses: FloatArray  # their probabilities
+    failed: float  # the probability of no value at all
+    roundings: int  # each mass is off by at most so many times 2**-52 of it
+
+
+class _Smoothing(NamedTuple):
+    """A continuous Gaussian mechanism that simulates discrete ones up to a factor."""
+
+    mu: float  # distance of the neighbours in standard deviations
+    log_upper: float  # the real mass is at most e**log_upper times the simulated one ...
+    log_ratio: float  # ... and at least e**(log_upper - log_ratio) times
+
+
+def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+    r"""Give a delta for which discrete Laplace noise on several levels is (epsilon, delta)-DP, rounded up.
+
+    When one row is added or removed, a level's loss is one of the two values :math:`\pm 1/b`, the upper one
+    with probability :math:`e^{1/b}/(1 + e^{1/b})`. That is randomised response, for which the sum of the
+    losses gives the smallest possible delta (Kairouz, Oh and Viswanath, "The composition theorem for
+    differential privacy", 2015; Murtagh and Vadhan, "The complexity of computing the optimal composition of
+    differential privacy", 2016).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    noise_scales : array_like of float, shape (n_levels,)
+        Scales b in counts; inf for a level that is not measured.
+    sensitivity : Sensitivity
+        That of one level, the same for all.
+
+    Returns
+    -------
+    float
+        From 0 to 1; exactly 0 if the levels' epsilons, ``sensitivity.l1 / b``, add up to at most `epsilon`.
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is not positive and finite, or the scales are not positive numbers.
+
+    Notes
+    -----
+    **Privacy**: public; it depends on no record. The bound holds for every pair of neighbours and all levels
+    together.
+
+    Examples
+    --------
+    >>> one_row = Sensitivity(l1=1, l2_squared=1)
+    >>> laplace_delta(1.0, [2.0, 2.0], one_row)
+    0.0
+    >>> laplace_delta(0.9, [2.0, 2.0], one_row)  # doctest: +ELLIPSIS
+    0.0368...
+    """
+    epsilon, scales = _checked(epsilon, noise_scales)
+    if sum((sensitivity.l1 / Fraction(scale) for scale in scales.tolist()), Fraction()) <= Fraction(epsilon):
+        return 0.0
+    shifts = _shifts(sensitivity) or (sensitivity.l1,)
+    losses = [_laplace_loss(scale, shift) for scale in scales.tolist() for shift in shifts]
+    width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
+    return _delta(epsilon, losses, width, _Smoothing(0.0, 0.0, 0.0))
+
+
+def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+    r"""Give a delta for which discrete Gaussian noise on several levels is (epsilon, delta)-DP, rounded up.
+
+    Levels with little noise enter with their exact privacy loss: for counts that move by s it is
+    :math:`(s^2 + 2sx)/2\sigma^2` with x from the noise. Levels with much noise enter as the continuous
+    Gaussian mechanism that simulates them up to a factor close to 1; its delta is known in closed form
+    (Balle and Wang, "Improving the Gaussian mechanism for differential privacy", 2018, Theorem 8). The
+    bound by concentrated privacy, `zcdp_delta`, is taken where it is smaller.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    noise_scales : array_like of float, shape (n_levels,)
+        Scales sigma in counts; inf for a level that is not measured.
+    sensitivity : Sensitivity
+        That of one level, the same for all.
+
+    Returns
+    -------
+    float
+        From 0 to 1. About as small as can be from 1e-28 upwards.
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is not positive and finite, or the scales are not positive numbers.
+
+    Notes
+    -----
+    **Privacy**: public; it depends on no record. The bound holds for every pair of neighbours and all levels
+    together.
+
+    Examples
+    --------
+    >>> one_row = Sensitivity(l1=1, l2_squared=1)
+    >>> gaussian_delta(1.0, [6.0, 6.0], one_row)  # doctest: +ELLIPSIS
+    9.004...e-07
+    >>> zcdp_delta(2 * 1 / (2 * 6.0**2), 1.0)  # doctest: +ELLIPSIS
+    4.022...e-06
+    """
+    epsilon, scales = _checked(epsilon, noise_scales)
+    if not scales.size:
+        return 0.0
+    precision = sensitivity.l2_squared * math.fsum(scales**-2) * (1 + 2**-48)
+    concentrated, width = zcdp_delta(precision / 2, epsilon), math.sqrt(precision)
+    shifts = _shifts(sensitivity)
+    smooth = scales >= (_EXACT_BELOW if shifts else 0.0)
+    moves = len(shifts) or min(sensitivity.l1, sensitivity.l2_squared)
+    smoothing = _smoothing(scales[smooth], moves, sensitivity.l2_squared, width)
+    if smoothing is None:
+        return concentrated
+    losses = [_gaussian_loss(scale, shift) for scale in scales[~smooth].tolist() for shift in shifts]
+    return min(concentrated, _delta(epsilon, losses, width, smoothing))
+
+
+def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
+    """Find the largest budget whose delta stays within what is allowed, rounded down.
+
+    Parameters
+    ----------
+    delta_at : callable
+        Gives the delta of a budget, about rising: `laplace_delta` or `gaussian_delta` of exactly the noise
+        scales that would be used under that budget.
+    delta : float
+        Above 0 and below 1.
+    at_least : float
+        A budget, above 0, that is known to be small enough by other means: the `epsilon` itself for Laplace
+        noise, `zcdp_rho` for Gaussian noise.
+
+    Returns
+    -------
+    float
+        Either a budget for which ``delta_at(budget) <= delta`` was computed, short of the largest by a few
+        parts in a million, or `at_least`.
+
+    Raises
+    ------
+    ArgumentError
+        If `delta` is outside its range.
+
+    Notes
+    -----
+    **Privacy**: public; it depends on no record.
+
+    Examples
+    --------
+    >>> from pandas_dptree.privacy.loss import zcdp_rho
+    >>> one_row, shares, epsilon, delta = Sensitivity(l1=1, l2_squared=1), np.array([0.25, 0.75]), 1.0, 1e-6
+    >>> def delta_at(rho):
+    ...     return gaussian_delta(epsilon, np.sqrt(1 / (2 * rho * shares)), one_row)
+    >>> round(zcdp_rho(epsilon, delta), 4)
+    0.0244
+    >>> round(largest_budget(delta_at, delta, at_least=zcdp_rho(epsilon, delta)), 4)
+    0.028
+    """
+    if not 0 < delta < 1:
+        raise ArgumentError(
+            "delta", f"must be above 0 and below 1, not {delta!r}.", hint="for example delta=1e-6."
+        )
+
+    def excess(budget: float) -> float:
+        return math.log(max(delta_at(budget) / (delta * (1 - _CLOSE)), 1e-9))
+
+    low, below = at_least, excess(at_least)
+    if below > -_CLOSE:
+        return at_least
+    high, above = 1.1 * low, excess(1.1 * low)
+    while above < 0 and high < 1e300:
+        low, below, high = high, above, high * (2 * high / at_least - 1)  # 1.1, 1.32, 2.16, 7.2, ... times
+        above = excess(high)
+    # Regula falsi on logarithms, where the curve is almost straight. An end that has stayed twice counts
+    # half (the Illinois variant), so that both ends close in.
+    last = 0.0
+    while high > low * (1 + 1e-9):
+        middle = low * math.pow(high / low, min(max(below / (below - above), 1e-3), 1 - 1e-3))
+        value = excess(middle)
+        if abs(value) < 0.9 * _CLOSE:  # then delta_at(middle) is below delta
+            return middle
+        if value < 0:
+            low, below, above = middle, value, above / 2 if last < 0 else above
+        else:
+            high, above, below = middle, value, below / 2 if last > 0 else below
+        last = value
+    return low
+
+
+def _laplace_loss(scale: float, shift: int) -> _Loss:
+    """Give the loss of a count that moves by `shift` under discrete Laplace noise."""
+    if shift > _LONGEST_SHIFT:  # randomised response of the same epsilon dominates any mechanism
+        scale, shift = scale / shift, 1
+    x = np.arange(shift + 1.0)  # noise of 0 or less, 1, ..., shift - 1, shift or more
+    masses = np.exp(-x / scale) / (1 + math.exp(-1 / scale))
+    masses[1:-1] *= -math.expm1(-1 / scale)
+    return _Loss((shift - 2 * x) / scale, masses, 0.0, _ROUNDINGS)
+
+
+def _gaussian_loss(scale: float, shift: int) -> _Loss:
+    """Give the loss of a count that moves by `shift` under discrete Gaussian noise."""
+    reach = math.floor(_TAIL * scale)
+    x = np.arange(-reach, reach + 1.0)
+    masses = np.exp(-((x / scale) ** 2) / 2)  # divided below by too small a sum, so that none is too small
+    return _Loss(shift * (shift + 2 * x) / (2 * scale**2), masses / masses.sum(), _FAILED, _ROUNDINGS)
+
+
+def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
+    """Give moves of single counts that are together at least as bad as any move of a level, if known.
+
+    By the hybrid argument a move by a vector is no worse than the move of one count by the vector's L1 norm.
+    So n counts that move by s each are the worst if every permitted vector falls apart into n parts of L1
+    norm up to s. That is so for n = 1, and where s is at most 2 and no coordinate can exceed it. No move
+    at all is given where this is not the case.
+    """
+    l1, l2_squared = sensitivity.l1, sensitivity.l2_squared
+    n, shift = l1**2 // l2_squared, l2_squared // l1
+    if n * shift != l1 or n * shift**2 != l2_squared:
+        return ()
+    if n == 1 or (shift <= 2 and math.isqrt(l2_squared) <= shift):
+        return (shift,) * n
+    return ()
+
+
+def _smoothing(scales: FloatArray, moves: int, l2_squared: int, width: float) -> _Smoothing | None:
+    r"""Give continuous Gaussian noise that simulates discrete Gaussian noise, if there is one.
+
+    Kernels of variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise and cost
+    a factor, for each count that moves, between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)`, where
+    :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the same sum with
+    :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the two costs.
+    """
+    variances = scales**2
+    kernels = np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2)
+    if (kernels > 0.9 * variances).any():  # what is left would be so little, and inexact
+        return None
+    t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
+    mu = math.sqrt(l2_squared * math.fsum(1 / (variances - kernels))) * (1 + 2**-48)
+    up, down = -np.log1p(-u), np.log1p(u + t**2 / (1 - t))
+    return _Smoothing(mu, moves * math.fsum(up) * (1 + 2**-40), moves * math.fsum(up + down) * (1 + 2**-40))
+
+
+def _theta(variances: FloatArray) -> FloatArray:
+    r"""Give :math:`2\sum_{m \ge 1} q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, rounded up."""
+    q = np.exp(-2 * np.pi**2 * variances)
+    return np.asarray(2 * q / (1 - q**3) * (1 + 2**-40))  # since m**2 >= 1 + 3 * (m - 1)
+
+
+def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: _Smoothing) -> float:
+    r"""Give the delta of independent losses beside simulated Gaussian noise, rounded up.
+
+    A value of a loss is off by less than :math:`2^{-50}` of the loss's largest; for that, epsilon is lowered.
+    The masses are sums and products of positive numbers, so their relative errors just add up.
+    """
+    listed = math.prod(len(loss.values) for loss in losses) <= _MANY_VALUES
+    total = _sum(losses) if listed else _grid_sum(losses, _FINENESS * width / math.sqrt(len(losses)))
+    slack = 2.0**-44 * (epsilon + math.fsum(np.abs(loss.values).max() for loss in losses))
+    left = epsilon - slack - smoothing.log_ratio - total.values
+    expected = float(total.masses @ _continuous_delta(left, smoothing.mu))
+    relative = 2.0**-52 * (total.roundings + len(total.values) + _ROUNDINGS)
+    bound = (expected * math.exp(smoothing.log_upper) + total.failed) * (1 + relative)
+    return min(1.0, bound + 2.0**-200)  # the latter for results below the range of floats, times e**600
+
+
+def _sum(losses: Sequence[_Loss]) -> _Loss:
+    """List all sums of independent losses."""
+    total = _Loss(np.zeros(1), np.ones(1), 0.0, 0)
+    for loss in losses:
+        total = _Loss(
+            np.add.outer(total.values, loss.values).ravel(),
+            np.multiply.outer(total.masses, loss.masses).ravel(),
+            total.failed + loss.failed,
+            total.roundings + loss.roundings,
+        )
+    return total
+
+
+def _grid_sum(losses: Sequence[_Loss], step: float) -> _Loss:
+    """Give the sum of independent losses on a grid, pessimistically."""
+    step = 2.0 ** math.floor(math.log2(step))  # multiples of a power of two are exact
+    first, masses, failed, roundings = 0, np.ones(1), 0.0, 0
+    for loss in losses:
+        start, kernel = _on_grid(loss, step)
+        masses = np.convolve(masses, kernel)
+        below, above = np.cumsum(masses), np.cumsum(masses[::-1])[::-1]
+        kept = np.flatnonzero((below > _FAILED) & (above > _FAILED))
+        first, masses = first + start + int(kept[0]), masses[kept[0] : kept[-1] + 1]
+        failed += loss.failed + 2 * _FAILED
+        roundings += loss.roundings + len(kernel)
+    return _Loss(step * np.arange(float(first), first + len(masses)), masses, failed, roundings)
+
+
+def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
+    r"""Move a loss onto multiples of `step`: give the first multiple, and the masses from there on.
+
+    The mass at v goes to the two neighbouring multiples such that the mean of :math:`e^{-v}` stays. Since
+    :math:`(1 - e^{\epsilon - v - w})_+` is convex in :math:`e^{-v}`, whatever the sum w of the other losses,
+    this can only raise delta, and by no more than the order of the step squared.
+    """
+    position = loss.values / step
+    cell = np.floor(position)
+    upper = np.minimum(np.expm1((cell - position) * step) / math.expm1(-step) + 2.0**-50, 1.0)
+    first, size = int(cell.min()), int(cell.max() - cell.min()) + 2
+    index = (cell - first).astype(np.int64)
+    masses = np.zeros(size)
+    np.add.at(masses, index, loss.masses * (1 - upper))
+    np.add.at(masses, index + 1, loss.masses * upper)
+    return first, masses
+
+
+def _continuous_delta(epsilon: FloatArray, mu: float) -> FloatArray:
+    r"""Give the delta of continuous Gaussian noise when counts move by mu standard deviations, rounded up.
+
+    Balle and Wang (2018, Theorem 8):
+    :math:`\Phi(\mu/2 - \epsilon/\mu) - e^\epsilon\,\Phi(-\mu/2 - \epsilon/\mu)`, and by symmetry
+    :math:`\delta(-\epsilon) = 1 - e^{-\epsilon} + e^{-\epsilon}\delta(\epsilon)`.
+    """
+    delta = np.zeros_like(epsilon)
+    if mu > 0:
+        size = np.minimum(np.abs(epsilon), mu * (mu + 100))  # from there on, delta is below e**-5000
+        near, far = size / mu - mu / 2, size / mu + mu / 2
+        tail = _upper_tail(near)
+        delta = np.maximum(tail - np.exp(np.minimum(size, 600.0)) * _upper_tail(far), 0)
+        delta += 2.0**-46 * (1 + far**2 + size) * tail  # a tail at z is off by less than 2**-48 * (1 + z**2)
+    below = np.minimum(epsilon, 0)
+    return np.asarray(-np.expm1(below) + np.exp(below) * delta)
+
+
+def _upper_tail(z: FloatArray) -> FloatArray:
+    """Give the probability that a standard normal variable exceeds z."""
+    return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2
+
+
+def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatArray]:
+    """Give epsilon and the scales of the levels that are measured."""
+    if not 0 < epsilon < math.inf:
+        raise ArgumentError(
+            "epsilon", f"must be positive and finite, not {epsilon!r}.", hint="for example epsilon=0.5."
+        )
+    scales = np.asarray(noise_scales, dtype=np.float64)
+    if scales.ndim != 1 or not (scales > 0).all():
+        raise ArgumentError(
+            "noise_scales",
+            f"must be one positive number for each level, not {scales.tolist()}.",
+            hint="inf for a level that is not measured.",
+        )
+    return float(epsilon), scales[scales < math.inf]

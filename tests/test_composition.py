@@ -1,0 +1,498 @@
+"""Delta of noise over several levels: above what brute force and peers find, and hardly above."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import get_sigma_gaussian
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.privacy import composition
+from pandas_dptree.privacy.composition import gaussian_delta, laplace_delta, largest_budget
+from pandas_dptree.privacy.loss import zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+
+ONE_ROW = Sensitivity(l1=1, l2_squared=1)
+TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
+
+
+# --- brute force -------------------------------------------------------------------------------------
+
+
+def pmf(noise, scale, reach):
+    """The probabilities of -reach, ..., reach, to 50 digits."""
+    weights = [
+        mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(scale) ** 2))
+        if noise == "gaussian"
+        else mpmath.exp(-abs(mpmath.mpf(x)) / mpmath.mpf(scale))
+        for x in range(-reach, reach + 1)
+    ]
+    total = mpmath.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def exact_delta(noise, epsilon, moves):
+    """Sum (P - e^epsilon Q)_+ over all outcomes; `moves` are pairs (scale, shift), one for each count."""
+    with mpmath.workdps(50):
+        pairs = []
+        for scale, shift in moves:
+            reach = math.ceil((13 if noise == "gaussian" else 80) * scale) + 2 * abs(shift)
+            p = pmf(noise, scale, reach)
+            inside = range(abs(shift), len(p) - abs(shift))
+            pairs.append([(p[i], p[i - shift]) for i in inside])
+        factor = mpmath.exp(epsilon)
+        total = mpmath.mpf(0)
+        for outcome in itertools.product(*pairs):
+            gain = mpmath.fprod(p for p, _ in outcome) - factor * mpmath.fprod(q for _, q in outcome)
+            total += max(gain, 0)
+        return total
+
+
+def listed_delta(noise, epsilon, moves):
+    """The same in floating point and cut off, by listing the sums of the losses: for three counts."""
+    losses, masses = np.zeros(1), np.ones(1)
+    for scale, shift in moves:
+        if noise == "gaussian":
+            x = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
+            mass = np.exp(-((x / scale) ** 2) / 2)
+            mass, loss = mass / mass.sum(), ((x - shift) ** 2 - x**2) / (2 * scale**2)
+        else:
+            x = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+            mass, loss = (
+                np.exp(-np.abs(x) / scale) * math.tanh(0.5 / scale),
+                (abs(x - shift) - abs(x)) / scale,
+            )
+        masses = np.multiply.outer(masses, mass).ravel()
+        losses = np.add.outer(losses, loss).ravel()
+    return float(masses @ -np.expm1(np.minimum(epsilon - losses, 0)))
+
+
+def vectors(sensitivity, length):
+    """All whole vectors within the sensitivity, one for each choice of sizes."""
+    for vector in itertools.combinations_with_replacement(range(sensitivity.l1 + 1), length):
+        if (
+            any(vector)
+            and sum(vector) <= sensitivity.l1
+            and sum(v**2 for v in vector) <= sensitivity.l2_squared
+        ):
+            yield [v for v in vector if v]
+
+
+# --- discrete Gaussian noise: never below the exact delta ----------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.8, 1.5, 4.2])
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_one_count_is_exact(scale, shift):
+    sensitivity = Sensitivity(l1=shift, l2_squared=shift**2)
+    for epsilon in (0.1, 1.0, 3.0, 9.0):
+        exact = exact_delta("gaussian", epsilon, [(scale, shift)])
+        bound = gaussian_delta(epsilon, [scale], sensitivity)
+        assert exact <= bound
+        assert bound <= exact * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -30
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "moves"),
+    [
+        ((1, 1), [(1.3, 1), (0.7, 1)]),  # two levels
+        ((1, 1), [(2.5, 1), (1.1, -1)]),
+        ((2, 2), [(1.7, 1), (1.7, -1)]),  # two counts of one level
+        ((2, 2), [(1.7, 1), (1.7, 1)]),
+        ((3, 9), [(2.0, 3), (3.1, -3)]),
+        ((3, 9), [(2.0, 2), (2.0, 1)]),
+        ((4, 8), [(2.2, 2), (2.2, -2)]),
+        ((6, 18), [(3.0, 3), (3.0, 3)]),  # no exact composition is known: simulated
+        ((6, 18), [(3.0, 4), (3.0, -1)]),
+        ((5, 13), [(2.5, 3), (2.5, 2)]),
+    ],
+)
+def test_two_counts_are_bounded(sensitivity, moves):
+    sensitivity = Sensitivity(l1=sensitivity[0], l2_squared=sensitivity[1])
+    scales = [moves[0][0]] if moves[0][0] == moves[1][0] else [scale for scale, _ in moves]
+    for epsilon in (0.4, 2.0):
+        exact = exact_delta("gaussian", epsilon, moves)
+        assert exact <= gaussian_delta(epsilon, scales, sensitivity)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    "pair", [(1, 1), (2, 2), (3, 3), (3, 9), (4, 8), (4, 16), (4, 4), (6, 18), (3, 5), (6, 6)]
+)
+@pytest.mark.parametrize("scale", [0.6, 1.4, 2.7])
+def test_every_move_of_a_level_is_bounded(noise, pair, scale):
+    sensitivity = Sensitivity(l1=pair[0], l2_squared=pair[1])
+    bound = gaussian_delta if noise == "gaussian" else laplace_delta
+    for epsilon in (0.3, 2.0, 5.0):
+        delta = bound(epsilon, [scale], sensitivity)
+        for vector in vectors(sensitivity, 3):
+            assert listed_delta(noise, epsilon, [(scale, v) for v in vector]) <= delta * (1 + 1e-10) + 1e-15
+
+
+def test_the_worst_moves_are_those_of_counts():
+    for neighbors, rows, shifts in [
+        ("add_remove", 1, (1,)),
+        ("add_remove", 7, (7,)),
+        ("replace", 1, (1, 1)),
+        ("replace", 2, (2, 2)),
+        ("replace", 3, ()),  # (4, 1, 1) fits within l1 = 6 and l2_squared = 18 too
+    ]:
+        assert composition._shifts(count_sensitivity(neighbors=neighbors, max_contributions=rows)) == shifts
+    assert composition._shifts(Sensitivity(l1=4, l2_squared=4)) == ()  # (2,) fits, four ones do not bound it
+
+
+@pytest.mark.parametrize("scales", [(1.2, 1.2, 1.2), (0.5, 1.0, 2.0), (2.0, 3.0, 4.0), (0.9, 17.0)])
+def test_the_grid_is_hardly_above_the_list(scales, monkeypatch):
+    monkeypatch.setattr(composition, "_MANY_VALUES", 1)
+    for epsilon in (0.2, 1.0, 4.0):
+        listed = listed_delta("gaussian", epsilon, [(scale, 1) for scale in scales])
+        bound = gaussian_delta(epsilon, scales, ONE_ROW)
+        assert listed <= bound * (1 + 1e-10)
+        assert bound <= max(listed * 1.01, 1e-20)
+
+
+@pytest.mark.parametrize("cut", [1e-2, 1e-5])
+def test_mass_that_is_cut_off_counts_as_failure(cut, monkeypatch):
+    monkeypatch.setattr(composition, "_MANY_VALUES", 1)
+    listed = listed_delta("gaussian", 2.0, [(1.4, 1)] * 3)
+    whole = gaussian_delta(2.0, [1.4] * 3, ONE_ROW)
+    monkeypatch.setattr(composition, "_FAILED", cut)
+    losses = [composition._gaussian_loss(1.4, 1)._replace(failed=0.0)] * 3
+    total = composition._grid_sum(losses, 0.01)
+    assert total.failed == pytest.approx(6 * cut)
+    assert total.masses.sum() < 1 - cut / 2
+    assert total.masses.sum() + total.failed >= 1
+    cut_off = total.masses @ -np.expm1(np.minimum(2.0 - total.values, 0))
+    assert cut_off < whole
+    assert listed <= cut_off + total.failed
+
+
+@pytest.mark.parametrize("step", [1.0, 0.25, 2.0**-7])
+def test_moving_a_loss_onto_the_grid_keeps_its_mass_and_the_mean_of_the_ratio(step):
+    loss = composition._gaussian_loss(1.7, 2)
+    first, masses = composition._on_grid(loss, step)
+    values = step * np.arange(first, first + len(masses))
+    assert masses.sum() == pytest.approx(1, rel=1e-14)
+    assert masses @ np.exp(-values) == pytest.approx(loss.masses @ np.exp(-loss.values), rel=1e-12)
+    for epsilon in (-1.0, 0.3, 2.0):
+        before = loss.masses @ -np.expm1(np.minimum(epsilon - loss.values, 0))
+        assert masses @ -np.expm1(np.minimum(epsilon - values, 0)) >= before * (1 - 1e-14)
+
+
+# --- the two closed forms behind the simulation ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.7, 1.5, 4.0])
+@pytest.mark.parametrize("width", [1e9, 20.0, 2.0])
+def test_continuous_noise_simulates_discrete_noise_up_to_the_stated_factor(scale, width):
+    smoothing = composition._smoothing(np.array([scale]), 1, 1, width)
+    rest = 1 / smoothing.mu
+    kernel = math.sqrt(scale**2 - rest**2)
+    assert kernel > 0.27
+    y, step = np.linspace(-12 * rest, 12 * rest, 20001, retstep=True)  # trapezoid rule: error below 1e-13
+    continuous = np.exp(-((y / rest) ** 2) / 2) / (rest * math.sqrt(2 * math.pi)) * step
+    whole = np.exp(-((np.arange(-60, 61)[:, None] - y) ** 2) / (2 * kernel**2)).sum(axis=0)
+    mass = np.exp(-((np.arange(-60, 61) / scale) ** 2) / 2)
+    mass /= mass.sum()
+    ratios = [
+        mass[60 + z] / (continuous @ (np.exp(-((z - y) ** 2) / (2 * kernel**2)) / whole))
+        for z in range(math.ceil(4 * scale))
+    ]
+    upper, lower = smoothing.log_upper, smoothing.log_upper - smoothing.log_ratio
+    assert lower - 1e-12 <= math.log(min(ratios)) <= math.log(max(ratios)) <= upper + 1e-12
+    assert math.log(max(ratios) / min(ratios)) > smoothing.log_ratio / 100  # the factor is not idle
+
+
+def test_factors_multiply_over_levels_and_counts():
+    one, other = (composition._smoothing(np.array([scale]), 1, 1, 0.5) for scale in (1.1, 3.0))
+    both = composition._smoothing(np.array([1.1, 3.0]), 4, 4, 2.0)
+    assert both.log_upper == pytest.approx(4 * (one.log_upper + other.log_upper), rel=1e-9)
+    assert both.log_ratio == pytest.approx(4 * (one.log_ratio + other.log_ratio), rel=1e-9)
+    assert both.mu == pytest.approx(2 * math.hypot(one.mu, other.mu), rel=1e-12)
+    assert composition._smoothing(np.array([0.2, 3.0]), 1, 1, 0.5) is None  # no noise would be left
+
+
+def test_factors_enter_delta():
+    smoothing = composition._Smoothing(0.7, 0.1, 0.3)
+    (expected,) = composition._continuous_delta(np.array([1.0 - 0.3]), 0.7)
+    assert composition._delta(1.0, [], 0.7, smoothing) == pytest.approx(math.exp(0.1) * expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("variance", [0.08, 0.3, 1.0])
+def test_theta_is_rounded_up(variance):
+    with mpmath.workdps(40):
+        exact = 2 * mpmath.nsum(lambda m: mpmath.exp(-2 * mpmath.pi**2 * variance * m**2), [1, mpmath.inf])
+        (found,) = composition._theta(np.array([variance]))
+        assert exact <= found <= exact * mpmath.mpf("1.0001")
+
+
+@pytest.mark.parametrize("mu", [1e-5, 0.02, 0.24, 1.0, 4.0, 30.0])
+def test_continuous_delta_against_50_digits(mu):
+    with mpmath.workdps(50):
+        for times in (-8.0, -1.0, -0.1, 0.0, 0.5, 3.0, 6.0, 9.0):
+            epsilon = times * mu
+            e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+            (found,) = composition._continuous_delta(np.array([epsilon]), mu)
+            assert exact <= mpmath.mpf(found) * (1 + mpmath.mpf(2) ** -50)
+            assert found <= exact * (1 + mpmath.mpf(10) ** -5) + mpmath.mpf(10) ** -60
+
+
+def test_the_root_of_the_continuous_delta_is_that_of_a_peer():
+    for epsilon, delta in TARGETS:
+        (found,) = composition._continuous_delta(np.array([epsilon]), 1 / get_sigma_gaussian(epsilon, delta))
+        assert found == pytest.approx(delta, rel=1e-6)
+
+
+# --- discrete Laplace noise -----------------------------------------------------------------------------
+
+
+def equal_composition(epsilon_each, times, epsilon):
+    """Kairouz, Oh and Viswanath (2015), Theorem 3.3, at any epsilon, to 50 digits."""
+    with mpmath.workdps(50):
+        e = mpmath.mpf(epsilon_each)
+        terms = [
+            mpmath.binomial(times, i)
+            * (mpmath.exp((times - i) * e) - mpmath.exp(mpmath.mpf(epsilon) + i * e))
+            for i in range(times + 1)
+            if (times - 2 * i) * e > epsilon
+        ]
+        return mpmath.fsum(terms) / (1 + mpmath.exp(e)) ** times
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0, 30.0])
+@pytest.mark.parametrize("levels", [1, 2, 5, 12])
+def test_equal_laplace_noises_compose_optimally(scale, levels):
+    for part in (0.05, 0.3, 0.6, 0.95):
+        epsilon = part * levels / scale
+        exact = equal_composition(1 / mpmath.mpf(scale), levels, epsilon)
+        bound = laplace_delta(epsilon, [scale] * levels, ONE_ROW)
+        assert exact <= bound <= exact * (1 + mpmath.mpf(10) ** -9)
+
+
+def test_many_laplace_noises_compose_almost_optimally():
+    for levels, epsilon in itertools.product((14, 40), (0.3, 1.0, 2.0)):
+        exact = equal_composition(mpmath.mpf(1) / 16, levels, epsilon)
+        bound = laplace_delta(epsilon, [16.0] * levels, ONE_ROW)
+        assert exact <= bound <= 1.01 * exact + mpmath.mpf(10) ** -29
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "moves"),
+    [
+        ((1, 1), [(1.3, 1)]),
+        ((3, 9), [(2.0, 3)]),
+        ((2, 2), [(1.1, 1), (1.1, -1)]),
+        ((1, 1), [(0.6, 1), (1.0, 1)]),
+    ],
+)
+def test_laplace_noise_of_few_counts_is_exact(sensitivity, moves):
+    sensitivity = Sensitivity(l1=sensitivity[0], l2_squared=sensitivity[1])
+    scales = sorted({scale for scale, _ in moves})
+    for epsilon in (0.1, 0.7, 1.4):
+        exact = exact_delta("laplace", epsilon, moves)
+        bound = laplace_delta(epsilon, scales, sensitivity)
+        assert exact * (1 - mpmath.mpf(10) ** -20) <= bound <= exact * (1 + mpmath.mpf(10) ** -10) + 1e-30
+
+
+def test_laplace_noise_is_pure_when_the_epsilons_add_up():
+    rng = np.random.default_rng(3)
+    for sensitivity in (ONE_ROW, Sensitivity(l1=6, l2_squared=18), Sensitivity(l1=1000, l2_squared=10**6)):
+        scales = rng.uniform(1, 9, 7) * sensitivity.l1
+        exact = sum(sensitivity.l1 / Fraction(scale) for scale in scales.tolist())
+        epsilon = float(exact)
+        above = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, 9)
+        assert laplace_delta(above, scales, sensitivity) == 0
+        assert 0 < laplace_delta(0.9 * epsilon, scales, sensitivity) < 0.1
+
+
+# --- peers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scales", [[3.0], [4.0, 6.0], [2.0, 2.0, 2.0, 2.0], [1.0, 5.0, 9.0, 17.0]])
+def test_gaussian_delta_lies_between_a_peers_estimates(scales):
+    low, high = (
+        compose(
+            pld.from_discrete_gaussian_mechanism(
+                scale, pessimistic_estimate=pessimistic, value_discretization_interval=1e-3
+            )
+            for scale in scales
+        )
+        for pessimistic in (False, True)
+    )
+    for epsilon in (0.2, 1.0, 2.0):
+        bound = gaussian_delta(epsilon, scales, ONE_ROW)
+        assert low.get_delta_for_epsilon(epsilon) <= bound <= high.get_delta_for_epsilon(epsilon) * 1.005
+
+
+@pytest.mark.parametrize(
+    ("scales", "rows"), [([2.0, 3.0], 1), ([6.0] * 5, 2), ([10.0] * 14, 1), ([30.0] * 6, 3)]
+)
+def test_laplace_delta_lies_between_a_peers_estimates(scales, rows):
+    low, high = (
+        compose(
+            pld.from_discrete_laplace_mechanism(
+                1 / scale,
+                sensitivity=rows,
+                pessimistic_estimate=pessimistic,
+                value_discretization_interval=1e-3,
+            )
+            for scale in scales
+        )
+        for pessimistic in (False, True)
+    )
+    sensitivity = count_sensitivity(neighbors="add_remove", max_contributions=rows)
+    for epsilon in (0.1, 0.3, 0.7):
+        bound = laplace_delta(epsilon, scales, sensitivity)
+        assert low.get_delta_for_epsilon(epsilon) <= bound <= high.get_delta_for_epsilon(epsilon) * 1.005
+
+
+def compose(parts):
+    first, *others = parts
+    for other in others:
+        first = first.compose(other)
+    return first
+
+
+# --- calibration ------------------------------------------------------------------------------------------
+
+
+def shares_of(kind, levels):
+    shares = {
+        "equal": np.ones(levels),
+        "doubling": 2.0 ** np.arange(levels),
+        "one": np.eye(1, levels)[0] + 1e-3,
+    }
+    return shares[kind] / shares[kind].sum()
+
+
+def gaussian_budget(epsilon, delta, sensitivity, shares):
+    def delta_at(rho):
+        return gaussian_delta(epsilon, np.sqrt(sensitivity.l2_squared / (2 * rho * shares)), sensitivity)
+
+    rho = largest_budget(delta_at, delta, at_least=zcdp_rho(epsilon, delta))
+    return rho, delta_at(rho)
+
+
+def laplace_budget(epsilon, delta, sensitivity, shares):
+    def delta_at(total):
+        return laplace_delta(epsilon, sensitivity.l1 / (total * shares), sensitivity)
+
+    total = largest_budget(delta_at, delta, at_least=epsilon)
+    return total, delta_at(total)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
+@pytest.mark.parametrize("kind", ["equal", "doubling", "one"])
+@pytest.mark.parametrize(
+    ("neighbors", "rows"), [("add_remove", 1), ("replace", 1), ("add_remove", 3), ("replace", 3)]
+)
+def test_noise_is_within_a_hundredth_of_the_continuous_mechanism(epsilon, delta, kind, neighbors, rows):
+    sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
+    for levels in (1, 2, 4, 8):
+        rho, found = gaussian_budget(epsilon, delta, sensitivity, shares_of(kind, levels))
+        ratio = math.sqrt(1 / (2 * rho)) / get_sigma_gaussian(epsilon, delta)
+        assert (1 - 3e-4) * delta <= found <= delta
+        assert ratio <= 1.01
+        assert (
+            ratio >= 0.97
+        )  # one count at (3, 1e-5) needs 0.972: exact, and by that much less than continuous
+        assert rho >= zcdp_rho(epsilon, delta)
+
+
+def test_calibration_far_from_the_usual():
+    for epsilon, delta, levels in itertools.product(
+        (1e-5, 0.01, 10.0, 30.0), (1e-40, 1e-15, 1e-3, 0.3), (1, 3)
+    ):
+        shares = shares_of("doubling", levels)
+        rho, found = gaussian_budget(epsilon, delta, ONE_ROW, shares)
+        assert rho >= zcdp_rho(epsilon, delta)
+        assert found <= delta or rho == zcdp_rho(epsilon, delta)
+        total, found = laplace_budget(epsilon, delta, ONE_ROW, shares)
+        assert total >= epsilon
+        assert found <= delta or total == epsilon
+
+
+@pytest.mark.parametrize("levels", [1, 4, 12, 40])
+def test_laplace_noise_uses_the_delta(levels):
+    for epsilon, delta in TARGETS:
+        total, found = laplace_budget(epsilon, delta, ONE_ROW, shares_of("equal", levels))
+        assert total > epsilon
+        assert (1 - 3e-4) * delta <= found <= delta
+    assert levels < 40 or total > 1.4 * epsilon  # where it pays
+
+
+def test_largest_budget_falls_back_and_copes_with_jumps():
+    assert largest_budget(lambda budget: 1.0, 1e-6, at_least=0.25) == 0.25
+    assert largest_budget(lambda budget: 1e-9 if budget < 2 else 1.0, 1e-6, at_least=0.25) == pytest.approx(2)
+    assert largest_budget(lambda budget: 1e-9 if budget < 2 else 1.0, 1e-6, at_least=0.25) < 2
+    assert largest_budget(lambda budget: budget**3, 1e-6, at_least=1e-3) == pytest.approx(1e-2, rel=1e-4)
+
+
+# --- laws -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    scales=st.lists(st.floats(0.05, 80), min_size=1, max_size=4),
+    epsilon=st.floats(0.01, 8),
+    pair=st.sampled_from([(1, 1), (2, 2), (3, 9), (6, 18)]),
+)
+def test_delta_falls_with_epsilon_and_with_noise(scales, epsilon, pair):
+    sensitivity, scales = Sensitivity(l1=pair[0], l2_squared=pair[1]), np.array(scales)
+    for bound in (gaussian_delta, laplace_delta):
+        delta = bound(epsilon, scales, sensitivity)
+        assert 0 <= delta <= 1
+        assert bound(1.01 * epsilon, scales, sensitivity) <= delta * (1 + 1e-9)
+        assert bound(epsilon, np.append(scales, np.inf), sensitivity) == delta
+        assert delta <= bound(epsilon, np.append(scales, 3.0), sensitivity) * 1.01 + 1e-29
+        if bound is laplace_delta:
+            assert bound(epsilon, 1.01 * scales, sensitivity) <= delta * (1 + 1e-9) + 1e-29
+    rho = sensitivity.l2_squared * math.fsum(scales**-2.0) / 2
+    assert gaussian_delta(epsilon, scales, sensitivity) <= zcdp_delta(rho, epsilon) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scales", [[4.0], [6.0, 15.0], [10.0, 12.0, 15.9], [3.0, 5.0, 8.0, 13.0]])
+def test_gaussian_delta_falls_along_a_path_of_scales(scales):
+    """Also where levels pass from exact to simulated noise and the grid changes its step."""
+    for sensitivity in (ONE_ROW, Sensitivity(l1=2, l2_squared=2), Sensitivity(l1=6, l2_squared=18)):
+        path = [gaussian_delta(0.5, np.array(scales) * 1.02**i, sensitivity) for i in range(30)]
+        assert all(later < earlier for earlier, later in itertools.pairwise(path))
+
+
+def test_nothing_measured_costs_nothing():
+    assert gaussian_delta(1.0, [np.inf, np.inf], ONE_ROW) == 0
+    assert laplace_delta(1.0, [np.inf], ONE_ROW) == 0
+    assert laplace_delta(1.0, [], ONE_ROW) == 0
+
+
+def test_extreme_scales_and_shifts():
+    huge = Sensitivity(l1=10**9, l2_squared=10**18)
+    assert 0 < gaussian_delta(1.0, [1e12, 1e10], huge) < 1e-6
+    assert gaussian_delta(1.0, [1e-3], huge) == 1
+    assert gaussian_delta(1.0, [1e-3] * 30, ONE_ROW) == 1
+    assert gaussian_delta(1e-9, [1e12], ONE_ROW) < 1e-3
+    assert 0 < laplace_delta(1.0, [1.6e9, 1.6e9], huge) < 0.2
+    assert laplace_delta(1.0, [1e-3] * 30, ONE_ROW) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("bound", [gaussian_delta, laplace_delta])
+def test_arguments_are_checked(bound):
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ArgumentError, match=r"epsilon.*\nHint: "):
+            bound(epsilon, [1.0], ONE_ROW)
+    for scales in ([0.0], [1.0, -1.0], [math.nan], 1.0, [[1.0]]):
+        with pytest.raises(ArgumentError, match=r"noise_scales.*\nHint: "):
+            bound(1.0, scales, ONE_ROW)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.5, math.nan])
+def test_the_delta_to_reach_is_checked(delta):
+    with pytest.raises(ArgumentError, match=r"delta.*\nHint: "):
+        largest_budget(lambda budget: 0.5, delta, at_least=1.0)
