@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,23 +14,19 @@ import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.bounds import gaussian_lower_bound
-from pandas_dptree.errors import ArgumentError, DomainError
-from pandas_dptree.estimation.consistency import Consistency, estimate
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
+from pandas_dptree.estimation.consistency import CONSISTENCIES, Consistency
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
-from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.ingest.arrays import leaf_counts
-from pandas_dptree.ingest.bounding import count_leaves
-from pandas_dptree.ingest.frames import contributions, discreetly
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace, measure
-from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
-from pandas_dptree.output.frames import release_frame
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
+from pandas_dptree.release import release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +102,18 @@ class Plan:
     node_noise_scales: tuple[FloatArray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find the noise that the shares allow."""
+        """Check the shares, and find the noise that they allow."""
+        fits = len(self.node_shares) == self.tree.depth + 1 and all(
+            share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
+            for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
+        )
+        must_measure = self.node_shares if self.consistency == "none" else self.node_shares[-1:]
+        if not fits or not all((share > 0).all() for share in must_measure):
+            raise ArgumentError(
+                "split",
+                "must give every node a share of at least 0, and the leaves more.",
+                hint='with consistency="none", every node that is released needs a share.',
+            )
         if all(len(share) == 1 for share in self.node_shares):
             levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
             scales = tuple(levels[:, None])
@@ -155,7 +162,13 @@ class Plan:
         )
 
     @cached_property
-    def _variances(self) -> Variances:
+    def labelled(self) -> Domain:
+        """The domain; for a plan of numbers alone, one that numbers the nodes."""
+        return self.domain or Domain.from_tree(self.tree)
+
+    @cached_property
+    def variances(self) -> Variances:
+        """How the variances of the measurements go through the two passes of least squares."""
         noise = [np.maximum(self.noise.variance(scale), _LEAST_VARIANCE) for scale in self.node_noise_scales]
         return propagate(self.tree, noise)
 
@@ -164,7 +177,7 @@ class Plan:
         """Standard error of every node, in counts: for each level, shape (level_sizes[l],) or (1,)."""
         if self.consistency == "none":
             return [np.sqrt(self.noise.variance(scale)) for scale in self.node_noise_scales]
-        return [np.sqrt(variance) for variance in self._variances.final]
+        return [np.sqrt(variance) for variance in self.variances.final]
 
     @cached_property
     def std_errors(self) -> FloatArray:
@@ -266,69 +279,7 @@ class Plan:
         **Privacy**: each call spends the plan's whole privacy loss anew. The answer's rows, columns and
         types follow from the plan alone. Records outside the domain are dropped, and nothing tells how many.
         """
-        if rng is not None and not isinstance(rng, np.random.Generator):
-            raise ArgumentError(
-                "rng",
-                f"must be a numpy.random.Generator, not {type(rng).__name__}.",
-                hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
-            )
-        source = byte_source(rng)
-        counts = self.tree.roll_up(self._leaf_counts(data, source))
-        noisy = measure(self.noise, counts, self.node_noise_scales, source)
-        words = partial(random_words, source)
-        return release_frame(
-            Domain.from_tree(self.tree) if self.domain is None else self.domain,
-            estimate(self.tree, noisy, self._variances, self.consistency, words),
-            self.node_std_errors,
-            self._account(rng),
-        )
-
-    def _leaf_counts(self, data: Any, source: ByteSource) -> IntArray:
-        """Count the records of each leaf, exactly. The answer is secret."""
-        if isinstance(data, np.ndarray):
-            if self.privacy_unit is not None:
-                raise ArgumentError(
-                    "data",
-                    "holds counts, in which nobody can tell the rows of one privacy unit.",
-                    hint="plan with max_contributions alone, and answer for it; or release the records.",
-                )
-            return leaf_counts(data, self.tree)
-        if self.domain is None:
-            raise ArgumentError(
-                "data",
-                f"must be an array of the {self.tree.n_leaves} leaf counts, for a plan made from a Tree.",
-                hint="plan with a Domain to release a frame of records.",
-            )
-        if self.privacy_unit is None and self.max_contributions > 1:
-            raise ArgumentError(
-                "max_contributions",
-                "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-                hint='name the column, for example privacy_unit="person_id".',
-            )
-        given = contributions(data, self.domain, privacy_unit=self.privacy_unit)
-        count = partial(
-            count_leaves,
-            given,
-            self.tree.n_leaves,
-            max_contributions=self.max_contributions,
-            random_words=partial(random_words, source),
-        )
-        return discreetly(self.domain.by, count)
-
-    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how the release was made, in plain JSON."""
-        scales = zip(self.level_names, self.noise_scales.tolist(), strict=True)
-        return {
-            "mechanism": self.noise.name,
-            **self.loss.to_dict(),
-            "neighbors": self.neighbors,
-            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
-            "max_contributions": self.max_contributions,
-            "consistency": self.consistency,
-            "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-            "version": __version__,
-        }
+        return release(self, data, rng=rng)
 
     def compare(self) -> pd.DataFrame:
         """Race the mechanisms and splits that could spend the same loss on the same domain.
@@ -431,20 +382,28 @@ class Plan:
                 "is not the one that this plan was made for.",
                 hint="load the same public keys; they may have changed since, so plan anew.",
             )
-        return cls(
-            tree=domain if isinstance(domain, Tree) else domain.tree,
-            domain=domain if isinstance(domain, Domain) else None,
-            loss=PrivacyLoss(**data["loss"]),
-            noise={noise.name: noise for noise in (Laplace(), Gaussian())}[data["mechanism"]],
-            neighbors=data["neighbors"],
-            privacy_unit=data["privacy_unit"],
-            max_contributions=data["max_contributions"],
-            consistency=data["consistency"],
-            split=data["split"],
-            objective=data["objective"],
-            level_weights=np.array(data["level_weights"]),
-            node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
-        )
+        noises = {noise.name: noise for noise in (Laplace(), Gaussian())}
+        try:
+            return cls(
+                tree=domain if isinstance(domain, Tree) else domain.tree,
+                domain=domain if isinstance(domain, Domain) else None,
+                loss=PrivacyLoss(**data["loss"]),
+                noise=noises[data["mechanism"]],
+                neighbors=data["neighbors"],
+                privacy_unit=data["privacy_unit"],
+                max_contributions=data["max_contributions"],
+                consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
+                split=data["split"],
+                objective=data["objective"],
+                level_weights=np.array(data["level_weights"], dtype=np.float64),
+                node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+            )
+        except DPTreeError:
+            raise
+        except (LookupError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                "data", f"is not a whole plan: {error!r}.", hint="pass what Plan.to_dict() returned."
+            ) from None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the expected standard error of each level, beside that of an even split.

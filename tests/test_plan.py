@@ -1,0 +1,263 @@
+"""Plans: what they promise, how they compare, and that releases keep the promise."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.privacy.sensitivity import count_sensitivity
+
+BY = ["region", "district", "clinic"]
+UNIFORM = dpt.Tree.from_branching([2, 3, 4])
+TREES = {
+    "uniform": UNIFORM,
+    "flat": dpt.Tree.from_branching([12]),
+    "chain": dpt.Tree.from_branching([1, 1, 3]),
+    "ragged": dpt.Tree((np.array([3]), np.array([1, 2, 5]), np.array([4, 1, 1, 2, 2, 3, 1, 1]))),
+    "short paths": dpt.Tree.from_paths(
+        [[0, 0, 0], [0, 0, 1], [0, 1, -1], [1, 0, 0], [2, -1, -1], [3, -1, -1]]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def domain():
+    return dpt.Domain.from_frame(dpt.datasets.clinics(), by=BY)
+
+
+def largest_path(tree, precisions):
+    """Sum precisions along every path from the root to a leaf, and give the largest sum."""
+    spent = np.zeros(1)
+    for level, precision in enumerate(precisions):
+        above = np.broadcast_to(tree.spread(level - 1, spent) if level else spent, tree.level_sizes[level])
+        spent = above + precision
+    return spent.max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("objective", ["levels", "cells", "worst"])
+def test_releases_are_as_accurate_as_the_plan_promises(tree, mechanism, objective):
+    plan = dpt.plan(
+        tree, epsilon=0.8, delta=1e-5, mechanism=mechanism, objective=objective, consistency="linear"
+    )
+    rng = np.random.default_rng([ord(letter) for letter in mechanism + objective])
+    leaves = rng.poisson(40, tree.n_leaves)
+    exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
+    level = plan.release(leaves, rng=rng)["level"]
+    squares = np.mean(
+        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(10_000)], axis=0
+    )
+    seen = pd.Series(squares).groupby(level, observed=False).mean() ** 0.5
+    shown = ~np.isnan(plan.std_errors)
+    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.02)
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_a_node_wise_split_keeps_its_promise_and_its_budget(tree):
+    plan = dpt.plan(tree, rho=0.02, split="nodes", objective="cells", consistency="linear")
+    assert largest_path(tree, [scale**-2.0 / 2 for scale in plan.node_noise_scales]) <= 0.02 * (1 + 1e-15)
+    level = dpt.plan(tree, rho=0.02, objective="cells", consistency="linear")
+    assert plan.expected_error <= level.expected_error * (1 + 1e-6)
+    rng = np.random.default_rng(3)
+    leaves = rng.poisson(40, tree.n_leaves)
+    exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
+    errors = np.array([plan.release(leaves, rng=rng)["count"].to_numpy() - exact for _ in range(1500)])
+    z = errors / plan.release(leaves)["std_error"].to_numpy()
+    assert np.sqrt((z**2).mean()) == pytest.approx(1, abs=0.04)
+    assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(len(z))
+    whole = dpt.plan(tree, rho=0.02, split="nodes").release(leaves, rng=rng)
+    assert (whole["count"] >= 0).all() and whole["count"].dtype == np.int64
+
+
+@pytest.mark.parametrize("objective", ["levels", "cells", "worst"])
+def test_on_uniform_trees_nothing_is_left_to_gain(objective):
+    for tree in (UNIFORM, TREES["flat"], dpt.Tree.from_branching([100] * 4)):
+        plan = dpt.plan(tree, rho=0.01, objective=objective)
+        assert 1 - 1e-9 <= plan.gap <= 1.0001
+        assert "1.0000 of the least" in plan.gap_reason
+
+
+def test_the_gap_is_told_where_it_is_known():
+    ragged = TREES["ragged"]
+    assert 1 <= dpt.plan(ragged, rho=0.01, split="nodes").gap <= dpt.plan(ragged, rho=0.01).gap
+    assert dpt.plan(ragged, rho=0.01).gap < dpt.plan(ragged, rho=0.01, split="uniform").gap
+    for options, reason in [
+        ({"epsilon": 1.0}, "laplace"),
+        ({"rho": 0.01, "neighbors": "replace"}, "replaced"),
+        ({"rho": 50.0}, "at least 1"),
+    ]:
+        plan = dpt.plan(ragged, **options)
+        assert plan.gap is None and reason in plan.gap_reason and reason in repr(plan)
+
+
+def test_the_gap_does_not_depend_on_the_loss():
+    gaps = [
+        dpt.plan(TREES["ragged"], mechanism="gaussian", **loss).gap
+        for loss in ({"rho": 0.01}, {"rho": 1e-6}, {"epsilon": 0.1, "delta": 1e-6})
+    ]
+    assert gaps == pytest.approx([gaps[0]] * 3, rel=1e-4)
+
+
+def test_compare_puts_the_chosen_plan_first_and_the_others_in_order(domain):
+    plan = dpt.plan(domain, epsilon=1.0, delta=1e-6)
+    table = plan.compare()
+    assert table.index[0] == (plan.noise.name, "optimal")
+    assert table["objective"].iloc[1:].is_monotonic_increasing
+    assert table["objective"].iloc[0] == pytest.approx(table["objective"].min())
+    assert set(table.index.get_level_values("mechanism")) == {"laplace", "gaussian"}
+    assert list(table.columns) == ["total", *BY, "objective", "gap"]
+    assert set(dpt.plan(domain, epsilon=1.0).compare().index.get_level_values("mechanism")) == {"laplace"}
+    raw = dpt.plan(domain, rho=0.1, consistency="none").compare()
+    assert "nodes" not in raw.index.get_level_values("split")
+
+
+def test_auto_takes_the_better_noise():
+    few = dpt.plan(dpt.Tree.from_branching([10]), epsilon=1.0, delta=1e-3)
+    many = dpt.plan(dpt.Tree.from_branching([2] * 16), epsilon=1.0, delta=1e-3)
+    assert (few.noise.name, many.noise.name) == ("laplace", "gaussian")
+    for plan in (few, many):
+        forced = [
+            dpt.plan(plan.tree, epsilon=1.0, delta=1e-3, mechanism=m).expected_error
+            for m in ("laplace", "gaussian")
+        ]
+        assert plan.expected_error == min(forced)
+
+
+@pytest.mark.parametrize(
+    "target", [{"district": 25.0}, {"region": 6.0, "clinic": dpt.relative(0.05, of=200)}]
+)
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, "epsilon"),
+        ({"delta": 1e-6}, "epsilon"),
+        ({"mechanism": "gaussian"}, "rho"),
+        ({"split": "uniform"}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_a_target_is_met_and_hardly_more(domain, target, options, kind):
+    plan = dpt.plan(domain, target=target, **options)
+    names = list(plan.level_names)
+    reached = {name: plan.std_errors[names.index(name)] / wanted for name, wanted in target.items()}
+    assert max(reached.values()) == pytest.approx(1, abs=2e-5) and max(reached.values()) <= 1 + 1e-12
+    size = getattr(plan, kind)
+    less = dpt.plan(
+        domain, **{kind: size * 0.99}, objective="worst", mechanism=plan.noise,
+        delta=options.get("delta", 0.0), split=options.get("split", "optimal"),
+        level_weights={name: target.get(name, np.inf) ** -2.0 for name in names},
+    )  # fmt: skip
+    assert max(less.std_errors[names.index(name)] / wanted for name, wanted in target.items()) > 1
+
+
+def test_targets_that_cannot_be_met_say_what_could(domain):
+    with pytest.raises(dpt.ArgumentError, match=r"needs epsilon=0\.28.*more than 0\.1") as caught:
+        dpt.plan(domain, target={"district": 5.0}, epsilon=0.1)
+    assert "epsilon=0.1 would give standard errors of {'district': 14.1" in caught.value.hint
+    assert dpt.plan(domain, target={"district": 5.0}, epsilon=1.0).epsilon == 1.0
+    with pytest.raises(dpt.ArgumentError, match="more than 1000"):
+        dpt.plan(domain, target=dict.fromkeys(["total", *BY], 1e-6), max_contributions=100)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": {"town": 5.0}},
+        {"target": {}},
+        {"target": {"clinic": 0.0}},
+        {"target": {"clinic": float("nan")}},
+        {"target": 5.0},
+        {"target": {"clinic": 5.0}, "level_weights": {"clinic": 1.0}},
+        {"target": {"clinic": 5.0}, "split": "nodes"},
+    ],
+    ids=str,
+)
+def test_bad_targets(domain, options):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.plan(domain, **options)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+@pytest.mark.parametrize(("share", "of"), [(0, 5), (0.1, -1), (True, 5), (0.1, float("inf")), ("x", 1)])
+def test_bad_relative_targets(share, of):
+    with pytest.raises(dpt.ArgumentError, match="positive number"):
+        dpt.relative(share, of=of)
+
+
+@pytest.mark.parametrize("split", ["optimal", "nodes"])
+def test_a_plan_goes_through_json(domain, split):
+    options = {"privacy_unit": "person", "max_contributions": 2, "consistency": "linear"}
+    plan = dpt.plan(domain, rho=0.1, split=split, mechanism="gaussian", **options)
+    back = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), domain)
+    assert repr(back) == repr(plan)
+    visits = dpt.datasets.clinic_visits(500)
+    tables = [p.release(visits, rng=np.random.default_rng(2)) for p in (plan, back)]
+    pd.testing.assert_frame_equal(*tables)
+
+
+def test_a_plan_read_from_json_refuses_another_domain(domain):
+    written = dpt.plan(domain, epsilon=1.0).to_dict()
+    closed = dpt.datasets.clinics().iloc[1:]
+    with pytest.raises(dpt.DomainError, match="not the one that this plan was made for"):
+        dpt.Plan.from_dict(written, dpt.Domain.from_frame(closed, by=BY))
+    renamed = dpt.datasets.clinics().replace({"Aldmark": "Aldmarsh"})
+    with pytest.raises(dpt.DomainError):
+        dpt.Plan.from_dict(written, dpt.Domain.from_frame(renamed, by=BY))
+    with pytest.raises(dpt.ArgumentError, match="not a plan"):
+        dpt.Plan.from_dict({"format": "something"}, domain)
+
+
+def test_a_plan_that_was_tampered_with_spends_no_more(domain):
+    written = dpt.plan(domain, epsilon=1.0).to_dict()
+    written["shares"] = [[1000.0]] * 4
+    plan = dpt.Plan.from_dict(written, domain)
+    one_row = count_sensitivity(neighbors="add_remove")
+    assert plan.noise.spent(plan.loss, one_row, plan.noise_scales) <= 1
+    nodes = dpt.plan(domain, rho=0.1, split="nodes").to_dict()
+    nodes["shares"][0] = [0.5]
+    with pytest.raises(dpt.ArgumentError, match="more than the budget"):
+        dpt.Plan.from_dict(nodes, domain)
+    for key, value in [("mechanism", "none"), ("consistency", "magic"), ("shares", [[1.0]]), ("loss", {})]:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({**dpt.plan(domain, epsilon=1.0).to_dict(), key: value}, domain)
+
+
+def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    plan = dpt.plan(domain, rho=0.1)
+    html = plan._repr_html_()
+    assert html.count("<tr") == 5 and "noise_scale" in html and "Gap" in html
+    axes = plan.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["total", *BY]
+    drawn = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
+    np.testing.assert_allclose(drawn["this plan"], plan.std_errors)
+    assert set(drawn) == {"this plan", "even split"}
+    matplotlib.pyplot.close("all")
+
+
+def test_plotting_without_matplotlib_names_the_extra(domain, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+        dpt.plan(domain, rho=0.1).plot()
+
+
+def test_node_wise_splits_need_gaussian_noise_and_least_squares(domain):
+    for options in (
+        {"epsilon": 1.0},
+        {"rho": 0.1, "mechanism": "laplace"},
+        {"rho": 0.1, "consistency": "none"},
+    ):
+        with pytest.raises(dpt.ArgumentError) as caught:
+            dpt.plan(domain, split="nodes", **options)
+        assert caught.value.argument in {"split", "mechanism"}
+
+
+def test_a_plan_sees_no_records(domain):
+    visits = dpt.datasets.clinic_visits(500)
+    plans = [frame.dp.plan(BY, rho=0.1, domain=domain) for frame in (visits, visits.iloc[:0])]
+    assert plans[0].to_dict() == plans[1].to_dict()
