@@ -226,7 +226,7 @@ class Plan:
         gap = self.expected_error**2 * float(spent.max()) / bound
         return (
             gap,
-            f"Gap: expected squared error is {gap:.4f} of the least that additive Gaussian noise can have.",
+            f"Gap: expected squared error is {gap:.4f} times the least that additive Gaussian noise can have.",
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -78,7 +78,7 @@ def test_on_uniform_trees_nothing_is_left_to_gain(objective):
     for tree in (UNIFORM, TREES["flat"], dpt.Tree.from_branching([100] * 4)):
         plan = dpt.plan(tree, rho=0.01, objective=objective)
         assert 1 - 1e-9 <= plan.gap <= 1.0001
-        assert "1.0000 of the least" in plan.gap_reason
+        assert "1.0000 times the least" in plan.gap_reason
 
 
 def test_the_gap_is_told_where_it_is_known():
