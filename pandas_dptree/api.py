@@ -188,16 +188,6 @@ objective, consistency
             hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
         )
     names = level_names(domain)
-    if not isinstance(privacy_unit, Hashable):
-        raise ArgumentError(
-            "privacy_unit", "must be the name of a column.", hint='for example privacy_unit="person_id".'
-        )
-    if privacy_unit is not None and privacy_unit in names[1:]:
-        raise ArgumentError(
-            "privacy_unit",
-            f"is also a key: {privacy_unit!r}.",
-            hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
-        )
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("objective", objective, OBJECTIVES)
     tree = domain if isinstance(domain, Tree) else domain.tree
@@ -211,11 +201,11 @@ objective, consistency
         stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
         losses = [(noise, stated) for noise in _noises(mechanism, stated, split)]
     else:
-        if level_weights is not None or split == "nodes":
+        if level_weights is not None or objective != "levels" or split == "nodes":
             raise ArgumentError(
                 "target",
                 "says already how much each level matters, and is met level by level.",
-                hint='leave out `level_weights` and split="nodes".',
+                hint='leave out `level_weights`, `objective` and split="nodes".',
             )
         aim = Target(
             tree=tree,

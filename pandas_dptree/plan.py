@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -103,6 +103,15 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the shares, and find the noise that they allow."""
+        if not isinstance(self.privacy_unit, Hashable) or self.privacy_unit in (
+            self.level_names[1:] if self.privacy_unit is not None else ()
+        ):
+            raise ArgumentError(
+                "privacy_unit",
+                f"must name a column that is no key, not {self.privacy_unit!r}.",
+                hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
+            )
+        cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are none
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
@@ -114,12 +123,21 @@ class Plan:
                 "must give every node a share of at least 0, and the leaves more.",
                 hint='with consistency="none", every node that is released needs a share.',
             )
-        if all(len(share) == 1 for share in self.node_shares):
+        by_level = all(len(share) == 1 for share in self.node_shares)
+        if not by_level and not isinstance(self.noise, Gaussian):
+            raise ArgumentError(
+                "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
+            )
+        if by_level:
             levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
             scales = tuple(levels[:, None])
         else:
             scales = node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
         object.__setattr__(self, "node_noise_scales", scales)
+
+    @property
+    def _n_listed(self) -> list[int]:
+        return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -188,8 +206,7 @@ class Plan:
     @property
     def expected_error(self) -> float:
         """Root of the expected squared error that the objective speaks of, in counts."""
-        n_listed = [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
-        weights = cost_weights(n_listed, self.objective, self.level_weights)
+        weights = cost_weights(self._n_listed, self.objective, self.level_weights)
         return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
 
     @property
@@ -213,20 +230,20 @@ class Plan:
             return None, f"Gap: unknown, as no tight lower bound is known for {self.noise.name} noise."
         if self.neighbors == "replace":
             return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
-        if min(scale.min() for scale in self.node_noise_scales) < 1:
-            return None, "Gap: unknown, as the lower bound holds for noise scales of at least 1."
-        bound = gaussian_lower_bound(
-            self.tree, objective=self.objective, level_weights=self.level_weights, max_kinds=_MOST_KINDS
-        )
+        if min(scale.min() for scale in self.node_noise_scales) < 1.5:
+            return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
+        bound = _lower_bound(self.tree, self.objective, tuple(self.level_weights.tolist()))
         if bound is None:
             return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
-        spent = np.zeros(1)  # 1 / variance, summed along each path
+        # The loss allows a sum of precisions: exactly with a rho, and else what is proven of an even split.
+        even = self.noise.noise_scales(self.loss, self.sensitivity, np.ones(self.tree.depth + 1))
+        spent = np.zeros(1)
         for level, scale in enumerate(self.node_noise_scales):
             spent = (self.tree.spread(level - 1, spent) if level else spent) + scale**-2.0
-        gap = self.expected_error**2 * float(spent.max()) / bound
+        gap = self.expected_error**2 * max(float(spent.max()), float((even**-2.0).sum())) / bound
         return (
             gap,
-            f"Gap: expected squared error is {gap:.4f} times the least that additive Gaussian noise can have.",
+            f"Gap: expected squared error is {gap:.4f} times the least of any additive Gaussian noise.",
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -240,7 +257,7 @@ class Plan:
         return pd.DataFrame(
             {
                 "level": list(self.level_names),
-                "nodes": [self.tree.n_listed(level) for level in range(self.tree.depth + 1)],
+                "nodes": self._n_listed,
                 "share": self.shares,
                 "noise_scale": self.noise_scales,
                 "std_error": self.std_errors,
@@ -331,6 +348,12 @@ class Plan:
             Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
             fingerprint of them.
         """
+        if not isinstance(self.privacy_unit, (str, int, type(None))):
+            raise ArgumentError(
+                "privacy_unit",
+                f"cannot be written down: {self.privacy_unit!r}.",
+                hint="give the column a name that is text.",
+            )
         return {
             "format": _FORMAT,
             "version": __version__,
@@ -353,7 +376,8 @@ class Plan:
         """Read a plan that `to_dict` wrote.
 
         The noise is computed anew from the loss and the shares, so a plan that was tampered with still
-        spends no more than the loss that it states.
+        spends no more than the loss that it states, on the privacy unit that it states: look at both
+        before releasing.
 
         Parameters
         ----------
@@ -377,10 +401,11 @@ class Plan:
             raise ArgumentError(
                 "data", "is not a plan of this version.", hint="pass what Plan.to_dict() returned."
             )
-        if fingerprint(domain) != data["domain"]:
+        if not isinstance(domain, (Domain, Tree)) or fingerprint(domain) != data.get("domain"):
             raise DomainError(
                 "is not the one that this plan was made for.",
-                hint="load the same public keys; they may have changed since, so plan anew.",
+                hint="load the same public keys, as the same types (from a CSV file, keys are text); "
+                "if they have changed since, plan anew.",
             )
         noises = {noise.name: noise for noise in (Laplace(), Gaussian())}
         try:
@@ -393,7 +418,7 @@ class Plan:
                 privacy_unit=data["privacy_unit"],
                 max_contributions=data["max_contributions"],
                 consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
-                split=data["split"],
+                split=data["split"] if data["split"] in SPLITS else "given",
                 objective=data["objective"],
                 level_weights=np.array(data["level_weights"], dtype=np.float64),
                 node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
@@ -428,7 +453,9 @@ class Plan:
             ax,
         )
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The release in a sentence: noise, privacy loss, privacy unit, split and consistency."""
         loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
@@ -440,12 +467,20 @@ class Plan:
     def __repr__(self) -> str:
         """Print the plan as a table."""
         table = self.to_frame().to_string(index=False, formatters=_FORMATS)
-        return f"{self._headline()}\n{table}\n{self.gap_reason}"
+        return f"{self.headline}\n{table}\n{self.gap_reason}"
 
     def _repr_html_(self) -> str:
         """Show the plan as a table in a notebook."""
         table = self.to_frame().to_html(index=False, formatters=_FORMATS, border=0)
-        return f"<p>{escape(self._headline())}</p>\n{table}\n<p>{escape(self.gap_reason)}</p>"
+        return f"<p>{escape(self.headline)}</p>\n{table}\n<p>{escape(self.gap_reason)}</p>"
+
+
+@lru_cache(maxsize=4)
+def _lower_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
+    """Remember the lower bound for the other plans of a comparison."""
+    return gaussian_lower_bound(
+        tree, objective=objective, level_weights=np.array(level_weights), max_kinds=_MOST_KINDS
+    )
 
 
 _FORMATS: dict[str, Any] = {

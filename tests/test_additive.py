@@ -52,7 +52,7 @@ def test_levels_never_spend_more_than_the_budget(noise, loss, neighbors, rows, p
     ("noise", "loss", "sensitivity", "expected"),
     [
         (Laplace(), PrivacyLoss(epsilon=2.0), Sensitivity(l1=6, l2_squared=18), 3.0),
-        (Laplace(), PrivacyLoss(rho=0.5), Sensitivity(l1=6, l2_squared=18), 6.0),
+        (Laplace(), PrivacyLoss(rho=0.5), Sensitivity(l1=6, l2_squared=18), math.sqrt(18)),
         (Gaussian(), PrivacyLoss(rho=0.5), Sensitivity(l1=6, l2_squared=18), math.sqrt(18)),
     ],
 )

@@ -18,6 +18,7 @@ from pandas_dptree.planning.nodes import node_noise_scales, node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.orbits import Orbits
 from pandas_dptree.planning.variance import node_variances_and_vjp
+from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 from tests.reference import dense_least_squares, membership
@@ -349,3 +350,38 @@ def test_a_large_tree_may_be_left_unfinished(monkeypatch):
     monkeypatch.setattr(nodes, "_MOST_STEPS", 1)
     early = node_shares(tree, objective="worst")
     assert set(path_sums(tree, unfolded(tree, early))) == {Fraction(1)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.2, 1e-8)])
+def test_node_wise_noise_keeps_to_delta_whatever_a_unit_moves(seed, epsilon, delta):
+    """The proven delta is above the exact one of every move, composed count by count."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, depth=2, widest=2)
+    rows = np.concatenate(membership(tree)).astype(int)
+    loss = PrivacyLoss(epsilon=epsilon, delta=delta)
+    for neighbors, k in (("add_remove", 1), ("add_remove", 2), ("replace", 1)):
+        sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=k)
+        scales = np.concatenate(unfolded(tree, node_noise_scales(tree, loss, sensitivity, node_shares(tree))))
+        moves = {tuple(rows @ bag) for bag in bags(tree.n_leaves, k)}
+        if neighbors == "replace":
+            moves = {tuple(np.subtract(a, b)) for a, b in itertools.product(moves, repeat=2)}
+        for move in moves:
+            losses = [
+                composition._gaussian_loss(float(scale), abs(int(d)))
+                for d, scale in zip(move, scales, strict=True)
+                if d and np.isfinite(scale)
+            ]
+            width = float(np.sqrt(sum(d**2 / scale**2 for d, scale in zip(move, scales, strict=True)))) or 1.0
+            nothing = composition._Smoothing(0.0, 0.0, 0.0)
+            assert composition._delta(epsilon, losses, width, nothing) <= delta * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8)])
+def test_node_wise_noise_is_calibrated_about_as_tightly_as_that_of_levels(epsilon, delta):
+    tree = Tree((np.array([6]), np.array([1, 2, 5, 9, 4, 4]), np.array([3, 8, 1] * 8 + [2])))
+    loss, one_row = PrivacyLoss(epsilon=epsilon, delta=delta), count_sensitivity(neighbors="add_remove")
+    scales = unfolded(tree, node_noise_scales(tree, loss, one_row, node_shares(tree)))
+    spent = max(path_sums(tree, [scale**-2.0 for scale in scales]))
+    levels = Gaussian().noise_scales(loss, one_row, [1.0] * 4)
+    assert float(spent) == pytest.approx((levels**-2.0).sum(), rel=0.04)

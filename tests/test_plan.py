@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.api import domain_of
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 
 BY = ["region", "district", "clinic"]
@@ -88,7 +89,7 @@ def test_the_gap_is_told_where_it_is_known():
     for options, reason in [
         ({"epsilon": 1.0}, "laplace"),
         ({"rho": 0.01, "neighbors": "replace"}, "replaced"),
-        ({"rho": 50.0}, "at least 1"),
+        ({"rho": 50.0}, "1.5 and more"),
     ]:
         plan = dpt.plan(ragged, **options)
         assert plan.gap is None and reason in plan.gap_reason and reason in repr(plan)
@@ -100,6 +101,35 @@ def test_the_gap_does_not_depend_on_the_loss():
         for loss in ({"rho": 0.01}, {"rho": 1e-6}, {"epsilon": 0.1, "delta": 1e-6})
     ]
     assert gaps == pytest.approx([gaps[0]] * 3, rel=1e-4)
+    nodes = [
+        dpt.plan(TREES["ragged"], split="nodes", **loss).gap
+        for loss in ({"rho": 0.01}, {"epsilon": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6})
+    ]
+    assert nodes == pytest.approx([nodes[0]] * 3, rel=2e-2)
+
+
+def test_a_better_gap_is_a_smaller_error():
+    table = dpt.plan(TREES["ragged"], epsilon=0.5, delta=1e-6, mechanism="gaussian").compare()
+    gaussian = table.loc["gaussian"]
+    np.testing.assert_allclose(
+        gaussian["gap"] / gaussian["objective"] ** 2,
+        gaussian["gap"].iloc[0] / gaussian["objective"].iloc[0] ** 2,
+        rtol=1e-3,
+    )
+
+
+@pytest.mark.parametrize(
+    "loss", [{"epsilon": 1.0, "delta": delta} for delta in (1e-6, 1e-3, 0.1)] + [{"rho": 0.05}], ids=str
+)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("branching", [[2] * 10, [3] * 7, [5, 6, 10], [40]], ids=str)
+def test_optimal_is_never_worse_than_the_simple_splits(branching, mechanism, loss):
+    tree = dpt.Tree.from_branching(branching)
+    errors = {
+        split: dpt.plan(tree, mechanism=mechanism, split=split, **loss).expected_error
+        for split in ("optimal", "uniform", "geometric")
+    }
+    assert errors["optimal"] <= min(errors.values()) * (1 + 1e-6)
 
 
 def test_compare_puts_the_chosen_plan_first_and_the_others_in_order(domain):
@@ -173,6 +203,10 @@ def test_targets_that_cannot_be_met_say_what_could(domain):
         {"target": 5.0},
         {"target": {"clinic": 5.0}, "level_weights": {"clinic": 1.0}},
         {"target": {"clinic": 5.0}, "split": "nodes"},
+        {"target": {"clinic": 5.0}, "objective": "cells"},
+        {"target": {"clinic": 1e6}},
+        {"target": {"total": 5000.0}, "delta": 1e-3},
+        {"target": {"clinic": 50.0}, "delta": 0.1, "mechanism": "gaussian"},
     ],
     ids=str,
 )
@@ -221,9 +255,33 @@ def test_a_plan_that_was_tampered_with_spends_no_more(domain):
     nodes["shares"][0] = [0.5]
     with pytest.raises(dpt.ArgumentError, match="more than the budget"):
         dpt.Plan.from_dict(nodes, domain)
-    for key, value in [("mechanism", "none"), ("consistency", "magic"), ("shares", [[1.0]]), ("loss", {})]:
+    plain = dpt.plan(domain, epsilon=1.0).to_dict()
+    for key, value in [
+        ("mechanism", "none"),
+        ("consistency", "magic"),
+        ("shares", [[1.0]]),
+        ("loss", {}),
+        ("objective", "foo"),
+        ("level_weights", [-1, 1, 1, 1]),
+        ("level_weights", None),
+        ("privacy_unit", "region"),
+        ("privacy_unit", ["person"]),
+        ("neighbors", "swap"),
+        ("max_contributions", 0),
+        ("shares", dpt.plan(domain, rho=0.1, split="nodes").to_dict()["shares"]),
+    ]:
         with pytest.raises(dpt.ArgumentError):
-            dpt.Plan.from_dict({**dpt.plan(domain, epsilon=1.0).to_dict(), key: value}, domain)
+            dpt.Plan.from_dict({**plain, key: value}, domain)
+    for key in set(plain) - {"version", "levels"}:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({name: value for name, value in plain.items() if name != key}, domain)
+    with pytest.raises(dpt.DomainError):
+        dpt.Plan.from_dict(plain, dpt.datasets.clinics())
+
+
+def test_a_privacy_unit_that_json_cannot_hold_is_refused(domain):
+    with pytest.raises(dpt.ArgumentError, match="cannot be written down"):
+        dpt.plan(domain, epsilon=1.0, privacy_unit=("a", "b")).to_dict()
 
 
 def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
@@ -258,6 +316,10 @@ def test_node_wise_splits_need_gaussian_noise_and_least_squares(domain):
 
 
 def test_a_plan_sees_no_records(domain):
-    visits = dpt.datasets.clinic_visits(500)
-    plans = [frame.dp.plan(BY, rho=0.1, domain=domain) for frame in (visits, visits.iloc[:0])]
-    assert plans[0].to_dict() == plans[1].to_dict()
+    class Unreadable:
+        def __getattr__(self, name):
+            raise AssertionError(f"looked at {name}")
+
+    assert domain_of(Unreadable(), BY, domain) is domain
+    made = domain_of(Unreadable(), BY, dpt.datasets.clinics())
+    assert dpt.plan(made, rho=0.1).to_dict() == dpt.plan(domain, rho=0.1).to_dict()

@@ -233,11 +233,6 @@ class Tree:
         """Whether all nodes of a level have equally many children, on every level."""
         return all(len(counts) == 1 for counts in self.child_counts)
 
-    @cached_property
-    def _first_child(self) -> tuple[IntArray, ...]:
-        """For each ragged level, where each node's children begin on the level below."""
-        return tuple(np.cumsum(counts) - counts for counts in self.child_counts)
-
     def sum_children(self, level: int, values: Values) -> Values:
         """Sum level values over the children of each node.
 
@@ -257,7 +252,18 @@ class Tree:
             return values * counts
         if len(counts) == 1:
             return np.asarray(values.reshape(-1, int(counts[0])).sum(axis=1))
-        return np.asarray(np.add.reduceat(values, self._first_child[level]))
+        return np.asarray(np.add.reduceat(values, self._starts(level)))
+
+    def max_children(self, level: int, values: Values) -> Values:
+        """Give the largest value among each node's children; shapes as in `sum_children`."""
+        if len(values) == 1:
+            return values
+        return np.asarray(np.maximum.reduceat(values, self._starts(level)))
+
+    def _starts(self, level: int) -> IntArray:
+        """Where the children of each node of a level begin."""
+        counts = np.broadcast_to(self.child_counts[level], self.level_sizes[level])
+        return np.cumsum(counts) - counts
 
     def spread(self, level: int, values: Values) -> Values:
         """Hand each node's value to all of its children.

@@ -229,7 +229,8 @@ class Laplace(AdditiveNoise):
     Its scale b gives pure differential privacy with :math:`\epsilon = \Delta_1 / b` (Ghosh, Roughgarden
     and Sundararajan, "Universally utility-maximizing privacy mechanisms", 2009). Under a rho it is
     accounted for by the fact that epsilon-DP implies (epsilon²/2)-zCDP (Bun and Steinke,
-    "Concentrated differential privacy", 2016, Proposition 1.4).
+    "Concentrated differential privacy", 2016, Proposition 1.4): a count that moves by d costs
+    :math:`d^2 / 2b^2`, and all of them together at most :math:`\rho = \Delta_2^2 / 2b^2`.
 
     Examples
     --------
@@ -250,7 +251,7 @@ class Laplace(AdditiveNoise):
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         if loss.kind == "zcdp":
-            return Fraction(sensitivity.l1**2, 2), 2
+            return Fraction(sensitivity.l2_squared, 2), 2
         return Fraction(sensitivity.l1), 1
 
     def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
@@ -307,7 +308,12 @@ class Gaussian(AdditiveNoise):
                 "is Gaussian noise, which never gives pure differential privacy.",
                 hint='add a delta, for example delta=1e-6, state a rho instead of epsilon, or use "laplace".',
             )
-        return Fraction(zcdp_rho(loss.epsilon, loss.delta))
+        rho = zcdp_rho(loss.epsilon, loss.delta)
+        if not rho > 0:
+            raise ArgumentError(
+                "epsilon", f"is too small: {loss.epsilon!r}.", hint="allow a larger privacy loss."
+            )
+        return Fraction(rho)
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Give a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
@@ -333,11 +339,11 @@ class Gaussian(AdditiveNoise):
         numpy.ndarray
             In squared counts.
         """
-        scales = np.asarray(noise_scales, dtype=np.float64)
+        scales, where = np.unique(np.asarray(noise_scales, dtype=np.float64), return_inverse=True)
         k = np.arange(1, 25)  # beyond, less than e**-72 of the mass
         mass = np.exp(-((k / np.minimum(scales, 2.0)[..., None]) ** 2) / 2)
         summed = 2 * (k**2 * mass).sum(axis=-1) / (1 + 2 * mass.sum(axis=-1))
-        return np.asarray(np.where(scales < 2.0, summed, scales**2))
+        return np.asarray(np.where(scales < 2.0, summed, scales**2)[where])
 
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
         """Draw discrete Gaussian noise."""

@@ -23,6 +23,7 @@ __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
 # A level that has to be measured though nobody asks for its error gets this much at least.
 _SMALLEST_SHARE = 1e-6
+_CALIBRATIONS = 3  # of the budget, each followed by a descent
 _FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
 
 
@@ -123,12 +124,11 @@ def optimal_shares(
     """
     orbits = Orbits.of(tree)
     weights = cost_weights(orbits.n_listed, objective, level_weights)
-    even, power = uniform_shares(tree), noise.variance_power(loss)
-    unit_scale = float(noise.noise_scales(loss, sensitivity, even)[0] * even[0] ** (power / 2))
+    law = _calibrated_law(noise, loss, sensitivity, uniform_shares(tree))
     must_measure = np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0)
     problem = Problem(
         model=partial(level_variances_and_vjp, orbits) if least_squares else unrelated_variances_and_vjp,
-        law=NoiseLaw(noise, unit_scale, power),
+        law=law,
         weights=weights[:, None],
         worst=objective == "worst",
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
@@ -136,17 +136,42 @@ def optimal_shares(
     closed_form = problem.normalise(_closed_form(tree, weights)[:, None])[:, 0]
     if problem.law.is_linear and least_squares and tree.is_uniform and not problem.worst:
         return closed_form
-    splits = np.stack([uniform_shares(tree), geometric_shares(tree, problem.law.power), closed_form], axis=1)
+    even, geometric = uniform_shares(tree), geometric_shares(tree, problem.law.power)
+    splits = np.stack([even, geometric, closed_form], axis=1)
     if least_squares and not problem.law.is_linear:
         similar = replace(
             problem, model=partial(level_variances_and_vjp, Orbits.from_sizes(tree.level_sizes))
         )
         keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
         splits = np.concatenate([splits, promising_splits(similar, tree.depth, keep=keep)], axis=1)
-    while splits.shape[1] > 1:
+    tight = loss.kind == "approximate" and not problem.law.is_linear
+    if tight:  # then many levels share a budget that adds up like a rho
+        splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
+    finalists = 6 if tight else 1
+    while splits.shape[1] > finalists:
         splits, values = problem.descend(splits, steps=1 if problem.law.is_linear else 8)
-        splits = splits[:, np.argsort(values, kind="stable")[: splits.shape[1] // 2]]
-    return problem.descend(splits, steps=_FINAL_STEPS)[0][:, 0]
+        splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
+    if not tight:
+        return problem.descend(splits, steps=_FINAL_STEPS)[0][:, 0]
+
+    def calibrated(split: FloatArray) -> Problem:
+        return replace(problem, law=_calibrated_law(noise, loss, sensitivity, split))
+
+    # What tight composition gains depends on the levels that are measured: calibrate and descend in turn.
+    best = list(splits.T)
+    for _ in range(_CALIBRATIONS):
+        best = [calibrated(split).descend(split[:, None], steps=_FINAL_STEPS)[0][:, 0] for split in best]
+    best += [problem.normalise(split[:, None])[:, 0] for split in (even, geometric, closed_form)]
+    return min(best, key=lambda split: float(calibrated(split).descend(split[:, None], steps=1)[1][0]))
+
+
+def _calibrated_law(
+    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray
+) -> NoiseLaw:
+    """Give the law of the noise under the budget that these shares allow."""
+    power, largest = noise.variance_power(loss), shares.argmax()
+    scale = noise.noise_scales(loss, sensitivity, shares)[largest]
+    return NoiseLaw(noise, float(scale * shares[largest] ** (power / 2)), power)
 
 
 def _closed_form(tree: Tree, weights: FloatArray) -> FloatArray:

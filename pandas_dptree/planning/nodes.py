@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.variance import node_variances_and_vjp
+from pandas_dptree.privacy.composition import largest_budget, node_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -48,6 +50,8 @@ _WHOLE = 2**52  # shares are multiples of 1 / _WHOLE: floats, and whole numbers 
 _SMALLEST_LEAF = _WHOLE >> 30  # every leaf is measured, even if nobody asks for its error
 _NEGLIGIBLE = _WHOLE >> 34  # a smaller share is none
 
+_MOST_SCALES = 500  # of a tree: beyond, they are rounded up to a grid
+_GRID = 693.5  # steps an octave, of a thousandth each
 _TOLERANCE = 5e-7  # of the cost, relatively; a proven bound, usually missed by orders of magnitude
 _MOST_STEPS = 3000  # most trees take less than a hundred; strange weights, and the worst level, many more
 _MOST_WORK = 2**26  # steps times kinds of nodes: some five seconds, after which a large tree is left as it is
@@ -163,6 +167,12 @@ def node_noise_scales(
     :math:`(b_v - b'_v)^2 \le b_v^2 + b_v'^2` in every node, shared ancestors included, and
     :math:`\lVert b - b' \rVert_a^2 \le \lVert b \rVert_a^2 + \lVert b' \rVert_a^2 \le 2k^2 = \Delta_2^2`. ∎
 
+    *Approximate loss.* With the norm's weights :math:`1 / (\sigma_v^2 - \tau_l^2)` in place of
+    :math:`a_v` the same three steps bound the distance of neighbours under the continuous Gaussian noise
+    that simulates the discrete one; `pandas_dptree.privacy.composition.node_gaussian_delta` has the rest.
+    The largest rho whose scales are proven to keep to delta is taken, and never less than the rho that
+    implies (epsilon, delta).
+
     *Rounding.* Shares are whole multiples of 2**-52, so the sums along all paths are checked in whole
     numbers, exactly. With u = 2**-53 and c a float not below :math:`\Delta_2^2 / 2\rho`, computing
     :math:`\sqrt{c / a}` loses at most the factor (1 − u)^(3/2), and multiplying by 1 + 4u, itself rounded,
@@ -180,23 +190,62 @@ def node_noise_scales(
     ([2.0], [1.154701, 1.414214])
     """
     _check_paths(tree, shares)
-    exact = Fraction(sensitivity.l2_squared) / (2 * Gaussian().budget(loss))
-    cost = float(min(exact, Fraction(10) ** 300))
-    cost = cost if Fraction(cost) >= exact else float(np.nextafter(cost, np.inf))
-    with np.errstate(divide="ignore", over="ignore"):
-        scales = tuple(
-            np.maximum(np.sqrt(cost / np.asarray(part)) * (1 + 2.0**-51), SMALLEST_SCALE) for part in shares
+    parts = [np.asarray(part, dtype=np.float64) for part in shares]
+    rho: Fraction | float = Gaussian().budget(loss)
+    if loss.kind == "approximate":
+        epsilon = cast(float, loss.epsilon)
+        rho = largest_budget(
+            lambda rho: _delta(tree, _scales(rho, sensitivity, parts), epsilon, sensitivity),
+            loss.delta,
+            at_least=float(rho),
         )
-    if any(
-        (scale[np.asarray(part) > 0] > LARGEST_SCALE).any()
-        for scale, part in zip(scales, shares, strict=True)
-    ):
+    scales = _scales(rho, sensitivity, parts)
+    if any((scale[part > 0] > LARGEST_SCALE).any() for scale, part in zip(scales, parts, strict=True)):
         raise ArgumentError(
             "epsilon" if loss.rho is None else "rho",
             f"is too small: a node would need noise of a scale above {LARGEST_SCALE:.0e}.",
             hint="allow a larger privacy loss, or split the budget by level.",
         )
     return scales
+
+
+def _scales(
+    rho: Fraction | float, sensitivity: Sensitivity, parts: list[FloatArray]
+) -> tuple[FloatArray, ...]:
+    """Give the scales for a rho, rounded up."""
+    exact = Fraction(sensitivity.l2_squared) / (2 * Fraction(rho))
+    cost = float(min(exact, Fraction(10) ** 300))
+    cost = cost if Fraction(cost) >= exact else float(np.nextafter(cost, np.inf))
+    with np.errstate(divide="ignore", over="ignore"):
+        scales = [np.maximum(np.sqrt(cost / part) * (1 + 2.0**-51), SMALLEST_SCALE) for part in parts]
+    if sum(len(np.unique(scale)) for scale in scales) > _MOST_SCALES:
+        scales = [_on_grid(scale) for scale in scales]
+    return tuple(scales)
+
+
+def _on_grid(scales: FloatArray) -> FloatArray:
+    """Round scales up to powers of 1.001, since noise is drawn for all nodes of one scale together."""
+    steps = np.ceil(np.log2(scales) * _GRID)
+    grid = np.exp2(steps / _GRID)
+    return np.asarray(np.where(grid < scales, np.exp2((steps + 1) / _GRID), grid))
+
+
+def _delta(tree: Tree, scales: tuple[FloatArray, ...], epsilon: float, sensitivity: Sensitivity) -> float:
+    """Give a delta for these scales; 1 where more budget would change nothing."""
+    least = np.array([scale.min() for scale in scales])
+    measured = np.flatnonzero(np.isfinite(least))
+    if least.min() <= SMALLEST_SCALE:
+        return 1.0
+
+    def inverse_sum(kernels: FloatArray) -> float:
+        taken = np.zeros(len(scales))
+        taken[measured] = kernels
+        largest = 1 / (scales[-1] ** 2 - taken[-1])
+        for level in reversed(range(tree.depth)):
+            largest = 1 / (scales[level] ** 2 - taken[level]) + tree.max_children(level, largest)
+        return float(largest[0])
+
+    return node_gaussian_delta(epsilon, least[measured], inverse_sum, sensitivity)
 
 
 def _descend(orbits: Orbits, weights: FloatArray, *, worst: bool) -> list[FloatArray]:

@@ -23,6 +23,8 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["LARGEST_LOSS", "Target", "relative"]
 
+_SMALLEST_LOSS = 1e-9
+
 LARGEST_LOSS = 1000.0
 """An epsilon or rho beyond which nothing is left that could be called protection."""
 
@@ -102,10 +104,10 @@ class Target:
     def __post_init__(self) -> None:
         """Check that there is a target, and that noise of that size exists."""
         wanted = self.std_errors[np.isfinite(self.std_errors)]
-        if not len(wanted) or wanted.min() < 1e-6 or wanted.max() > 1e9:
+        if not len(wanted) or wanted.min() < 1e-6 or wanted.max() > 1e5:
             raise ArgumentError(
                 "target",
-                f"must name a level and a standard error from 1e-6 to 1e9, not {wanted.tolist()!r}.",
+                f"must name a level and a standard error from 1e-6 to 1e5, not {wanted.tolist()!r}.",
                 hint=f"for example {{{self.names[-1]!r}: 25.0}}, or dpt.relative(0.05, of=2000).",
             )
 
@@ -124,12 +126,21 @@ class Target:
         Returns
         -------
         float
-            Larger than the smallest possible by a few parts in a million at most.
+            Larger by a few parts in a million at most than where the errors first come down to the targets;
+            inf if that is beyond every loss worth the name.
         """
         size = 1.0
         for _ in range(_ROUNDS):
             shares = self._shares(noise, loss_of(size))
             before, size = size, _crossing(partial(self._excess, noise, loss_of, shares), size)
+            if size <= _SMALLEST_LOSS:
+                raise ArgumentError(
+                    "target",
+                    f"{self.std_errors.tolist()!r} is met by delta alone, whatever the epsilon.",
+                    hint="choose a smaller delta: one that a single person's fate can bear.",
+                )
+            if math.isinf(size):
+                return size
             if abs(size / before - 1) < 1e-6:
                 break
         step = 1e-7  # the split is found to a few parts in ten million, and the loss moves it a little
@@ -148,9 +159,10 @@ class Target:
             for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
             if math.isfinite(wanted)
         }
+        needed = f"{kind}={size:.4g}" if math.isfinite(size) else f"a huge {kind}"
         return ArgumentError(
             "target",
-            f"needs {kind}={size:.4g} with {noise.name} noise, more than {limit:g}.",
+            f"needs {needed} with {noise.name} noise, more than {limit:g}.",
             hint=f"{kind}={limit:g} would give standard errors of {possible!r}.",
         )
 
@@ -177,14 +189,16 @@ class Target:
 
 
 def _crossing(falling: Callable[[float], float], guess: float) -> float:
-    """Find where a positive falling function reaches 1."""
+    """Find where a positive falling function reaches 1: inf if it is beyond every loss worth the name."""
     from scipy.optimize import brentq  # costs a third of a second to import
 
     low = high = guess
-    while falling(low) <= 1:
+    while falling(low) <= 1 and low > _SMALLEST_LOSS:
         low /= 4
-    while falling(high) > 1:
+    while falling(high) > 1 and high < 10 * LARGEST_LOSS:
         high *= 4
+    if falling(low) <= 1 or falling(high) > 1:
+        return low if falling(low) <= 1 else math.inf
     return math.exp(
         brentq(lambda size: math.log(falling(math.exp(size))), math.log(low), math.log(high), xtol=1e-8)
     )

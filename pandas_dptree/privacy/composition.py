@@ -24,7 +24,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["gaussian_delta", "laplace_delta", "largest_budget"]
+__all__ = ["gaussian_delta", "laplace_delta", "largest_budget", "node_gaussian_delta"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -161,6 +161,45 @@ def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sen
     return min(concentrated, _delta(epsilon, losses, width, smoothing))
 
 
+def node_gaussian_delta(
+    epsilon: float,
+    least_scales: FloatArray,
+    inverse_sum: Callable[[FloatArray], float],
+    sensitivity: Sensitivity,
+) -> float:
+    r"""Give a delta for discrete Gaussian noise whose scales differ from node to node, rounded up.
+
+    All of it is simulated by continuous Gaussian noise. If neighbours move the nodes by d, they are at the
+    distance :math:`\mu = (\sum_v d_v^2 / (\sigma_v^2 - \tau_l^2))^{1/2}`, a norm of d: for the sum of k paths
+    at most k times that of the worst path, for the difference of two such sums :math:`\sqrt 2` times as much.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    least_scales : numpy.ndarray, shape (n_levels,)
+        The smallest scale on each level that is measured.
+    inverse_sum : callable
+        From the variances :math:`\tau_l^2` of the kernels, one for each of these levels, to the largest sum
+        of :math:`1 / (\sigma_v^2 - \tau_l^2)` along a path from the root to a leaf.
+    sensitivity : Sensitivity
+        That of the counts of one level.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Notes
+    -----
+    **Privacy**: public; it depends on no record.
+    """
+    moves = min(sensitivity.l1, sensitivity.l2_squared)
+    width = math.sqrt(sensitivity.l2_squared * inverse_sum(np.zeros(len(least_scales))))
+    smoothing = _simulation(least_scales**2, inverse_sum, moves, sensitivity.l2_squared, width)
+    return 1.0 if smoothing is None else _delta(epsilon, [], width, smoothing)
+
+
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
     """Find the largest budget whose delta stays within what is allowed, rounded down.
 
@@ -178,8 +217,8 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     Returns
     -------
     float
-        Either a budget for which ``delta_at(budget) <= delta`` was computed, short of the largest by a few
-        parts in a million, or `at_least`.
+        Either a budget for which ``delta_at(budget) <= delta`` was computed, short by a few parts in a
+        million of where the delta first exceeds, or `at_least`.
 
     Raises
     ------
@@ -275,12 +314,24 @@ def _smoothing(scales: FloatArray, moves: int, l2_squared: int, width: float) ->
     :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the same sum with
     :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the two costs.
     """
-    variances = scales**2
+    return _simulation(
+        scales**2, lambda kernels: math.fsum(1 / (scales**2 - kernels)), moves, l2_squared, width
+    )
+
+
+def _simulation(
+    variances: FloatArray,
+    inverse_sum: Callable[[FloatArray], float],
+    moves: int,
+    l2_squared: int,
+    width: float,
+) -> _Smoothing | None:
+    """Give the simulation of levels whose least variances are given; the others cost it less."""
     kernels = np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2)
     if (kernels > 0.9 * variances).any():  # what is left would be so little, and inexact
         return None
     t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
-    mu = math.sqrt(l2_squared * math.fsum(1 / (variances - kernels))) * (1 + 2**-48)
+    mu = math.sqrt(l2_squared * inverse_sum(kernels)) * (1 + 2**-48)
     up, down = -np.log1p(-u), np.log1p(u + t**2 / (1 - t))
     return _Smoothing(mu, moves * math.fsum(up) * (1 + 2**-40), moves * math.fsum(up + down) * (1 + 2**-40))
 

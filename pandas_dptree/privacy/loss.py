@@ -202,6 +202,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
+        0 where none is known, which is so for an epsilon within rounding of 0.
 
     Raises
     ------
@@ -223,7 +224,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         return (2 * a + 1) * rho - epsilon - math.log1p(1 / a)
 
     a = _rising_root(slope)
-    return _rounded(-1, *terms(a)) / (1 + a) * (1 - _MARGIN)
+    return max(0.0, _rounded(-1, *terms(a)) / (1 + a) * (1 - _MARGIN))
 
 
 def _rising_root(function: Callable[[float], float]) -> float:

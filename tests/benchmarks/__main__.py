@@ -6,12 +6,12 @@ import sys
 
 import pandas as pd
 
-from tests.benchmarks import bench_release, bench_sampling
+from tests.benchmarks import bench_planning, bench_release, bench_sampling
 
 
 def main() -> int:
     """Measure everything."""
-    table = pd.DataFrame([*bench_sampling.run(), *bench_release.run()])
+    table = pd.DataFrame([*bench_sampling.run(), *bench_planning.run(), *bench_release.run()])
     python, cores = platform.python_version(), os.cpu_count()
     print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
     print(table.to_string(index=False, float_format="{:.3g}".format))
