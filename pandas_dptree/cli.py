@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         arguments.run(arguments)
+        sys.stdout.flush()
     except DPTreeError as error:
         print(f"dptree: {error}", file=sys.stderr)
         return 2
@@ -190,22 +191,18 @@ def _demo(arguments: argparse.Namespace) -> None:
     print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
 
 
-def _read(path: Path, columns: list[Any], argument: str) -> pd.DataFrame:
+def _read(path: Path, columns: list[Any], argument: str) -> Any:
     """Read the columns that are needed; keys from a CSV file as text."""
     try:
-        if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
+        if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
             with warnings.catch_warnings(action="ignore"):
-                header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-                frame = pd.read_csv(
-                    path, header=None, skiprows=1, names=range(header.shape[1]), index_col=False, dtype=str,
-                    keep_default_na=False, na_values=[""], on_bad_lines="skip",
-                    usecols=[place for place, name in enumerate(header.iloc[0]) if name in columns],
-                )  # fmt: skip
-            frame.columns = pd.Index([name for name in header.iloc[0] if name in columns])
+                frame = _read_csv(path, columns, argument)
+        elif argument == "records":
+            frame = _read_arrow(path, columns)
+        else:
+            frame = pd.read_parquet(path)
         check_columns(frame, columns, argument=argument)
-        return frame[columns]
+        return frame[columns] if isinstance(frame, pd.DataFrame) else frame.select(columns)
     except ImportError:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     except DPTreeError:
@@ -215,6 +212,31 @@ def _read(path: Path, columns: list[Any], argument: str) -> pd.DataFrame:
     raise ArgumentError(
         argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
     )
+
+
+def _read_csv(path: Path, columns: list[Any], argument: str) -> pd.DataFrame:
+    """Read each line by itself: what is too much in it is ignored, what it lacks is missing."""
+    header = pd.read_csv(
+        path, header=None, nrows=1, dtype=str, keep_default_na=False, skip_blank_lines=False
+    ).iloc[0]
+    frame = pd.read_csv(
+        path, header=None, skiprows=1, names=range(len(header)), index_col=False, dtype=str,
+        keep_default_na=False, na_values=[""], on_bad_lines="skip",
+        encoding_errors="strict" if argument == "domain" else "replace",  # one record may not fail them all
+        usecols=[place for place, name in enumerate(header) if name in columns],
+    )  # fmt: skip
+    frame.columns = pd.Index([name for name in header if name in columns])
+    return frame
+
+
+def _read_arrow(path: Path, columns: list[Any]) -> Any:
+    """Read records without a change: in pandas, one missing number would round all others to floats."""
+    table = importlib.import_module("pyarrow.parquet").read_table(path)
+    for place, field in enumerate(table.schema):
+        if field.name in columns and str(field.type).startswith("dictionary"):
+            values = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, values)
+    return table
 
 
 def _suffix(path: Path, argument: str, *known: str) -> str:
@@ -234,7 +256,14 @@ def _check_out(path: Path | None, *known: str) -> None:
         raise ArgumentError(
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
         )
-    if _suffix(path, "out", *known) == ".parquet":
+    suffix = _suffix(path, "out", *known)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError
+        tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-").cleanup()
+    except OSError:
+        raise _unwritable(path) from None
+    if suffix == ".parquet":
         try:
             importlib.import_module("pyarrow")
         except ImportError:
@@ -246,7 +275,7 @@ def _check_out(path: Path | None, *known: str) -> None:
 def _write_table(released: pd.DataFrame, path: Path | None) -> None:
     if path is None:
         released.to_csv(sys.stdout, index=False)
-    elif path.suffix == ".parquet":
+    elif path.suffix.lower() == ".parquet":
         _write(path, partial(released.to_parquet, index=False))
     else:
         _write(path, partial(released.to_csv, index=False))
@@ -254,6 +283,15 @@ def _write_table(released: pd.DataFrame, path: Path | None) -> None:
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
     """Write the whole file or nothing."""
-    with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
-        write(Path(scratch) / path.name)
-        os.replace(Path(scratch) / path.name, path)
+    try:
+        with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
+            write(Path(scratch) / path.name)
+            os.replace(Path(scratch) / path.name, path)
+    except OSError:
+        raise _unwritable(path) from None
+
+
+def _unwritable(path: Path) -> ArgumentError:
+    return ArgumentError(
+        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder of yours."
+    )

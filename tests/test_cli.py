@@ -1,5 +1,11 @@
 """The shell command."""
 
+import gzip
+import json
+import sqlite3
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
@@ -89,3 +95,182 @@ def test_an_old_table_stays_if_the_new_one_fails(files, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         counts(files, "--epsilon", "1", "--out", str(out))
     assert out.read_text() == "old" and not list(files.glob(".dptree-*"))
+
+
+def exact(folder, capsys, records, name="rows.csv"):
+    """Count with hardly any noise: the counts of the leaves, or None if the shell command fails."""
+    (folder / "keys.csv").write_text("k,l\na,x\na,y\nb,x\n")
+    (folder / name).write_bytes(records)
+    code = main(["counts", str(folder / name), "--by", "k", "--by", "l", "--domain", str(folder / "keys.csv"),
+                 "--epsilon", "9000"])  # fmt: skip
+    told = capsys.readouterr()
+    if code:
+        assert code == 2 and told.out == "" and "Hint: " in told.err and "Traceback" not in told.err
+        return None
+    lines = [line.split(",") for line in told.out.splitlines() if line.startswith("l,")]
+    return {(line[1], line[2]): int(line[3]) for line in lines}
+
+
+PLAIN = [b"a,x,1", b"a,y,2", b"b,x,3", b"a,x,4"]
+MALFORMED = [
+    b"a,x,1,extra", b"a,x,1,2,3,4", b"a", b"", b",", b",,,,,", b"b", b'a"b,x,1', b'"a"b,x,1', b"\xff\xfe,x,1",
+    b"a,\xe9,1", b"a\x00,x,1", b'"a\n",x,1', b'"a\r\nb","x",1', b"\xef\xbb\xbfa,x,1", b"k,l,other", b" a,x,1",
+    b"#a,x,1", b"NA,x,1", b"\\,x,1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", MALFORMED, ids=repr)
+def test_a_malformed_record_counts_for_itself_at_most(tmp_path, capsys, line):
+    truth = exact(tmp_path, capsys, b"\n".join([b"k,l,other", *PLAIN]))
+    assert truth == {("a", "x"): 2, ("a", "y"): 1, ("b", "x"): 1}
+    for place in (0, 2, len(PLAIN)):
+        for newline in (b"\n", b"\r\n"):
+            records = newline.join([b"k,l,other", *PLAIN[:place], line, *PLAIN[place:]])
+            found = exact(tmp_path, capsys, records + newline)
+            changes = [found[leaf] - truth[leaf] for leaf in truth]
+            assert set(changes) <= {0, 1} and sum(changes) <= 1
+
+
+@pytest.mark.parametrize(
+    "head", [b"\xef\xbb\xbfk,l,other", b'\xef\xbb\xbf"k","l","other"', b'k,l,"other\nthing"', b"k,l"]
+)
+def test_headers(tmp_path, capsys, head):
+    truth = {("a", "x"): 2, ("a", "y"): 1, ("b", "x"): 1}
+    assert exact(tmp_path, capsys, b"\n".join([head, *PLAIN])) == truth
+    assert exact(tmp_path, capsys, head + b"\n") == exact(tmp_path, capsys, head) == dict.fromkeys(truth, 0)
+    packed = gzip.compress(b"\r\n".join([head, *PLAIN]))
+    assert exact(tmp_path, capsys, packed, "rows.csv.gz") == truth
+
+
+@pytest.mark.parametrize(
+    ("records", "name"),
+    [
+        (b"", "rows.csv"),
+        (b"\n", "rows.csv"),
+        (b"\nk,l\na,x\n", "rows.csv"),  # which line would be the header?
+        (b"k,l,l\na,x,x\n", "rows.csv"),
+        (b"k,other\na,x\n", "rows.csv"),
+        (b'k,l\na,"x\n', "rows.csv"),
+        (gzip.compress(b"k,l\n" + b"a,x\n" * 999)[:-9], "rows.csv.gz"),
+        (b"k,l\na,x\n", "rows.csv.gz"),
+        (b"k,l\na,x\n", "rows.parquet"),
+    ],
+)
+def test_files_that_are_no_table(tmp_path, capsys, records, name):
+    assert exact(tmp_path, capsys, records, name) is None
+
+
+def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    keys = [2**53, 2**53 + 1]
+    pd.DataFrame({"k": keys}).to_parquet(tmp_path / "keys.parquet")
+    days = pyarrow.array([1, 2, 2**31 - 1], pyarrow.date32())  # the last is beyond Python's calendar
+    number = pyarrow.array([2**53 + 1, 2**53 + 1, None])  # as floats, both would be 2**53
+    parquet.write_table(
+        pyarrow.table({"k": number, "day": days, "kind": number.dictionary_encode()}),
+        tmp_path / "rows.parquet",
+    )
+    for key in ("k", "kind"):
+        pd.DataFrame({key: keys}).to_parquet(tmp_path / "keys.parquet")
+        assert main(
+            ["counts", str(tmp_path / "rows.parquet"), "--by", key, "--domain",
+            str(tmp_path / "keys.parquet"),
+             "--epsilon", "9000", "--privacy-unit", "day"]
+        ) == 0  # fmt: skip
+        lines = capsys.readouterr().out.splitlines()[2:]
+        assert [line.split(",")[2] for line in lines] == ["0", "2"]
+
+
+def test_where_nothing_can_be_written_nothing_is_spent(files, capsys, monkeypatch):
+    monkeypatch.setattr(dpt.Plan, "release", None)
+    (files / "folder.csv").mkdir()
+    assert counts(files, "--epsilon", "1", "--out", str(files / "folder.csv")) == 2
+    assert "`out` cannot be written" in capsys.readouterr().err
+
+    def full(**_):
+        raise PermissionError("no")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
+    assert "`out` cannot be written" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
+    assert "`out` cannot be written" in capsys.readouterr().err
+    assert not (files / "out.csv").exists() and not list(files.glob(".dptree-*"))
+
+
+def test_capitals_do_not_change_the_format(files):
+    assert counts(files, "--epsilon", "1", "--out", str(files / "out.PARQUET")) == 0
+    assert pd.read_parquet(files / "out.PARQUET").dp.level("region")["count"].sum() >= 0
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_whoever_stops_reading_is_no_error(reader):
+    command = (
+        f"{sys.executable} -c 'from pandas_dptree.cli import main; import sys; sys.exit(main([\"demo\"]))'"
+    )
+    ended = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | {reader}"], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stderr == "" and ended.returncode == 0
+
+
+def test_a_plan_that_was_written_down_is_released(files, capsys):
+    domain = ["--domain", str(files / "places.csv")]
+    plan = ["plan", *BY, *domain, "--out", str(files / "plan.json")]
+    assert main([*plan, "--epsilon", "1", "--privacy-unit", "person", "--max-contributions", "2"]) == 0
+    assert "noise_scale" in capsys.readouterr().out
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    assert main([*release, *domain, "--out", str(files / "out.csv")]) == 0
+    table = pd.read_csv(files / "out.csv")
+    assert list(table.columns) == ["level", "region", "district", "count", "std_error"]
+    assert table.dp.level("region")["count"].sum() == table.dp.level("total")["count"].item()
+
+    pd.read_csv(files / "places.csv").iloc[1:].to_csv(files / "other.csv", index=False)
+    assert main([*release, "--domain", str(files / "other.csv")]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "domain" in told.err and "Hint: " in told.err
+    (files / "plan.json").write_text("[]")
+    assert main([*release, *domain]) == 2
+    assert "`plan` cannot be read" in capsys.readouterr().err
+
+
+def test_a_plan_for_a_target(files, capsys):
+    plan = ["plan", *BY, "--domain", str(files / "places.csv"), "--out", str(files / "plan.json")]
+    assert main([*plan, "--target", "district=25"]) == 0
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    planned = dpt.Plan.from_dict(json.loads((files / "plan.json").read_text()), domain)
+    assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
+    capsys.readouterr()
+    assert main([*plan, "--target", "district"]) == 2
+    assert "`target` must be LEVEL=ERROR" in capsys.readouterr().err
+
+
+def test_a_missing_column_is_looked_for_where_it_is_missing(files, capsys):
+    arguments = ["--by", "region", "--by", "clinic", "--epsilon", "1", "--domain", str(files / "places.csv")]
+    assert main(["counts", str(files / "visits.csv"), *arguments]) == 2
+    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert main(["plan", *arguments]) == 2
+    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert main(["counts", str(files / "places.csv"), *arguments]) == 2
+    assert "`records` lacks the columns: 'clinic'" in capsys.readouterr().err
+
+
+def test_the_table_survives_a_database(files):
+    visits, by = pd.read_parquet(files / "visits.parquet"), ["region", "district"]
+    released = visits.dp.tree_counts(by, epsilon=1.0, domain=pd.read_csv(files / "places.csv"))
+    connection = sqlite3.connect(":memory:")
+    released.to_sql("released", connection, index=False)
+    back = pd.read_sql("select * from released", connection)
+    connection.close()
+    for level in ("total", *by):
+        expected, found = released.dp.level(level), back.dp.level(level)
+        assert found.index.tolist() == expected.index.tolist()
+        assert found.to_numpy().tolist() == expected.to_numpy().tolist()

@@ -5,12 +5,15 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import pandas_dptree  # noqa: F401 (registers .dp)
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
-from tests.strategies import domains_and_rows, frame_of, names, paths
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from tests.strategies import ODD_VALUES, domains_and_rows, frame_of, names, objects, paths, zoo
 
 PLACES = pd.DataFrame(
     {"zip": [1, 2, 3, 4], "state": ["WA", "CA", "CA", "WY"], "city": ["Seattle", "Oakland", "Fresno", None]}
@@ -167,3 +170,71 @@ def test_a_product_of_categories_too_large_to_write_down():
 def test_nothing_of_the_records_keys_is_left_over_for_observed():
     with pytest.raises(DomainError, match="no leaves"):
         Domain.observed(pd.DataFrame({"a": [None], "b": ["x"]}), by=["a", "b"])
+
+
+@settings(deadline=None, derandomize=True)
+@given(rows=st.lists(st.tuples(zoo(), zoo()), max_size=6))
+def test_observed_keys_may_be_anything(rows):
+    keys = pd.DataFrame({"a": objects([one for one, _ in rows]), "b": objects([two for _, two in rows])})
+    (one, first), (two, second) = (canonical_codes(keys[name]) for name in "ab")
+    known = [
+        (first[i], second[j] if j >= 0 else None)
+        for i, j in zip(one, two, strict=True)
+        if i >= 0 and first[i] != UNKNOWN and (j < 0 or second[j] != UNKNOWN)
+    ]
+    wanted = {path for path in known if path[1] is not None or sum(path[0] == a for a, _ in set(known)) == 1}
+    if not wanted:
+        with pytest.raises(DomainError, match="no leaves"):
+            Domain.observed(keys, by=["a", "b"])
+        return
+    domain = Domain.observed(keys, by=["a", "b"])
+    a, b = domain.path_codes(2)
+    assert wanted == {
+        (domain.forms[0][i], None if j < 0 else domain.forms[1][j]) for i, j in zip(a, b, strict=True)
+    }
+    assert fingerprint(domain) == fingerprint(Domain.observed(keys[::-1], by=["a", "b"]))
+
+
+def test_all_odd_values_at_once_are_observed():
+    keys = pd.DataFrame({"a": objects(ODD_VALUES)})
+    domain = Domain.observed(keys, by=["a"])
+    assert UNKNOWN not in domain.forms[0]
+    assert domain.tree.n_leaves == len({form for form in canonical_codes(keys["a"])[1]} - {UNKNOWN})
+
+
+def test_how_a_number_is_held_does_not_change_the_fingerprint():
+    held = [objects([1, 2]), objects([np.int64(1), np.int64(2)]), pd.Series([1, 2], dtype="int8"),
+            pd.Series([1.0, 2.0]), objects([1, 2.0]), pd.Series([1, 2], dtype="Int64"), pd.Series([1, 2],
+            dtype="uint64")]  # fmt: skip
+    assert len({fingerprint(Domain.from_frame(column.to_frame("k"), by=["k"])) for column in held}) == 1
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ([datetime.date(2024, 2, 29), pd.Timestamp("2024-02-29")], "the same key in the columns: 'a'"),
+        ([1j, "x"], "cannot be a key in the columns: 'a'"),
+        ([frozenset(), frozenset({1})], "cannot be a key in the columns: 'a'"),
+    ],
+)
+def test_categories_must_be_keys(categories, message):
+    keys = pd.DataFrame({"a": pd.Categorical([], pd.Index(categories, dtype=object))})
+    with pytest.raises(ColumnsError, match=message):
+        Domain.from_categories(keys, by=["a"])
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_a_category_that_does_not_occur_is_never_shown(arrow):
+    column = pd.Series(pd.Categorical(["x", "y"], categories=["y", "secret-value", "x"]))
+    if arrow:
+        pyarrow = pytest.importorskip("pyarrow")
+        held = pyarrow.DictionaryArray.from_arrays(pyarrow.array([2, 0]), ["y", "secret-value", "x"])
+        column = pd.Series(pd.arrays.ArrowExtensionArray(pyarrow.chunked_array([held])))
+    keys = column.to_frame("k")
+    for domain in ("observed", keys):
+        counts = keys.dp.tree_counts(["k"], epsilon=1.0, domain=domain)
+        assert set(counts["k"].dropna()) == {"x", "y"}
+        if arrow:
+            assert "dictionary" not in str(counts["k"].dtype)
+        else:
+            assert list(counts["k"].cat.categories) == ["y", "x"]

@@ -1,6 +1,9 @@
 """From records to exact leaf counts, in every library, and how far one unit can move them."""
 
 import datetime
+import traceback
+import uuid
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,12 +14,13 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.hierarchy.values import canonical_codes, sort_key
 from pandas_dptree.ingest.arrays import leaf_counts
 from pandas_dptree.ingest.bounding import bound_contributions, count_leaves
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.frames import contributions, key_frame
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests import reference
-from tests.strategies import domains_and_rows, frame_of, paths
+from tests.strategies import Hostile, domains_and_rows, frame_of, objects, paths, zoo
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -280,3 +284,294 @@ def test_exact_counts_are_clipped_never_refused():
 def test_exact_counts_must_be_whole_and_fit(data):
     with pytest.raises(ArgumentError, match=r"whole numbers of shape \(4,\)"):
         leaf_counts(data, Tree.from_branching([4]))
+
+
+# Neighbours among odd records: what one of them holds is nobody else's business.
+
+
+def forms_of(column):
+    """Give the canonical form of each value of a column, None where it is missing."""
+    codes, keys = canonical_codes(column)
+    return [None if code < 0 else keys[code] for code in codes]
+
+
+def leaf_of_each(build, places, domain):
+    """Tell which leaf each record is counted in, by making each a unit of its own."""
+    given = contributions(build(places), domain, privacy_unit="row")
+    assert (given.rows == 1).all()
+    return {places[unit]: leaf for unit, leaf in zip(given.unit, given.leaf, strict=True)}
+
+
+def check_neighbors(build, units, domain, leave_out, k, seed):
+    """Check that a record, and a unit, changes no more than its own counts.
+
+    ``build(places)`` makes the frame of the records at these places; ``units`` has the canonical form of
+    the unit of each.
+    """
+    everyone = list(range(len(units)))
+    rest = [row for row in everyone if row != leave_out]
+    whole = leaf_of_each(build, everyone, domain)
+    assert leaf_of_each(build, rest, domain) == {row: leaf for row, leaf in whole.items() if row != leave_out}
+    alone = {}
+    for row in everyone:
+        alone |= leaf_of_each(build, [row], domain)
+    assert alone == whole
+
+    one, rng = count_sensitivity(neighbors="add_remove"), np.random.default_rng(seed)
+    levels = [domain.tree.roll_up(counted(build(places), domain)) for places in (everyone, rest)]
+    for here, there in zip(*levels, strict=True):
+        assert np.abs(here - there).sum() <= one.l1
+
+    unit, bound = units[leave_out], count_sensitivity(neighbors="add_remove", max_contributions=k)
+    levels, kept = [], None
+    for places in (everyone, [row for row in everyone if units[row] is None or units[row] != unit]):
+        given = contributions(build(places), domain, privacy_unit="unit")
+        present = sorted({units[row] for row in places} - {None}, key=sort_key)
+        whose = [present[number] for number in np.repeat(given.unit, given.rows)]
+        others = np.array([form != unit for form in whose], dtype=bool)
+        priorities = rng.integers(2**64, size=len(whose), dtype=np.uint64)
+        kept = priorities[others] if kept is None else kept
+        priorities[others] = kept
+        counts = count_leaves(
+            given,
+            domain.tree.n_leaves,
+            max_contributions=k,
+            random_words=lambda n, priorities=priorities: priorities,
+        )
+        levels.append(domain.tree.roll_up(counts))
+    for here, there in zip(*levels, strict=True):
+        assert np.abs(here - there).sum() <= bound.l1
+
+
+PUBLIC = {
+    "text": ["1", "a", "", "None", "nan", "2024-02-29", "é"],
+    "int": [0, 1, 2**53, 2**53 + 1],
+    "float": [0.0, 1.0, 0.1, np.inf, 2.0**53],
+    "bool": [True, False],
+    "time": [pd.Timestamp("2024-02-29"), pd.Timestamp(1)],
+    "zoned": list(pd.to_datetime(["2024-02-29", "1970-01-01"], utc=True)),
+    "duration": list(pd.to_timedelta([1, 86_400 * 10**9], unit="ns")),
+    "interval": [pd.Interval(0, 1), pd.Interval(1, 2)],
+    "period": [pd.Period("2024-02", "M")],
+    "objects": [
+        1, "1", True, (1,), (1, None), b"1", 0.5, Decimal("0.1"), pd.Interval(0, 1), pd.Timestamp(1), "a",
+        pd.Timedelta(1), pd.Period("2024-02", "M"), uuid.UUID(int=1), datetime.time(9), "\ud800",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("public", PUBLIC)
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
+def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed):
+    labels = PUBLIC[public]
+    column = objects(labels) if public == "objects" else pd.Series(labels)
+    places = pd.DataFrame({"k": column}).merge(pd.DataFrame({"l": ["a", 1]}, dtype=object), how="cross")
+    domain = Domain.from_frame(places, by=["k", "l"])
+    value = st.one_of(st.sampled_from(labels) if public != "objects" else zoo(), zoo())
+    n = data.draw(st.integers(1, 5))
+    keys = objects(data.draw(st.lists(value, min_size=n, max_size=n)))
+    second = objects(data.draw(st.lists(st.one_of(st.sampled_from(["a", 1]), zoo()), min_size=n, max_size=n)))
+    unit = objects(data.draw(st.lists(st.one_of(st.sampled_from([1, "a"]), zoo()), min_size=n, max_size=n)))
+    frame = pd.DataFrame({"k": keys, "l": second, "unit": unit, "row": range(n)})
+    check_neighbors(frame.iloc.__getitem__, forms_of(unit), domain, data.draw(st.integers(0, n - 1)), k, seed)
+
+
+DAY = 86_400_000
+ARROW = {
+    pyarrow.string(): ["a", "", None, "é", "None"],
+    pyarrow.int64(): [1, 2**53, 2**53 + 1, None, -(2**63)],
+    pyarrow.uint64(): [1, 2**64 - 1, None],
+    pyarrow.float64(): [0.5, -0.0, 0.0, float("nan"), None, float("inf"), 2.0**53],
+    pyarrow.float32(): [0.5, 0.1, float("nan"), None],
+    pyarrow.bool_(): [True, False, None],
+    pyarrow.date32(): [1, 2**31 - 1, -(2**31), None],
+    pyarrow.date64(): [DAY, 2**55 // DAY * DAY, None],
+    pyarrow.timestamp("s"): [1, 2**61, -(2**61), None],
+    pyarrow.timestamp("ns"): [1, 2, 2**62 + 1, None],
+    pyarrow.timestamp("us", "Asia/Tokyo"): [1, 2**62, None],
+    pyarrow.duration("ms"): [1, 2**61, None],
+    pyarrow.time64("us"): [1, DAY * 1000 - 1, None],
+    pyarrow.decimal128(9, 2): [Decimal("0.50"), Decimal("1"), None],
+    pyarrow.binary(): [b"a", b"", None],
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): ["a", "b", None],
+}
+PANDAS = {
+    pyarrow.string(): "string", pyarrow.int64(): "Int64", pyarrow.uint64(): "UInt64",
+    pyarrow.bool_(): "boolean",
+    pyarrow.float64(): "float64", pyarrow.float32(): "float32",
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): "category",
+}  # fmt: skip
+
+
+def pandas_of(array):
+    """Bring an array of Arrow into a type of pandas' own."""
+    if array.type in PANDAS:
+        return pd.Series(array.to_pylist(), dtype=PANDAS[array.type])
+    whole = array.cast(pyarrow.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
+    series = pd.Series(
+        whole.view(f"{'m' if pyarrow.types.is_duration(array.type) else 'M'}8[{array.type.unit}]")
+    )
+    zone = getattr(array.type, "tz", None)
+    return series if zone is None else series.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+LIBRARIES = {
+    "pyarrow": lambda table: table,
+    "pandas-arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas": lambda table: pd.DataFrame({name: pandas_of(table[name]) for name in table.column_names}),
+    "pandas-category": lambda table: LIBRARIES["pandas"](table).astype({"k": "category"}),
+    "polars": polars.from_arrow,
+    "polars-lazy": lambda table: polars.from_arrow(table).lazy(),
+}
+
+
+def types_in(library):
+    """List the types whose values all have a place in a library."""
+    if library.startswith("polars"):  # has no seconds: it would multiply them, and overflow
+        return [kind for kind in ARROW if kind not in (pyarrow.date64(), pyarrow.timestamp("s"))]
+    if library in ("pandas", "pandas-category"):
+        return [kind for kind in ARROW if kind in PANDAS or str(kind).startswith(("timestamp", "duration"))]
+    return list(ARROW)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
+def test_typed_records_have_no_part_in_the_counts_of_others(library, data, k, seed):
+    types = st.sampled_from(types_in(library))
+    kind, whose = data.draw(types), data.draw(types)
+    public = pyarrow.array(
+        [value for value in ARROW[kind] if value is not None and value == value], type=kind
+    )
+    domain = Domain.from_frame(
+        pd.DataFrame({"k": pd.array(public, dtype=pd.ArrowDtype(kind))}).drop_duplicates(), by=["k"]
+    )
+    n = data.draw(st.integers(1, 6))
+    keys = data.draw(st.lists(st.sampled_from(ARROW[kind]), min_size=n, max_size=n))
+    units = data.draw(st.lists(st.sampled_from(ARROW[whose]), min_size=n, max_size=n))
+    table = pyarrow.table(
+        {
+            "k": pyarrow.array(keys, type=kind),
+            "unit": pyarrow.array(units, type=whose),
+            "row": pyarrow.array(range(n), type=pyarrow.int64()),
+        }
+    )
+
+    def build(places):
+        return LIBRARIES[library](table.take(pyarrow.array(places, type=pyarrow.int64())))
+
+    forms = forms_of(pd.Series(pd.array(table["unit"], dtype=pd.ArrowDtype(whose))))
+    check_neighbors(build, forms, domain, data.draw(st.integers(0, n - 1)), k, seed)
+
+
+def typed_domain(kind, values):
+    array = pd.array(pyarrow.array(values, type=kind), dtype=pd.ArrowDtype(kind))
+    return Domain.from_frame(pd.DataFrame({"k": array}), by=["k"])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_times_beyond_those_of_python_are_counted(library):
+    for kind in filter(pyarrow.types.is_temporal, types_in(library)):
+        values = [value for value in ARROW[kind] if value is not None]
+        table = pyarrow.table({"k": pyarrow.array([*values, values[-1], None], type=kind)})
+        found = counted(LIBRARIES[library](table), typed_domain(kind, values))
+        assert sorted(found) == [1] * (len(values) - 1) + [2], kind
+
+
+def test_polars_keeps_the_last_nanosecond():
+    moments = polars.Series([1, 2, 2, 2**62, 2**62 + 1]).cast(polars.Datetime("ns"))
+    domain = Domain.from_frame(pd.DataFrame({"k": pd.to_datetime([1, 2, 2**62 + 1])}), by=["k"])
+    assert counted(polars.DataFrame({"k": moments}), domain).tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "pandas-arrow", "pandas", "polars"])
+def test_a_float_that_is_no_number_is_missing(library):
+    floats = pyarrow.array([float("nan"), None, 0.5, 0.5])
+    table = pyarrow.table({"k": floats, "unit": pyarrow.array([1.0, 2.0, float("nan"), 3.0])})
+    domain = Domain.from_frame(pd.DataFrame({"k": [0.5]}), by=["k"])
+    frame = LIBRARIES[library](table)
+    assert counted(frame, domain).tolist() == [2]
+    assert counted(frame, domain, privacy_unit="unit", k=9).tolist() == [1]
+    short = pd.DataFrame({"k": [0.5, 1.5], "l": [1.0, None]})
+    paths_ = LIBRARIES[library](
+        pyarrow.table({"k": [1.5, 1.5, 0.5], "l": [float("nan"), None, float("nan")]})
+    )
+    assert counted(paths_, Domain.from_frame(short, by=["k", "l"])).tolist() == [0, 2]
+
+
+HELD = [[1], {"a": 1}, Hostile(), "a", None]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"k": objects(HELD)}),
+        polars.DataFrame({"k": polars.Series(HELD, dtype=polars.Object)}),
+        polars.DataFrame({"k": polars.Series(HELD, dtype=polars.Object)}).lazy(),
+    ],
+    ids=["pandas", "polars", "polars-lazy"],
+)
+def test_objects_that_cannot_be_hashed_are_dropped(frame):
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    assert counted(frame, domain).tolist() == [1]
+    assert Domain.observed(key_frame(frame, ["k"]), by=["k"]).keys(1)["k"].tolist() == ["a"]
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "pandas-arrow", "polars"])
+def test_lists_and_records_are_nobodys_key(library):
+    held = pyarrow.table({"k": [[1], None, []], "l": [{"a": 1}, None, {"a": None}], "m": ["a", "a", "b"]})
+    frame = LIBRARIES[library](held)
+    for name in "kl":
+        domain = Domain.from_frame(pd.DataFrame({name: objects(["a", 1])}), by=[name])
+        assert counted(frame, domain).tolist() == [0, 0]
+    domain = Domain.from_frame(pd.DataFrame({"m": ["a"]}), by=["m"])
+    assert counted(frame, domain, privacy_unit="k").tolist() == [0]
+
+
+def test_contributions_do_not_show_the_records():
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    given = contributions(pd.DataFrame({"k": ["a"] * 12345, "unit": 1}), domain, privacy_unit="unit")
+    for text in (repr(given), str(given), f"{given}"):
+        assert "12345" not in text and "array" not in text
+
+
+class Panic(BaseException):
+    """What polars raises when it panics is no Exception."""
+
+
+@pytest.mark.parametrize("raised", [RuntimeError, Panic, Warning, MemoryError])
+def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
+    domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
+
+    def fail(*args, **kwargs):
+        try:
+            raise ValueError("secret-value")
+        except ValueError as cause:
+            raise raised("secret-value") from cause
+
+    monkeypatch.setattr(pd, "factorize", fail)
+    for count in (lambda frame: contributions(frame, domain), lambda frame: key_frame(frame, ["a"])):
+        with pytest.raises(ArgumentError) as caught:
+            count(pd.DataFrame({"a": ["secret-value"]}))
+        assert caught.value.__cause__ is None and caught.value.__context__ is None
+        assert "secret-value" not in "".join(traceback.format_exception_only(caught.value))
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_whoever_interrupts_is_heard(monkeypatch, stop):
+    domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
+
+    def fail(*args, **kwargs):
+        raise stop
+
+    monkeypatch.setattr(pd, "factorize", fail)
+    with pytest.raises(stop):
+        contributions(pd.DataFrame({"a": ["x"]}), domain)
+
+
+def test_a_categorical_column_without_values_is_of_any_type():
+    nobody = pd.DataFrame({"k": pd.Series([None], dtype="category")})
+    for labels in PUBLIC.values():
+        domain = Domain.from_frame(pd.DataFrame({"k": labels}), by=["k"])
+        assert counted(nobody, domain).sum() == 0

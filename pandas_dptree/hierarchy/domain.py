@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
@@ -18,7 +19,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, to_pandas
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, decoded, to_pandas
 
 __all__ = ["MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names"]
 
@@ -94,8 +95,17 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
     if isinstance(hierarchy, Domain):
         digest.update(repr(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
-            digest.update(repr(forms).encode() + codes.astype("<i8").tobytes())
+            digest.update(repr(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
     return digest.hexdigest()
+
+
+def _written(form: Hashable) -> Hashable:
+    """Write equal forms alike: 1 and 1.0 are the same number."""
+    if isinstance(form, tuple):
+        return tuple(map(_written, form))
+    if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
+        return form.as_integer_ratio()
+    return form
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,7 +230,7 @@ class Domain:
         Raises
         ------
         ColumnsError
-            If a column is missing or not categorical.
+            If a column is missing or not categorical, or if its categories are no keys or not distinct.
         DomainError
             If there are no categories, or more than 10**8 combinations.
         """
@@ -239,7 +249,15 @@ class Domain:
                 hint="convert them with a public list of categories, or pass the public keys as a frame.",
             )
         labels = [pd.CategoricalIndex(column.cat.categories, dtype=column.dtype) for column in columns]
+        forms = [canonical_codes(pd.Series(label.categories))[1] for label in labels]
+        _check_forms(names, forms)
         sizes = [len(label) for label in labels]
+        alike = [name for name, size, form in zip(names, sizes, forms, strict=True) if len(form) < size]
+        if alike:
+            raise ColumnsError(
+                "domain", "has categories that are the same key in the columns", columns=alike,
+                hint="write each key in one way.",
+            )  # fmt: skip
         if not all(sizes):
             raise DomainError("has no leaves.", hint="give every categorical key at least one category.")
         if math.prod(sizes) > MAX_LEAVES:
@@ -249,8 +267,7 @@ class Domain:
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]
-        forms = [tuple(canonical_codes(column.cat.categories.to_series())[1]) for column in columns]
-        return cls(names, tree, tuple(labels), tuple(forms), tuple(codes))
+        return cls(names, tree, tuple(labels), tuple(map(tuple, forms)), tuple(codes))
 
     @classmethod
     def from_tree(cls, tree: Tree) -> Domain:
@@ -277,14 +294,7 @@ class Domain:
     def _from_columns(cls, by: tuple[Hashable, ...], columns: list[pd.Series]) -> Domain:
         """Make the domain from key columns, one row per leaf."""
         encoded = [canonical_codes(column, sort=True) for column in columns]
-        odd = [name for name, (_, forms) in zip(by, encoded, strict=True) if UNKNOWN in forms]
-        if odd:
-            raise ColumnsError(
-                "domain",
-                "has labels of a type that cannot be a key in the columns",
-                columns=odd,
-                hint="turn them into strings, numbers, dates or tuples of these.",
-            )
+        _check_forms(by, [forms for _, forms in encoded])
         codes = np.column_stack([code for code, _ in encoded])
         codes = codes[np.lexsort(codes.T[::-1])]
         tree = Tree.from_paths(codes)
@@ -390,8 +400,21 @@ def _columns(places: Any, by: tuple[Hashable, ...]) -> list[pd.Series]:
 
 def _used(column: pd.Series) -> pd.Series:
     """Forget the categories that do not occur: they may come from elsewhere."""
-    is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
-    return column.cat.remove_unused_categories() if is_categorical else column
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.remove_unused_categories()
+    return decoded(column)
+
+
+def _check_forms(by: tuple[Hashable, ...], forms: Sequence[Sequence[Hashable]]) -> None:
+    """Refuse labels that would equal every other value that is no key."""
+    odd = [name for name, known in zip(by, forms, strict=True) if UNKNOWN in known]
+    if odd:
+        raise ColumnsError(
+            "domain",
+            "has labels of a type that cannot be a key in the columns",
+            columns=odd,
+            hint="turn them into strings, numbers, dates or tuples of these.",
+        )
 
 
 def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
@@ -400,7 +423,7 @@ def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
     present = np.flatnonzero(codes >= 0)[::-1]
     row[codes[present]] = present
     first = column.iloc[row]
-    if first.dtype == np.dtype(object):
-        return pd.Index(first.to_numpy(), dtype=object)  # as they are: pandas would guess a type
-    labels: pd.Index[Any] = pd.Index(first.array)
+    # Objects stay as they are: pandas would guess a type.
+    is_object = first.dtype == np.dtype(object)
+    labels: pd.Index[Any] = pd.Index(first.array, dtype=object) if is_object else pd.Index(first.array)
     return labels

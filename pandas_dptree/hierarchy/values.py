@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["ANY", "UNKNOWN", "canonical_codes", "kind_of", "positions", "sort_key", "to_pandas"]
+__all__ = ["ANY", "UNKNOWN", "canonical_codes", "decoded", "kind_of", "positions", "sort_key", "to_pandas"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -34,6 +34,7 @@ ANY = "objects"
 """The kind of a column that may hold anything."""
 
 _NANOSECONDS = {
+    "W": 7 * 86_400 * 10**9,
     "D": 86_400 * 10**9,
     "h": 3_600 * 10**9,
     "m": 60 * 10**9,
@@ -42,7 +43,17 @@ _NANOSECONDS = {
     "us": 10**3,
     "ns": 1,
 }
-_SAFE = {"string", "integer", "empty"}  # types among whose values Python's equality is an equivalence
+_PLAIN = {str, int, float, type(None), type(pd.NA), type(pd.NaT)}
+"""Types among whose values Python's equality is an equivalence; their subclasses may say otherwise."""
+
+_MOST_DIGITS = 4_000
+"""Longer numbers are unknown: a decimal of a few characters can stand for more digits than memory holds, and
+Python refuses to print whole numbers of more than 4300."""
+
+_DEEPEST = 8
+"""Tuples nested deeper are unknown: comparing them could exhaust the stack."""
+
+_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray, list[Hashable]]:
@@ -65,14 +76,15 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     if isinstance(column.dtype, pd.CategoricalDtype):
         inner, keys = canonical_codes(column.cat.categories.to_series())
         return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
-    if isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind not in "iufbO":
+    column = decoded(column)
+    if isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind not in "iufb":
         column = to_pandas(nw.from_native(_chunked(column), series_only=True))
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
-    elif pd.api.types.infer_dtype(column, skipna=True) in _SAFE:
-        place, values = pd.factorize(column.to_numpy(), sort=sort)
-        forms = values.tolist()  # of such values each is its own canonical form
+    elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
+        place, values = pd.factorize(column.to_numpy())
+        forms = list(map(_canonical, values)) if int in types else values.tolist()  # the rest as they are
     else:
         forms = [_canonical(value) for value in column]
         place = np.arange(len(forms))
@@ -95,7 +107,9 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     """Order canonical forms of all kinds: numbers, text, then the other kinds by name."""
     if isinstance(form, tuple):
         return (2, *map(sort_key, form))
-    return (0, "") if form is None else (1, form) if isinstance(form, str) else (0, form)
+    if form is None:  # within a tuple
+        return (-1,)
+    return (1, form) if isinstance(form, str) else (0, form)
 
 
 def kind_of(dtype: Any) -> str:
@@ -123,12 +137,22 @@ def kind_of(dtype: Any) -> str:
             return "times"
         return "durations" if dtype == nw.Duration else ANY
     if isinstance(dtype, pd.CategoricalDtype):
-        return kind_of(dtype.categories.dtype)
+        return (
+            kind_of(dtype.categories.dtype) if len(dtype.categories) else ANY
+        )  # as of a column without values
+    if _is_dictionary(dtype):
+        return kind_of(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
     if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype)):
         return type(dtype).__name__.removesuffix("Dtype").lower() + "s"
     if dtype == np.dtype(object):  # of which narwhals would ask what it holds
         return ANY
     return kind_of(nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype)
+
+
+def decoded(column: pd.Series) -> pd.Series:
+    """Write out the values of a dictionary column of Arrow: the dictionary may hold more than occurs."""
+    dtype: Any = column.dtype
+    return column.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type)) if _is_dictionary(dtype) else column
 
 
 def to_pandas(column: nw.Series[Any]) -> pd.Series:
@@ -142,10 +166,12 @@ def to_pandas(column: nw.Series[Any]) -> pd.Series:
     -------
     pandas.Series
     """
+    if str(getattr(column.to_native(), "type", "")).startswith("date64"):  # unknown to narwhals
+        column = column.cast(nw.Datetime("ms"))
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if dtype == nw.Boolean:
         return pd.Series(pd.arrays.BooleanArray(column.fill_null(False).to_numpy().astype(bool), missing))
-    if dtype.is_integer():
+    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):  # which numpy does not know
         return pd.Series(pd.arrays.IntegerArray(column.fill_null(0).to_numpy().copy(), missing))
     if dtype in (nw.Date, nw.Datetime, nw.Duration):
         whole = (
@@ -164,6 +190,10 @@ def to_pandas(column: nw.Series[Any]) -> pd.Series:
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return pd.Series(column.cast(nw.String).to_list())
     return pd.Series(column.to_list(), dtype=object)
+
+
+def _is_dictionary(dtype: Any) -> bool:
+    return isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")
 
 
 def _chunked(column: pd.Series) -> Any:
@@ -197,7 +227,7 @@ def _canonical(value: Any) -> Hashable:
         return UNKNOWN
 
 
-def _form(value: Any) -> Hashable:
+def _form(value: Any, depth: int = 0) -> Hashable:
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     match value:
@@ -209,35 +239,34 @@ def _form(value: Any) -> Hashable:
         case bool() | np.bool_():
             return ("boolean", bool(value))
         case int() | np.integer():
-            return int(value)
+            return _number(int(value))
         case float() | np.floating():
-            return None if math.isnan(value) else float(value)
-        case Decimal() | Fraction():
-            return None if value != value else value
-        case pd.Timestamp() | pd.Timedelta():
-            kind = (
-                "duration"
-                if isinstance(value, pd.Timedelta)
-                else "time"
-                if value.tz is None
-                else "zoned time"
-            )
-            return (kind, _nanoseconds(value.asm8))
+            number = float(value)
+            return None if math.isnan(number) else number
+        case Decimal():
+            return _decimal(value)
+        case Fraction():
+            return _number(Fraction(value.numerator, value.denominator))
+        case pd.Timestamp():
+            return ("time" if value.tz is None else "zoned time", _nanoseconds(value.asm8))
+        case pd.Timedelta():
+            return ("duration", _nanoseconds(value.asm8))
         case datetime.datetime():
-            if value.tzinfo is None:
-                return ("time", _nanoseconds(np.datetime64(value)))
-            utc = value.astimezone(datetime.UTC).replace(tzinfo=None)
-            return ("zoned time", _nanoseconds(np.datetime64(utc)))
+            offset = value.utcoffset()
+            since = _microseconds(value.replace(tzinfo=None) - _EPOCH)
+            if offset is None:
+                return ("time", since * 1000)
+            return ("zoned time", (since - _microseconds(offset)) * 1000)  # may lie beyond Python's years
         case datetime.date():
             return ("time", _nanoseconds(np.datetime64(value)))
         case datetime.timedelta():
-            return ("duration", (value // datetime.timedelta(microseconds=1)) * 1000)
+            return ("duration", _microseconds(value) * 1000)
         case pd.Period():
             return ("period", value.freqstr, value.ordinal)
         case pd.Interval():
             return ("interval", _form(value.left), _form(value.right), value.closed)
-        case tuple():
-            forms = tuple(map(_form, value))
+        case tuple() if depth < _DEEPEST:
+            forms = tuple(_form(item, depth + 1) for item in value)
             return UNKNOWN if UNKNOWN in forms else ("tuple", *forms)
         case bytes():
             return ("bytes", value.hex())
@@ -246,6 +275,26 @@ def _form(value: Any) -> Hashable:
         case datetime.time():
             return ("time of day", value.isoformat())
     return UNKNOWN
+
+
+def _decimal(value: Decimal) -> Hashable:
+    """Turn a decimal into a fraction: whether decimals can be compared depends on their context."""
+    if value.is_nan():
+        return None
+    if value.is_infinite():
+        return float(value)
+    if value and abs(value.adjusted()) > _MOST_DIGITS:
+        return UNKNOWN
+    return _number(Fraction(*value.as_integer_ratio()) if value else 0)
+
+
+def _number(value: int | Fraction) -> Hashable:
+    digits = max(value.numerator.bit_length(), value.denominator.bit_length()) * math.log10(2)
+    return UNKNOWN if digits > _MOST_DIGITS else value
+
+
+def _microseconds(value: datetime.timedelta) -> int:
+    return value // datetime.timedelta(microseconds=1)
 
 
 def _nanoseconds(value: np.datetime64 | np.timedelta64) -> int:

@@ -25,6 +25,9 @@ __all__ = ["Contributions", "check_columns", "contributions", "discreetly", "key
 
 Answer = TypeVar("Answer")
 
+_UNGROUPABLE = (nw.Object, nw.Unknown)
+"""Types whose values not every library can group by, or only if they are hashable."""
+
 _ALL_MISSING = np.dtype(np.float64)
 """The type that pandas gives to a column without values, so that it is compared with labels of any kind."""
 
@@ -160,8 +163,10 @@ def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answ
     try:
         with warnings.catch_warnings(action="ignore"):
             return count()
-    except Exception:  # its text and its context may hold records; what is raised below has neither
-        pass
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # polars panics with one that is no Exception
+        pass  # its text and its context may hold records; what is raised below has neither
     raise ArgumentError(
         "frame",
         f"cannot be counted by its columns {list(columns)!r}.",
@@ -209,9 +214,13 @@ def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArra
 def _distinct_narwhals(
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: Sequence[Hashable]
 ) -> tuple[list[pd.Series], IntArray]:
-    """Group in the library that the records live in."""
+    """Group in the library that the records live in, or in pandas where that cannot group such values."""
     names = [f"key{i}" for i in range(len(columns))]
     keys = frame.select([nw.col(str(old)).alias(new) for new, old in zip(names, columns, strict=True)])
+    types = keys.collect_schema().dtypes()
+    if any(dtype.is_nested() or dtype in _UNGROUPABLE for dtype in types):
+        held = keys.lazy().collect()
+        return _distinct_pandas([to_pandas(held[name]) for name in names])
     cells = keys.group_by(names).agg(nw.len().alias("rows")).lazy().collect()
     return [to_pandas(cells[name]) for name in names], cells["rows"].to_numpy().astype(np.int64)
 

@@ -23,6 +23,7 @@ __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
 # A level that has to be measured though nobody asks for its error gets this much at least.
 _SMALLEST_SHARE = 1e-6
+_WORTHWHILE = 1.002  # a smaller gain in budget cannot change which split is best by more than that
 _CALIBRATIONS = 3  # of the budget, each followed by a descent
 _FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
 
@@ -144,7 +145,7 @@ def optimal_shares(
         )
         keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
         splits = np.concatenate([splits, promising_splits(similar, tree.depth, keep=keep)], axis=1)
-    tight = loss.kind == "approximate" and not problem.law.is_linear
+    tight = not problem.law.is_linear and _gain(noise, loss, sensitivity, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
     finalists = 6 if tight else 1
@@ -172,6 +173,14 @@ def _calibrated_law(
     power, largest = noise.variance_power(loss), shares.argmax()
     scale = noise.noise_scales(loss, sensitivity, shares)[largest]
     return NoiseLaw(noise, float(scale * shares[largest] ** (power / 2)), power)
+
+
+def _gain(noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray) -> float:
+    """How much more budget tight composition finds in a delta than there is without."""
+    if loss.kind != "approximate":
+        return 1.0
+    plain = noise.noise_scales(PrivacyLoss(epsilon=loss.epsilon), sensitivity, shares)
+    return float(plain[0] / noise.noise_scales(loss, sensitivity, shares)[0])
 
 
 def _closed_form(tree: Tree, weights: FloatArray) -> FloatArray:

@@ -1,0 +1,251 @@
+"""Which keys are the same key."""
+
+import datetime
+import itertools
+from decimal import Decimal
+from fractions import Fraction
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, decoded, kind_of, sort_key, to_pandas
+from tests.strategies import (
+    DEEP,
+    ODD_VALUES,
+    Flatterer,
+    Hostile,
+    HostileText,
+    Number,
+    Shade,
+    Word,
+    objects,
+    zoo,
+)
+
+
+def form(value):
+    """Give the canonical form of a value that stands alone; None if it is missing."""
+    codes, keys = canonical_codes(objects([value]))
+    assert (codes.tolist(), len(keys)) in [([0], 1), ([-1], 0)]
+    return keys[0] if keys else None
+
+
+FORMS = [form(value) for value in ODD_VALUES]
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(values=st.lists(zoo(), max_size=8))
+def test_the_form_of_a_value_depends_on_that_value_alone(sort, values):
+    codes, keys = canonical_codes(objects(values), sort=sort)
+    assert len(set(keys)) == len(keys)
+    found = [None if code < 0 else keys[code] for code in codes]
+    assert found == [form(value) for value in values]
+    backwards, same = canonical_codes(objects(values[::-1]), sort=sort)
+    assert [None if code < 0 else same[code] for code in backwards[::-1]] == found
+    if sort:
+        assert same == keys  # their order does not depend on that of the rows
+
+
+def test_no_pair_of_odd_values_changes_either():
+    for (i, one), (j, other) in itertools.combinations(enumerate(ODD_VALUES), 2):
+        codes, keys = canonical_codes(objects([one, other]))
+        assert [None if code < 0 else keys[code] for code in codes] == [FORMS[i], FORMS[j]]
+
+
+def test_on_forms_equality_is_an_equivalence():
+    present = [known for known in FORMS if known is not None]
+    equal = np.array([[one == other for other in present] for one in present])
+    assert equal.diagonal().all() and (equal == equal.T).all()
+    assert ((equal.astype(int) @ equal > 0) == equal).all()  # transitive
+    hashes = np.array([hash(known) for known in present])
+    assert (hashes[:, None] == hashes)[equal].all()
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(values=st.lists(zoo(), max_size=8))
+def test_forms_have_one_order(values):
+    known = [form(value) for value in values] + FORMS[:: len(FORMS) // 12]
+    keys = [sort_key(one) for one in known]
+    for (one, here), (other, there) in itertools.product(zip(known, keys, strict=True), repeat=2):
+        assert (here < there) + (there < here) + (one == other) == 1
+    assert sorted(keys) == sorted(keys[::-1])
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        [1, 1.0, np.int8(1), np.float32(1), Decimal("1.00"), Fraction(1), Number.ONE],
+        [True, np.True_],
+        [0, 0.0, -0.0, Decimal("-0"), Decimal("0E+999999999999999999")],
+        [0.5, Decimal("0.5"), Fraction(1, 2), np.float16(0.5)],
+        [float("inf"), Decimal("Infinity"), np.float32("inf")],
+        ["a", np.str_("a"), Word.A],
+        [b"1", np.bytes_(b"1")],
+        [datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29), pd.Timestamp("2024-02-29"),
+         np.datetime64("2024-02-29"), np.datetime64("2024-02-29", "ns")],
+        [np.datetime64("2024-02-29", "W"), np.datetime64("2024-02-29", "W").astype("M8[D]")],
+        [datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC), pd.Timestamp("2024-02-29 09:00",
+        tz="Asia/Tokyo")],
+        [datetime.timedelta(days=7), pd.Timedelta(days=7), np.timedelta64(1, "W")],
+        [pd.Interval(0, 1), pd.Interval(0.0, 1.0)],
+        [(1, None), (1.0, np.nan), (np.int64(1), pd.NA)],
+        [None, np.nan, pd.NaT, pd.NA, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT")],
+    ],
+    ids=lambda same: repr(same[0]),
+)  # fmt: skip
+def test_what_is_the_same_key(same):
+    assert {form(value) for value in same} == {form(same[0])} != {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        [1, True, "1", b"1", (1,), np.timedelta64(1, "ns"), np.datetime64(1, "ns"), None],
+        [2**53, 2**53 + 1],
+        [0.1, Decimal("0.1"), np.float32(0.1)],
+        ["", " ", None, "None", "nan"],
+        ["é", "e\u0301"],
+        [pd.Timestamp("2024-02-29"), pd.Timestamp("2024-02-29", tz="UTC"), "2024-02-29",
+        pd.Period("2024-02-29")],
+        [pd.Interval(0, 1), pd.Interval(0, 1, closed="both"), 0.5],
+        [Flatterer("b"), "a"],
+        [datetime.datetime.max.replace(tzinfo=datetime.UTC),
+         datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-5)))],
+    ],
+    ids=lambda different: repr(different[0]),
+)  # fmt: skip
+def test_what_is_another_key(different):
+    known = [form(value) for value in different]
+    assert len(set(known)) == len(known) and UNKNOWN not in known
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], {}, {1}, object(), Hostile(), 1j, Shade.DARK, DEEP, (1, []), (Hostile(),), np.array([1]), 10**5000,
+     Decimal("1E+999999999999999999"), Decimal("1E-999999999999999999"), Fraction(1, 10**5000),
+     np.timedelta64(1), np.timedelta64(1, "Y")],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_is_no_key(value):
+    assert form(value) == UNKNOWN
+
+
+def test_text_that_cannot_be_hashed_is_its_text():
+    assert form(HostileText("a")) == "a"
+
+
+def test_sorting_is_that_of_groupby():
+    codes, keys = canonical_codes(objects(["b", 2, None, "a", 1.5]), sort=True)
+    assert keys == [1.5, 2, "a", "b"] and codes.tolist() == [3, 1, -1, 2, 0]
+    listed = pd.Series(pd.Categorical(["x", None, "y"], categories=["y", "x", "z"]))
+    codes, keys = canonical_codes(listed, sort=True)
+    assert keys == ["y", "x", "z"] and codes.tolist() == [1, -1, 0]
+
+
+TYPED = {
+    "int64": [3, 1, -(2**63), 2**63 - 1],
+    "uint64": [2**64 - 1, 0],
+    "Int64": [2**53 + 1, None, 2**53],
+    "float64": [0.1, -0.0, 0.0, np.nan, np.inf],
+    "float32": [0.1, np.nan],
+    "Float64": [0.1, None],
+    "bool": [True, False],
+    "boolean": [True, None],
+    "str": ["a", None, ""],
+    "string": ["a", None, ""],
+    "datetime64[s]": [np.datetime64(2**61, "s"), None, np.datetime64(0, "s")],
+    "datetime64[ns]": [pd.Timestamp.max, pd.NaT, pd.Timestamp(1)],
+    "datetime64[ns, Asia/Tokyo]": [pd.Timestamp(1, tz="UTC"), pd.NaT],
+    "timedelta64[s]": [np.timedelta64(2**61, "s"), None],
+    "timedelta64[ns]": [pd.Timedelta.max, pd.Timedelta.min],
+    "period[M]": [pd.Period("2024-02", "M"), pd.NaT],
+    "interval[float64]": [pd.Interval(0.0, 1.0), np.nan],
+    "complex128": [1j, 2j],
+    "category": ["b", "a", None],
+    "Sparse[float]": [0.5, np.nan],
+}
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("dtype", TYPED)
+def test_a_typed_column_holds_the_same_keys_as_its_values(dtype, sort):
+    column = pd.Series(TYPED[dtype], dtype=dtype)
+    for part in (column, column[::-1], column[:1], column[:0]):
+        codes, keys = canonical_codes(part, sort=sort)
+        found = [None if code < 0 else keys[code] for code in codes]
+        assert found == [form(value) for value in part.astype(object)]
+        assert kind_of(column.dtype) == kind_of(part.dtype)
+
+
+def test_times_and_durations_beyond_those_of_pandas_are_exact():
+    for kind, name in (("M", "time"), ("m", "duration")):
+        whole = np.array([-(2**63) + 1, 2**63 - 1])
+        for unit, factor in {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}.items():
+            column = pd.Series(whole.view(f"{kind}8[{unit}]"))
+            assert canonical_codes(column)[1] == [(name, number * factor) for number in whole.tolist()]
+
+
+def arrow_columns():
+    pyarrow = pytest.importorskip("pyarrow")
+    day, far = 86_400_000, 2**55 // 86_400_000 * 86_400_000
+    columns = {
+        pyarrow.date32(): ([2**31 - 1, 1], [("time", (2**31 - 1) * day * 10**6), ("time", day * 10**6)]),
+        pyarrow.date64(): ([far, day], [("time", far * 10**6), ("time", day * 10**6)]),
+        pyarrow.timestamp("s"): ([2**61, 1], [("time", 2**61 * 10**9), ("time", 10**9)]),
+        pyarrow.timestamp("ns"): ([2**62 + 1, 1], [("time", 2**62 + 1), ("time", 1)]),
+        pyarrow.timestamp("s", "Asia/Tokyo"): ([2**61], [("zoned time", 2**61 * 10**9)]),
+        pyarrow.duration("s"): ([2**61], [("duration", 2**61 * 10**9)]),
+        pyarrow.time64("ns"): ([1000], [("time of day", "00:00:00.000001")]),
+        pyarrow.float64(): ([float("nan"), -0.0, 0.5], [None, 0, 0.5]),
+        pyarrow.float32(): ([float("nan"), 0.5], [None, 0.5]),
+        pyarrow.uint64(): ([2**64 - 1], [2**64 - 1]),
+        pyarrow.decimal128(5, 2): ([Decimal("1.50"), Decimal("2")], [1.5, 2]),
+        pyarrow.binary(): ([b"a"], [("bytes", "61")]),
+        pyarrow.large_string(): (["a", ""], ["a", ""]),
+        pyarrow.bool_(): ([True, False], [("boolean", True), ("boolean", False)]),
+        pyarrow.list_(pyarrow.int64()): ([[1], []], [UNKNOWN, UNKNOWN]),
+        pyarrow.struct([("a", pyarrow.int64())]): ([{"a": 1}], [UNKNOWN]),
+    }
+    for kind, (values, forms) in columns.items():
+        yield pyarrow.array([*values, None], type=kind), [*forms, None]
+
+
+def test_no_value_of_arrow_is_too_much_for_pandas():
+    """Some of these lie beyond what Python can express; one such record must not fail the others."""
+    pyarrow = pytest.importorskip("pyarrow")
+    for array, forms in arrow_columns():
+        columns = [
+            pd.Series(pd.array(array, dtype=pd.ArrowDtype(array.type))),
+            to_pandas(nw.from_native(pyarrow.chunked_array([array]), series_only=True)),
+        ]
+        for column in columns:
+            codes, keys = canonical_codes(column)
+            assert [None if code < 0 else keys[code] for code in codes] == forms, array.type
+
+
+def test_a_dictionary_of_arrow_is_written_out():
+    pyarrow = pytest.importorskip("pyarrow")
+    array = pyarrow.DictionaryArray.from_arrays(pyarrow.array([1, None]), pyarrow.array([7, 8]))
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pyarrow.chunked_array([array])))
+    assert kind_of(column.dtype) == "numbers"
+    assert canonical_codes(column)[1] == [8]
+    assert "dictionary" not in str(decoded(column).dtype)
+
+
+def test_polars_keeps_nanoseconds_and_wide_numbers():
+    polars = pytest.importorskip("polars")
+    for dtype, forms in {
+        polars.Datetime("ns"): [("time", 2**62 + 1), ("time", 1)],
+        polars.Datetime("ns", "Asia/Tokyo"): [("zoned time", 2**62 + 1), ("zoned time", 1)],
+        polars.Datetime("ms"): [("time", (2**62 + 1) * 10**6), ("time", 10**6)],
+        polars.Duration("ns"): [("duration", 2**62 + 1), ("duration", 1)],
+        polars.Int128: [2**62 + 1, 1],
+    }.items():
+        column = polars.Series([2**62 + 1, 1, None]).cast(dtype)
+        codes, keys = canonical_codes(to_pandas(nw.from_native(column, series_only=True)))
+        assert keys == forms and codes.tolist() == [0, 1, -1]
