@@ -68,7 +68,16 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
     options.add_argument("--mechanism", choices=["auto", "laplace", "gaussian"], default="auto")
     options.add_argument("--split", choices=SPLITS, default="optimal")
+    options.add_argument(
+        "--share",
+        action="append",
+        metavar="LEVEL=SHARE",
+        help="a level's part of the budget; repeat, up to 1",
+    )
     options.add_argument("--objective", choices=OBJECTIVES, default="levels")
+    options.add_argument(
+        "--level-weight", action="append", metavar="LEVEL=WEIGHT", help="how much a level matters; repeat"
+    )
     options.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
     records = argparse.ArgumentParser(add_help=False)
     records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
@@ -138,7 +147,7 @@ def _counts(arguments: argparse.Namespace) -> None:
 def _plan(arguments: argparse.Namespace) -> None:
     _check_out(arguments.out, ".json")
     domain = Domain.from_frame(_read(arguments.domain, arguments.by, "domain"), by=arguments.by)
-    plan = api.plan(domain, target=_targets(arguments.target), **_options(arguments))
+    plan = api.plan(domain, target=_by_level("target", arguments.target), **_options(arguments))
     if arguments.out is not None:
         _write(arguments.out, lambda path: path.write_text(json.dumps(plan.to_dict()), encoding="utf-8"))
     print(plan)
@@ -156,27 +165,35 @@ def _release(arguments: argparse.Namespace) -> None:
             hint="write it with `dptree plan --out`.",
         ) from None
     plan = Plan.from_dict(written, Domain.from_frame(_read(arguments.domain, by, "domain"), by=by))
+    print(plan.headline, file=sys.stderr)
     units = [] if plan.privacy_unit is None else [plan.privacy_unit]
     _write_table(plan.release(_read(arguments.records, [*by, *units], "records")), arguments.out)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = (
-        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "split",
-        "objective", "consistency",
+        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "objective",
+        "consistency",
     )  # fmt: skip
-    return {name: getattr(arguments, name) for name in names}
+    options = {name: getattr(arguments, name) for name in names}
+    options["split"] = _by_level("share", arguments.share) or arguments.split
+    options["level_weights"] = _by_level("level_weight", arguments.level_weight)
+    return options
 
 
-def _targets(given: list[str] | None) -> dict[Hashable, float] | None:
+def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:
+    """Read LEVEL=NUMBER, as often as it was given."""
     if given is None:
         return None
     try:
-        return {level: float(error) for level, _, error in (target.rpartition("=") for target in given)}
+        pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            "target", f"must be LEVEL=ERROR, not {given!r}.", hint="for example --target county=25."
+            argument, f"must be LEVEL=NUMBER, not {given!r}.", hint="for example county=25."
         ) from None
+    if len(dict(pairs)) < len(pairs):
+        raise ArgumentError(argument, f"names a level twice: {given!r}.", hint="name each level once.")
+    return dict(pairs)
 
 
 def _demo(arguments: argparse.Namespace) -> None:

@@ -41,6 +41,21 @@ def test_csv_to_csv_and_parquet(files, capsys):
     assert not list(files.glob(".dptree-*"))
 
 
+def test_shares_and_weights(files, capsys):
+    plan = ["plan", *BY, "--domain", str(files / "places.csv"), "--epsilon", "1"]
+    assert main([*plan, "--share", "region=0.25", "--share", "district=0.75"]) == 0
+    assert "given split" in capsys.readouterr().out
+    assert main([*plan, "--level-weight", "district=50"]) == 0
+    capsys.readouterr()
+    for wrong in (
+        ["--share", "region"],
+        ["--share", "region=1", "--share", "region=2"],
+        ["--level-weight", "x=1"],
+    ):
+        assert main([*plan, *wrong]) == 2
+        assert "Hint: " in capsys.readouterr().err
+
+
 def test_keys_from_a_csv_are_text(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("zip,who\n00501,1\n00501,2\nNA,3\n,4\n")
     (tmp_path / "zips.csv").write_text("zip\n00501\nNA\n")
@@ -250,7 +265,7 @@ def test_a_plan_for_a_target(files, capsys):
     assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
     capsys.readouterr()
     assert main([*plan, "--target", "district"]) == 2
-    assert "`target` must be LEVEL=ERROR" in capsys.readouterr().err
+    assert "`target` must be LEVEL=NUMBER" in capsys.readouterr().err
 
 
 def test_a_missing_column_is_looked_for_where_it_is_missing(files, capsys):
