@@ -22,7 +22,7 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
 # A level that has to be measured though nobody asks for its error gets this much at least.
-_SMALLEST_SHARE = 1e-6
+_SMALLEST_SHARE = 1e-3
 _WORTHWHILE = 1.002  # a smaller gain in budget cannot change which split is best by more than that
 _CALIBRATIONS = 3  # of the budget, each followed by a descent
 _FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
