@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, Consistency
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, check_by, level_names
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
@@ -43,6 +43,7 @@ def tree_counts(
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
     consistency: Consistency = "integer",
+    fit: Fit = "totals",
     rng: np.random.Generator | None = None,
 ) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
@@ -79,6 +80,10 @@ def tree_counts(
         mean variance over all nodes, or the variance of the worst level.
     consistency : {"integer", "nonnegative", "linear", "none"}
         Whole numbers that add up; non-negative and additive; unbiased and additive; raw noisy nodes.
+    fit : {"totals", "joint"}
+        How negative estimates are mended: family by family from the top, which keeps the totals as good as
+        least squares makes them; or in one least-squares fit of all nodes, closest to the truth as a
+        whole, but with totals that are too large where most leaves are empty.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
 
@@ -128,6 +133,7 @@ def tree_counts(
         level_weights=level_weights,
         objective=objective,
         consistency=consistency,
+        fit=fit,
     ).release(frame, rng=rng)
 
 
@@ -146,6 +152,7 @@ def plan(
     objective: Objective = "levels",
     target: Mapping[Hashable, float] | None = None,
     consistency: Consistency = "integer",
+    fit: Fit = "totals",
 ) -> Plan:
     """Describe a release before it happens. Spends nothing, and sees no records.
 
@@ -154,7 +161,7 @@ def plan(
     domain : Domain or Tree
         What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
     epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, split, level_weights, \
-objective, consistency
+objective, consistency, fit
         As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, ….
     target : mapping, optional
         The standard errors that are wanted, by level, in counts (`relative` makes them from a share of a
@@ -189,6 +196,7 @@ objective, consistency
         )
     names = level_names(domain)
     _check_choice("consistency", consistency, CONSISTENCIES)
+    _check_choice("fit", fit, FITS)
     _check_choice("objective", objective, OBJECTIVES)
     tree = domain if isinstance(domain, Tree) else domain.tree
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
@@ -227,6 +235,7 @@ objective, consistency
             privacy_unit=privacy_unit,
             max_contributions=int(max_contributions),
             consistency=consistency,
+            fit=fit,
             split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,

@@ -19,7 +19,7 @@ import pandas as pd
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
-from pandas_dptree.estimation.consistency import CONSISTENCIES
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.plan import Plan
@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         "--level-weight", action="append", metavar="LEVEL=WEIGHT", help="how much a level matters; repeat"
     )
     options.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
+    options.add_argument("--fit", choices=FITS, default="totals")
     records = argparse.ArgumentParser(add_help=False)
     records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
     table = argparse.ArgumentParser(add_help=False)
@@ -173,7 +174,7 @@ def _release(arguments: argparse.Namespace) -> None:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = (
         "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "objective",
-        "consistency",
+        "consistency", "fit",
     )  # fmt: skip
     options = {name: getattr(arguments, name) for name in names}
     options["split"] = _by_level("share", arguments.share) or arguments.split

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.bounds import gaussian_lower_bound
 from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, Consistency
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
@@ -68,6 +68,8 @@ class Plan:
         How many rows of a unit are counted.
     consistency : {"none", "linear", "nonnegative", "integer"}
         How the noisy nodes become estimates.
+    fit : {"totals", "joint"}
+        How negative estimates are mended.
     split : {"optimal", "uniform", "geometric", "nodes", "given"}
         How the budget was split.
     objective : {"levels", "cells", "worst"}
@@ -95,6 +97,7 @@ class Plan:
     privacy_unit: Hashable | None
     max_contributions: int
     consistency: Consistency
+    fit: Fit
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
@@ -365,6 +368,7 @@ class Plan:
             "privacy_unit": self.privacy_unit,
             "max_contributions": self.max_contributions,
             "consistency": self.consistency,
+            "fit": self.fit,
             "split": self.split,
             "objective": self.objective,
             "level_weights": self.level_weights.tolist(),
@@ -418,6 +422,7 @@ class Plan:
                 privacy_unit=data["privacy_unit"],
                 max_contributions=data["max_contributions"],
                 consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
+                fit=FITS[FITS.index(data["fit"])],
                 split=data["split"] if data["split"] in SPLITS else "given",
                 objective=data["objective"],
                 level_weights=np.array(data["level_weights"], dtype=np.float64),

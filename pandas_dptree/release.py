@@ -42,7 +42,7 @@ def release(plan: Plan, data: Any, *, rng: np.random.Generator | None = None) ->
     words = partial(random_words, source)
     return release_frame(
         plan.labelled,
-        estimate(plan.tree, noisy, plan.variances, plan.consistency, words),
+        estimate(plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words),
         plan.node_std_errors,
         _account(plan, rng),
     )
@@ -91,6 +91,7 @@ def _account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
         "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
         "max_contributions": plan.max_contributions,
         "consistency": plan.consistency,
+        "fit": plan.fit,
         "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
         "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
         "version": __version__,

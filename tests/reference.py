@@ -42,16 +42,56 @@ def dense_least_squares(
     return estimates, [np.einsum("ij,jk,ik->i", matrix, covariance, matrix) for matrix in matrices]
 
 
-def project_family(estimates: np.ndarray, variances: np.ndarray, total: float) -> np.ndarray:
-    """Find the non-negative values closest to the estimates that sum to the total, by a root search."""
-    if total <= 0:
-        return np.zeros_like(estimates)
-    low = ((estimates - total) / variances).min() - 1
-    high = (estimates / variances).max()
+def project_family(
+    estimates: np.ndarray, variances: np.ndarray, total: float, least: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Find the values closest to the estimates that sum to the total, by a root search for the multiplier.
+
+    None falls below its least value, and members without variance keep theirs.
+    """
+    projected = np.broadcast_to(least, estimates.shape).astype(float)
+    free, spare = variances > 0, total - projected.sum()
+    if spare <= 0 or not free.any():
+        return projected
+    z, v = (estimates - projected)[free], variances[free]
+    low = ((z - spare) / v).min() - 1
+    high = (z / v).max()
     theta = scipy.optimize.brentq(
-        lambda t: np.maximum(estimates - t * variances, 0).sum() - total, low, high, xtol=1e-15, rtol=1e-15
+        lambda t: np.maximum(z - t * v, 0).sum() - spare, low, high, xtol=1e-15, rtol=1e-15
     )
-    return np.maximum(estimates - theta * variances, 0)
+    projected[free] += np.maximum(z - theta * v, 0)
+    return projected
+
+
+def nonnegative_least_squares(
+    tree: Tree, measurements: Sequence[np.ndarray | None], noise: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Solve the joint problem densely over the leaves, with known nodes as heavy weights.
+
+    Where some are known, the solver's answer only tells which leaves are positive; the equations of
+    these are then solved with the known values as exact constraints.
+    """
+    matrices = membership(tree)
+    measured = [
+        (matrix, values, np.broadcast_to(variance, len(matrix)))
+        for matrix, values, variance in zip(matrices, measurements, noise, strict=True)
+        if values is not None
+    ]
+    rows, targets, variances = (np.concatenate(parts) for parts in zip(*measured, strict=True))
+    known = variances == 0
+    with np.errstate(divide="ignore"):
+        weights = np.sqrt(1 / variances)
+    weights[known] = 1e4 * weights[~known].max(initial=1.0)
+    leaves, _ = scipy.optimize.nnls(weights[:, None] * rows, weights * targets)
+    if known.any():
+        positive = leaves > 1e-6
+        fixed, free = rows[known][:, positive], (weights[:, None] * rows)[~known][:, positive]
+        zero = np.zeros((len(fixed), len(fixed)))
+        system = np.block([[free.T @ free, fixed.T], [fixed, zero]])
+        right = np.concatenate([free.T @ (weights * targets)[~known], targets[known]])
+        leaves = np.zeros(len(leaves))
+        leaves[positive] = np.linalg.lstsq(system, right, rcond=None)[0][: positive.sum()]
+    return [matrix @ leaves for matrix in matrices]
 
 
 def count_leaves(frame: pd.DataFrame, by: Sequence[str], leaves: Sequence[tuple]) -> np.ndarray:

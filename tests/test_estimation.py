@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import least_squares, propagate, subtree_estimates
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.estimation.rounding import round_to_whole
@@ -125,6 +126,26 @@ def test_tables_are_whole_nonnegative_and_add_up(tree, seed, scale):
             assert (tree.sum_children(level, whole[level + 1]) == whole[level]).all()
 
 
+@settings(max_examples=300, deadline=None)
+@given(tree=trees(), seed=st.integers(0, 2**32), scale=st.sampled_from([3.0, 1e5]))
+def test_whole_tables_keep_known_counts(tree, seed, scale):
+    rng = np.random.default_rng(seed)
+    exact = tree.roll_up(rng.poisson(scale, tree.n_leaves) * (rng.random(tree.n_leaves) < 0.3))
+    known = [rng.random(level.shape) < 0.2 for level in exact]
+    values = [np.where(k, e, e + rng.normal(0, scale, e.shape)) for k, e in zip(known, exact, strict=True)]
+    variances = propagate(tree, [np.where(k, 0, scale**2) for k in known])
+    for estimates in (
+        nonnegative_totals(tree, values, variances),
+        nonnegative_joint(tree, values, variances),
+    ):
+        whole = round_to_whole(tree, estimates[-1], words(rng))
+        for level, (w, k, e) in enumerate(zip(whole, known, exact, strict=True)):
+            assert (w[k] == e[k]).all()
+            assert (w >= 0).all()
+            if level < tree.depth:
+                assert (tree.sum_children(level, whole[level + 1]) == w).all()
+
+
 def test_a_negative_total_leaves_an_empty_table():
     tree = Tree.from_branching([3, 2])
     values = [np.array([-50]), np.array([-9, 3, -1]), np.array([2, -2, 1, 1, -4, 0])]
@@ -171,3 +192,55 @@ def test_on_an_empty_tree_the_projection_gains_below_and_loses_nothing_above():
             errors[row] += [((e - t) ** 2).sum() for e, t in zip(estimates, exact, strict=True)]
     assert (errors[1] <= 1.05 * errors[0]).all(), errors[1] / errors[0]
     assert errors[1].sum() <= 0.25 * errors[0].sum()
+
+
+BRANCHINGS = {"even": [10, 12, 30], "square": [20, 20, 20], "deep": [4] * 6}
+
+
+def sparse_leaves(rng, tree, occupied, clustered):
+    """Counts of mean 20 in some of the leaves, which may crowd together in a few branches."""
+    chance = np.full(1, occupied)
+    for level in range(tree.depth):
+        chance = np.broadcast_to(tree.spread(level, chance), tree.level_sizes[level + 1])
+        chance = chance * (rng.gamma(0.3, 1 / 0.3, len(chance)) if clustered else 1)
+    return rng.geometric(0.05, len(chance)) * (rng.random(len(chance)) < chance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "ragged", "occupied", "clustered"),
+    [
+        ("even", False, 1.0, False),
+        ("even", False, 0.5, False),
+        ("square", False, 0.2, False),
+        ("square", False, 0.05, False),
+        ("square", False, 0.005, False),
+        ("deep", False, 0.05, True),
+        ("even", True, 1.0, False),
+        ("square", True, 0.05, True),
+        ("deep", True, 0.2, False),
+        ("deep", True, 0.05, False),
+    ],
+)
+def test_keeping_the_totals_is_never_worse_than_least_squares_at_any_level(
+    shape, ragged, occupied, clustered
+):
+    rng = np.random.default_rng(11)
+    counts, size = [], 1
+    for width in BRANCHINGS[shape]:
+        counts.append(rng.integers(1, 2 * width, size) if ragged else np.array([width]))
+        size = int(np.broadcast_to(counts[-1], size).sum())
+    tree = Tree(tuple(counts))
+    exact = tree.roll_up(sparse_leaves(rng, tree, occupied, clustered))
+    variances = propagate(tree, [32.0] * (tree.depth + 1))
+    errors, totals = np.zeros((2, tree.depth + 1)), []
+    for _ in range(60):
+        values = [level + np.rint(rng.laplace(0, 4, level.shape)) for level in exact]
+        tables = least_squares(tree, values, variances), nonnegative_totals(tree, values, variances)
+        for row, table in enumerate(tables):
+            errors[row] += [((x - t) ** 2).sum() for x, t in zip(table, exact, strict=True)]
+        totals.append(tables[1][0][0] - exact[0][0])
+    assert (errors[1] <= 1.05 * errors[0]).all(), errors[1] / errors[0]
+    assert abs(np.mean(totals)) <= 4 * np.std(totals) / np.sqrt(len(totals))
+    if occupied <= 0.05:
+        assert errors[1].sum() <= 0.25 * errors[0].sum()

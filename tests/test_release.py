@@ -173,6 +173,18 @@ def test_a_generator_repeats_and_the_operating_system_does_not(visits, clinics):
     assert "not private" in plan.release(visits, rng=rng(3)).attrs["dp"]["rng"]
 
 
+def test_the_joint_fit_is_another_table_that_adds_up(visits, clinics):
+    tables = {
+        fit: visits.dp.tree_counts(BY, epsilon=0.2, domain=clinics, fit=fit, rng=rng(4))
+        for fit in ("totals", "joint")
+    }
+    assert not tables["totals"]["count"].equals(tables["joint"]["count"])
+    joint = tables["joint"]
+    assert joint["count"].dtype == np.int64 and (joint["count"] >= 0).all()
+    assert joint.dp.level("region")["count"].sum() == joint.dp.level("total")["count"].item()
+    assert joint.attrs["dp"]["fit"] == "joint"
+
+
 def test_a_level_can_be_left_out(visits, clinics):
     plan = visits.dp.plan(BY, epsilon=1.0, domain=clinics, split={"district": 0.4, "clinic": 0.6})
     assert np.isinf(plan.noise_scales[:2]).all()
@@ -281,6 +293,7 @@ BAD = [
     ({"epsilon": 1.0, "level_weights": [1, 2]}, "level_weights"),
     ({"epsilon": 1.0, "objective": "mean"}, "objective"),
     ({"epsilon": 1.0, "consistency": "whole"}, "consistency"),
+    ({"epsilon": 1.0, "fit": "both"}, "fit"),
     ({"epsilon": 1.0, "rng": 0}, "rng"),
     ({"epsilon": 1.0, "domain": None}, "domain"),
     ({"epsilon": 1.0, "domain": "seen"}, "domain"),

@@ -1,1 +1,5 @@
 """Noisy → consistent: post-processing, free of privacy cost."""
+
+from pandas_dptree.estimation.certificate import Certificate, certify
+
+__all__ = ["Certificate", "certify"]

@@ -11,15 +11,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import Measurements, Variances, least_squares
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["CONSISTENCIES", "Consistency", "estimate"]
+__all__ = ["CONSISTENCIES", "FITS", "Consistency", "Fit", "estimate"]
 
 Consistency = Literal["none", "linear", "nonnegative", "integer"]
 CONSISTENCIES: tuple[Consistency, ...] = ("none", "linear", "nonnegative", "integer")
+Fit = Literal["totals", "joint"]
+FITS: tuple[Fit, ...] = ("totals", "joint")
 
 
 def estimate(
@@ -27,6 +30,7 @@ def estimate(
     measurements: Measurements,
     variances: Variances,
     consistency: Consistency,
+    fit: Fit,
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> Sequence[npt.NDArray[Any]]:
     """Turn noisy nodes into estimates; each mode includes the one before.
@@ -40,6 +44,8 @@ def estimate(
         From `propagate`.
     consistency : {"none", "linear", "nonnegative", "integer"}
         The noisy nodes as they are; least squares; non-negative; whole.
+    fit : {"totals", "joint"}
+        How negative estimates are mended: family by family, keeping the totals; or in one fit of all.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
 
@@ -48,13 +54,14 @@ def estimate(
     sequence of numpy.ndarray, shape (level_sizes[l],)
         One array per level, from the root to the leaves: whole numbers for "none" and "integer".
     """
+    nonnegative = nonnegative_joint if fit == "joint" else nonnegative_totals
     match consistency:
         case "none":
             return [level for level in measurements if level is not None]
         case "linear":
             return least_squares(tree, measurements, variances)
         case "nonnegative":
-            return nonnegative_totals(tree, measurements, variances)
+            return nonnegative(tree, measurements, variances)
         case "integer":
-            leaves = nonnegative_totals(tree, measurements, variances)[-1]
+            leaves = nonnegative(tree, measurements, variances)[-1]
             return round_to_whole(tree, leaves, random_words)

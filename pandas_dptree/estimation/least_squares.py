@@ -13,16 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["FloatArray", "Variances", "least_squares", "propagate", "subtree_estimates"]
+__all__ = [
+    "ROUNDING",
+    "FloatArray",
+    "Measurements",
+    "Variances",
+    "check_measurements",
+    "least_squares",
+    "propagate",
+    "subtree_estimates",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Measurements = Sequence[npt.NDArray[np.int64] | FloatArray | None]
+
+ROUNDING = 1e-9
+"""Known values agree if they differ by less than this part of themselves: sums of floats are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,8 @@ class Variances:
 
     Attributes
     ----------
+    noise : tuple of numpy.ndarray
+        Variance of the node's own measurement: ``inf`` where there is none, 0 where its value is known.
     own : tuple of numpy.ndarray
         Weight in [0, 1] of the node's own measurement in its subtree estimate; 1 for a leaf.
     subtree : tuple of numpy.ndarray
@@ -41,6 +57,7 @@ class Variances:
         Variance of the least-squares estimate from all measurements.
     """
 
+    noise: tuple[FloatArray, ...]
     own: tuple[FloatArray, ...]
     subtree: tuple[FloatArray, ...]
     children: tuple[FloatArray, ...]
@@ -83,7 +100,7 @@ def propagate(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> Variances
         ratio = _ratio(subtree[level + 1], tree.spread(level, children[level]))
         excess = tree.spread(level, final[level] - children[level])
         final.append(subtree[level + 1] + ratio**2 * excess)
-    return Variances(tuple(own), tuple(subtree), tuple(children), tuple(final))
+    return Variances(tuple(noise), tuple(own), tuple(subtree), tuple(children), tuple(final))
 
 
 def subtree_estimates(
@@ -106,14 +123,24 @@ def subtree_estimates(
         Best estimate of each node from its own subtree.
     children : list of numpy.ndarray, shape (level_sizes[l],)
         Sum of the children's estimates, for every level but the last.
+
+    Raises
+    ------
+    ArgumentError
+        If a measurement is not finite, a level is missing, or a known value contradicts those below it.
     """
+    check_measurements(tree, measurements, variances)
     leaves = measurements[-1]
     assert leaves is not None  # the leaf level is always measured
     estimates, children = [np.asarray(leaves, dtype=np.float64)], []
     for level in reversed(range(tree.depth)):
         below = tree.sum_children(level, estimates[-1])
-        measured = measurements[level]
-        estimates.append(below if measured is None else below + variances.own[level] * (measured - below))
+        measured, own = measurements[level], variances.own[level]
+        if measured is None:
+            estimates.append(below)
+        else:
+            _check_agreement(level, measured, below, variances)
+            estimates.append(np.where(own == 1, measured, below + own * (measured - below)))
         children.append(below)
     return estimates[::-1], children[::-1]
 
@@ -158,10 +185,43 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
     return estimates
 
 
+def check_measurements(tree: Tree, measurements: Measurements, variances: Variances) -> None:
+    """Refuse measurements of the wrong shape, without a number, or left out where a variance promises one."""
+    for level, (measured, noise) in enumerate(zip(measurements, variances.noise, strict=True)):
+        if measured is None:
+            fits = level < tree.depth and bool(np.isposinf(noise).all())
+        else:
+            fits = np.shape(measured) == (tree.level_sizes[level],) and bool(np.isfinite(measured).all())
+        if not fits or not (noise >= 0).all() or (level == tree.depth and not np.isfinite(noise).all()):
+            raise ArgumentError(
+                "measurements",
+                f"at level {level} must hold one finite number, of variance at least 0, for each of the "
+                f"{tree.level_sizes[level]} node(s).",
+                hint="only levels above the leaves may be left out: None, with the variance inf.",
+            )
+
+
+def _check_agreement(
+    level: int, measured: npt.NDArray[np.int64] | FloatArray, below: FloatArray, variances: Variances
+) -> None:
+    """Refuse a known value that differs from the sum of its children where all of these are known."""
+    settled = (variances.noise[level] == 0) & (variances.children[level] == 0)
+    if settled.any() and not np.isclose(below, measured, rtol=ROUNDING, atol=0)[_full(settled, below)].all():
+        raise ArgumentError(
+            "measurements",
+            f"at level {level} has a known value that is not the sum of the known values below it.",
+            hint="correct one of the known values, or leave one of them out.",
+        )
+
+
+def _full(folded: npt.NDArray[Any], values: FloatArray) -> npt.NDArray[Any]:
+    return np.broadcast_to(folded, values.shape)
+
+
 def _average(noise: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weight of a measurement beside the sum of the children, and the variance of their average."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(below > 0, 1 / (1 + noise / below), 0.0)
+        weight = np.where(below > 0, 1 / (1 + noise / below), np.where(noise == 0, 1.0, 0.0))
         return weight, np.where(np.isfinite(noise), weight * noise, below)
 
 

@@ -2,16 +2,20 @@ r"""Non-negative estimates that keep their totals.
 
 Going down the tree, each family of children is projected onto what its parent has. The levels above
 stay as unbiased as least squares leaves them, while below the many cells that hold nobody lose the
-noise that a table full of small negative and positive counts would show.
+noise that a table full of small negative and positive counts would show. Known values stay as they are.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import (
+    ROUNDING,
     FloatArray,
     Measurements,
     Variances,
@@ -19,20 +23,25 @@ from pandas_dptree.estimation.least_squares import (
 )
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["nonnegative_totals"]
+__all__ = ["least_values", "nonnegative_totals", "order_within", "running_sum"]
+
+_BLOCK = 2**16
+"""Members sorted at a time: their keys, families and ranks fit into the cache."""
 
 
 def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
     r"""Estimate every node, non-negative and additive, from the top down.
 
     With the estimates :math:`z` and variances :math:`V` of the upward pass of least squares, the root is
-    :math:`x = \max(0, z)`, and the children of a node solve
+    :math:`x = \max(b, z)`, and the children of a node solve
 
     .. math:: \min \sum_c (x_c - z_c)^2 / V_c
-              \quad\text{subject to}\quad \sum_c x_c = x_{parent},\; x_c \ge 0.
+              \quad\text{subject to}\quad \sum_c x_c = x_{parent},\; x_c \ge b_c,
 
-    The minimiser is :math:`x_c = \max(0, z_c - \theta V_c)` with the one :math:`\theta` for which the
-    family adds up. Where no estimate is negative this is least squares itself.
+    where :math:`b` is what the known values below a node add up to: 0 where nothing is known. The minimiser
+    is :math:`x_c = \max(b_c, z_c - \theta V_c)` with the one :math:`\theta` for which the family adds up;
+    a known member has :math:`V_c = 0` and keeps its value. Where no estimate falls below its bound this is
+    least squares itself.
 
     Parameters
     ----------
@@ -40,12 +49,17 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     measurements : sequence of numpy.ndarray or None
         For each level, the noisy values of its nodes; None where the level was not measured.
     variances : Variances
-        From `propagate`; every variance of a leaf must be positive.
+        From `propagate`.
 
     Returns
     -------
     list of numpy.ndarray, shape (level_sizes[l],)
         One array per level, from the root to the leaves.
+
+    Raises
+    ------
+    ArgumentError
+        If a measurement is not finite, or known values are negative or contradict each other.
 
     Examples
     --------
@@ -56,40 +70,133 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     >>> total.round(6).tolist(), leaves.round(6).tolist()
     ([8.25], [0.0, 1.125, 7.125])
     """
+    least = least_values(tree, measurements, variances)
     subtree, _ = subtree_estimates(tree, measurements, variances)
-    estimates = [np.maximum(subtree[0], 0.0)]
+    estimates = [np.maximum(subtree[0], least[0])]
     for level in range(tree.depth):
-        estimates.append(
-            _project_families(tree, level, subtree[level + 1], variances.subtree[level + 1], estimates[level])
-        )
+        bound = least[level + 1]
+        excess = subtree[level + 1] - bound
+        total = estimates[level] - tree.sum_children(level, bound)
+        estimates.append(bound + _project_families(tree, level, excess, variances.subtree[level + 1], total))
     return estimates
+
+
+def least_values(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
+    """Tell how little each node can hold: its value where that is known, else what its children must hold.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the values of its nodes; those of variance 0 are known.
+    variances : Variances
+        From `propagate`.
+
+    Returns
+    -------
+    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        One array per level, from the root to the leaves; 0 where nothing at or below a node is known.
+
+    Raises
+    ------
+    ArgumentError
+        If a known value is negative, or less than the known values below it.
+
+    Examples
+    --------
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> tree = Tree.from_branching([3])
+    >>> variances = propagate(tree, [1.0, np.array([0.0, 1.0, 0.0])])
+    >>> [level.tolist() for level in least_values(tree, [np.array([9]), np.array([4, 2, 1])], variances)]
+    [[5.0], [4.0, 0.0, 1.0]]
+    """
+    bounds: list[FloatArray] = []
+    for level in reversed(range(tree.depth + 1)):
+        below = tree.sum_children(level, bounds[-1]) if bounds else np.zeros(1)
+        known, measured = variances.noise[level] == 0, measurements[level]
+        if measured is None or not known.any():
+            bounds.append(below)
+            continue
+        if (known & (measured < below * (1 - ROUNDING))).any():
+            raise ArgumentError(
+                "measurements",
+                f"at level {level} has a known value that is negative or less than those below it.",
+                hint="correct one of the known values, or leave one of them out.",
+            )
+        bounds.append(np.where(known, measured, below).astype(np.float64))
+    return bounds[::-1]
 
 
 def _project_families(
     tree: Tree, level: int, estimates: FloatArray, variances: FloatArray, totals: FloatArray
 ) -> FloatArray:
-    """Project each family of children onto the non-negative values that add up to the parent's.
+    """Project each family of children onto the non-negative values that add up to its total.
 
     Sorted by falling z/V, the children that stay positive come first; after j of them the multiplier
     would be θ_j = (Σ z - total) / Σ V, and the j-th is positive as long as z_j / V_j > θ_j. The running
     sums only tell who stays: θ itself is then summed family by family, free of their rounding errors.
+    Members without variance stand last and stay 0.
     """
     counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
     start = np.cumsum(counts) - counts
     variances = np.broadcast_to(variances, estimates.shape)
-    price = estimates / variances
-    order = np.lexsort((-price, np.repeat(np.arange(len(counts)), counts)))
-    z, v = estimates[order], variances[order]
-    theta = (_running_sum(z, start, counts) - np.repeat(totals, counts)) / _running_sum(v, start, counts)
-    stays = price[order] > theta
-    stays[start] = True
-    multiplier = (np.add.reduceat(z * stays, start) - totals) / np.add.reduceat(v * stays, start)
-    projected = np.maximum(estimates - np.repeat(multiplier, counts) * variances, 0.0)
-    return np.asarray(np.where(np.repeat(totals > 0, counts), projected, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 in families without variance
+        price = np.where(variances > 0, estimates / variances, -np.inf)
+        order = order_within(np.repeat(np.arange(len(counts)), counts), -price)
+        z, v = estimates[order], variances[order]
+        theta = (running_sum(z, start, counts) - np.repeat(totals, counts)) / running_sum(v, start, counts)
+        stays = price[order] > theta
+        stays[start] = True
+        multiplier = (np.add.reduceat(z * stays, start) - totals) / np.add.reduceat(v * stays, start)
+        projected = np.maximum(estimates - np.repeat(multiplier, counts) * variances, 0.0)
+    return np.asarray(np.where(np.repeat(totals > 0, counts) & (variances > 0), projected, 0.0))
 
 
-def _running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:
-    """Cumulative sums that begin anew in each family."""
-    total = np.cumsum(values)
-    before = np.concatenate(([0.0], total))[start]
-    return np.asarray(total - np.repeat(before, counts))
+def order_within(family: IntArray, keys: FloatArray) -> IntArray:
+    """Order the members of each family by their keys.
+
+    Some whole families at a time, few enough for the processor's cache: an indirect sort by the keys, then a
+    direct one by family and rank.
+
+    Parameters
+    ----------
+    family : numpy.ndarray of int64, shape (n,)
+        The family of each member, never falling.
+    keys : numpy.ndarray, shape (n,)
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+    """
+    order = np.empty(len(keys), dtype=np.int64)
+    starts = np.searchsorted(family, family[_BLOCK::_BLOCK])
+    for start, stop in pairwise(np.unique([0, *starts, len(keys)]).tolist()):
+        n = stop - start
+        by_key = np.argsort(keys[start:stop])
+        ranked = (family[start:stop] - family[start])[by_key] * n + np.arange(n)
+        ranked.sort()
+        order[start:stop] = by_key[ranked % n] + start
+    return order
+
+
+def running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:
+    """Cumulative sums that begin anew in each family.
+
+    Taking what the family before has summed to off the first of each keeps the sums as small as their
+    families, and so as exact; what rounding has left over is taken off at the end.
+
+    Parameters
+    ----------
+    values : numpy.ndarray, shape (n,)
+        Family after family.
+    start, counts : numpy.ndarray of int64
+        Where each family begins, and how many (at least one) it has.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n,)
+    """
+    steps = values.copy()
+    steps[start[1:]] -= np.add.reduceat(values, start)[:-1]
+    total = np.cumsum(steps)
+    return np.asarray(total - np.repeat(total[start] - values[start], counts))

@@ -27,7 +27,8 @@ def round_to_whole(
 
     From the top down: the root is rounded to the nearest whole number, each child starts at its floor,
     and what the family still lacks goes to the members with the largest fractions, one each, ties by
-    chance. So every node ends at the floor or the ceiling of its estimate, and zeros stay zero.
+    chance. So every node ends at the floor or the ceiling of its estimate, and zeros stay zero. What is
+    whole up to rounding error ends at that whole number: known counts are kept.
 
     The estimates are first put on a grid of 2**-40 (coarser only if the table holds more than 2**21
     people) and rolled up in whole numbers. Floors and fractions then add up without rounding error,

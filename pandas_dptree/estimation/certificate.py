@@ -1,0 +1,287 @@
+r"""Proof that a non-negative estimate is optimal, from its multipliers alone.
+
+Both estimates minimise a sum of squares over non-negative tables. Such a table is optimal if and only if
+each family of children has a *price*, at which no member would rather hold more, and none that could hold
+less would rather hold less (the Karush-Kuhn-Tucker conditions). Prices follow from the table itself, so a
+certificate needs nothing from the algorithm that made it.
+
+Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.least_squares import (
+    FloatArray,
+    Measurements,
+    Variances,
+    check_measurements,
+    subtree_estimates,
+)
+from pandas_dptree.estimation.nonnegative import least_values
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["Certificate", "Fit", "Multipliers", "certify", "multipliers"]
+
+Fit = Literal["totals", "joint"]
+
+_TOLERANCE = 1e-12
+"""Rounding leaves residuals of some 1e-15, of a table of a million leaves too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multipliers:
+    """The dual variables of an estimate: one array per level, from the root down.
+
+    Attributes
+    ----------
+    gradients : tuple of numpy.ndarray, shape (level_sizes[l],)
+        Half the derivative of each node's own square, (estimate - target) / variance; for a known node, the
+        multiplier of its value. The targets of "joint" are the measurements, those of "totals" the estimates
+        from the subtrees.
+    prices : tuple of numpy.ndarray, shape (level_sizes[l],)
+        For every level but the last, the price of each family: half of what one more person in it would cost.
+    reduced_costs : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        Multipliers of the lower bounds: by how much more than its family's price a member costs. For "joint"
+        only leaves have a bound.
+    """
+
+    gradients: tuple[FloatArray, ...]
+    prices: tuple[FloatArray, ...]
+    reduced_costs: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """How far a table is from optimal. All is relative to the size of the numbers that it was computed from.
+
+    Attributes
+    ----------
+    additivity : float
+        Largest difference between a node and the sum of its children.
+    bounds : float
+        Most that a node falls below its least value, or a known node is off its value.
+    dual : float
+        Most that a member costs less than its family's price, in people (times the variance).
+    slackness : float
+        Most that a member costs more than its family's price and could yet hold less, in people.
+    gap : float
+        Difference between the objective and its dual bound.
+    """
+
+    additivity: float
+    bounds: float
+    dual: float
+    slackness: float
+    gap: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the table is optimal up to rounding: no residual is above 1e-12."""
+        residuals = (self.additivity, self.bounds, self.dual, self.slackness, self.gap)
+        return all(residual <= _TOLERANCE for residual in residuals)
+
+
+def certify(
+    tree: Tree,
+    measurements: Measurements,
+    variances: Variances,
+    estimates: Sequence[FloatArray],
+    *,
+    fit: Fit = "totals",
+) -> Certificate:
+    r"""Check that a table is the non-negative estimate that it is said to be.
+
+    With gradients :math:`g`, prices :math:`\mu` and least values :math:`b`, a member of a family is optimal
+    if its reduced cost :math:`m` is at least 0, and 0 unless :math:`x = b`. For "totals" that is
+    :math:`m_c = g_c - \mu_{parent}` for every child; for "joint" a node hands on what its own gradient
+    leaves of the price, :math:`\mu_v = \mu_{parent} - g_v`, and the condition holds for the leaves. The
+    root's own price is 0.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes; None where the level was not measured.
+    variances : Variances
+        From `propagate`.
+    estimates : sequence of numpy.ndarray, shape (level_sizes[l],)
+        The table to be checked.
+    fit : {"totals", "joint"}
+        Whether it should be that of `nonnegative_totals` or of `nonnegative_joint`.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ArgumentError
+        If the table has the wrong shape or is not finite, or the measurements cannot be used.
+
+    Examples
+    --------
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> from pandas_dptree.estimation.nonnegative import nonnegative_totals
+    >>> tree, measurements = Tree.from_branching([3]), [np.array([9]), np.array([-4, 2, 8])]
+    >>> variances = propagate(tree, [1.0, 1.0])
+    >>> total, leaves = nonnegative_totals(tree, measurements, variances)
+    >>> certify(tree, measurements, variances, [total, leaves]).ok
+    True
+    >>> certify(tree, measurements, variances, [total, leaves + [0.001, 0, -0.001]]).ok
+    False
+    """
+    multiplier = multipliers(tree, measurements, variances, estimates, fit=fit)
+    targets, spreads = _problem(tree, measurements, variances, fit)
+    least = least_values(tree, measurements, variances)
+    people = float(sum(np.abs(levels[-1]).sum() + np.abs(levels[0]).sum() for levels in (estimates, targets)))
+    sharpest = max(float(_inverse(spread).max()) for spread in spreads)
+    additivity = bounds = infeasible = slack = primal = dual = size = 0.0
+    for level, (x, y, v, b) in enumerate(zip(estimates, targets, spreads, least, strict=True)):
+        g, m = multiplier.gradients[level], multiplier.reduced_costs[level]
+        if level < tree.depth:
+            additivity = max(additivity, _largest(x - tree.sum_children(level, estimates[level + 1])))
+        known = variances.noise[level] == 0
+        bounds = max(bounds, _largest(np.where(known, x - b, np.minimum(x - b, 0.0))))
+        # A reduced cost m puts a member vm people off; rounding puts prices off by as much as the
+        # sharpest precision makes of it.
+        variance = np.where(np.isfinite(v), v, 0.0)
+        off, rounding = variance * m, 1 + variance * sharpest
+        infeasible = max(infeasible, _largest(np.minimum(off, 0.0) / rounding))
+        slack = max(slack, _largest(np.clip(np.minimum(x - b, off), 0.0, None) / rounding))
+        squares = float((g * (x - y)).sum())
+        primal += squares / 2
+        dual += float((m * b).sum() - (g * y).sum()) - squares / 2
+        if fit == "totals" and level < tree.depth:
+            dual += float((multiplier.prices[level] * x).sum())
+        size += float(((np.abs(g) + _inverse(v) * (np.abs(x) + np.abs(y))) * (np.abs(x) + np.abs(y))).sum())
+    return Certificate(
+        additivity=_relative(additivity, people),
+        bounds=_relative(bounds, people),
+        dual=_relative(infeasible, people),
+        slackness=_relative(slack, people),
+        gap=_relative(abs(primal - dual), size),
+    )
+
+
+def multipliers(
+    tree: Tree,
+    measurements: Measurements,
+    variances: Variances,
+    estimates: Sequence[FloatArray],
+    *,
+    fit: Fit = "totals",
+) -> Multipliers:
+    """Find the dual variables that belong to a table: those that prove it optimal, if it is.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes; None where the level was not measured.
+    variances : Variances
+        From `propagate`.
+    estimates : sequence of numpy.ndarray, shape (level_sizes[l],)
+        The table.
+    fit : {"totals", "joint"}
+        Which problem it solves.
+
+    Returns
+    -------
+    Multipliers
+
+    Raises
+    ------
+    ArgumentError
+        If the table has the wrong shape or is not finite, or the measurements cannot be used.
+
+    Examples
+    --------
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> tree, measurements = Tree.from_branching([2]), [np.array([4.0]), np.array([-3.0, 8.0])]
+    >>> estimates = [np.array([6.0]), np.array([0.0, 6.0])]
+    >>> dual = multipliers(tree, measurements, propagate(tree, [1.0, 1.0]), estimates, fit="joint")
+    >>> [level.tolist() for level in (*dual.prices, dual.reduced_costs[-1])]
+    [[-2.0], [5.0, 0.0]]
+    """
+    check_measurements(tree, measurements, variances)
+    shapes = [np.shape(level) for level in estimates]
+    if shapes != [(n,) for n in tree.level_sizes] or not all(np.isfinite(level).all() for level in estimates):
+        raise ArgumentError(
+            "estimates",
+            f"must hold {tree.level_sizes} finite numbers, level by level.",
+            hint="pass the list of arrays that nonnegative_totals or nonnegative_joint returns.",
+        )
+    targets, spreads = _problem(tree, measurements, variances, fit)
+    gradients = [_inverse(v) * (x - y) for x, y, v in zip(estimates, targets, spreads, strict=True)]
+    return (_family_multipliers if fit == "totals" else _joint_multipliers)(tree, spreads, gradients)
+
+
+def _family_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray]) -> Multipliers:
+    """Price each family at what its cheapest member costs; a known member costs just that."""
+    prices, costs = [], [gradients[0]]
+    for level in range(tree.depth):
+        free = spreads[level + 1] > 0
+        cheapest = _least_of_children(tree, level, np.where(free, gradients[level + 1], np.inf))
+        prices.append(np.where(np.isfinite(cheapest), cheapest, 0.0))
+        price = np.broadcast_to(tree.spread(level, prices[level]), tree.level_sizes[level + 1])
+        gradients[level + 1] = np.where(free, gradients[level + 1], price)
+        costs.append(gradients[level + 1] - price)
+    return Multipliers(gradients=tuple(gradients), prices=tuple(prices), reduced_costs=tuple(costs))
+
+
+def _joint_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray]) -> Multipliers:
+    """Hand the prices down, from 0 at the root; a known node sets that of its cheapest free leaf anew."""
+    cheapest = [np.where(spreads[-1] > 0, gradients[-1], np.inf)]  # way down from a node, itself included
+    prices = []
+    for level in reversed(range(tree.depth)):
+        prices.append(_least_of_children(tree, level, cheapest[-1]))
+        cheapest.append(np.where(spreads[level] > 0, gradients[level] + prices[-1], np.inf))
+    prices.reverse()
+    price = np.zeros(1)
+    for level in range(tree.depth):
+        anew = np.where(np.isfinite(prices[level]), prices[level], 0.0)
+        known = spreads[level] == 0
+        prices[level] = np.where(known, anew, price - gradients[level])
+        gradients[level] = np.where(known, price - anew, gradients[level])
+        price = np.broadcast_to(tree.spread(level, prices[level]), tree.level_sizes[level + 1])
+    gradients[-1] = np.where(spreads[-1] == 0, price, gradients[-1])
+    costs = [np.zeros(1)] * tree.depth + [gradients[-1] - price]
+    return Multipliers(gradients=tuple(gradients), prices=tuple(prices), reduced_costs=tuple(costs))
+
+
+def _problem(
+    tree: Tree, measurements: Measurements, variances: Variances, fit: Fit
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Targets and variances of the squares that a fit minimises; 0 and inf where there is none."""
+    if fit == "totals":
+        return subtree_estimates(tree, measurements, variances)[0], list(variances.subtree)
+    if fit != "joint":
+        raise ArgumentError("fit", f"must be 'totals' or 'joint', not {fit!r}.", hint="name one of the two.")
+    targets = [np.zeros(1) if y is None else np.asarray(y, dtype=np.float64) for y in measurements]
+    return targets, list(variances.noise)
+
+
+def _least_of_children(tree: Tree, level: int, values: FloatArray) -> FloatArray:
+    """Least of the values of each node's children."""
+    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+    return np.asarray(np.minimum.reduceat(values, np.cumsum(counts) - counts))
+
+
+def _inverse(variances: FloatArray) -> FloatArray:
+    """Precisions; 0 for what is known, since it has no square."""
+    return np.divide(1.0, variances, out=np.zeros(variances.shape), where=variances > 0)
+
+
+def _largest(residuals: FloatArray) -> float:
+    return float(np.abs(residuals).max())
+
+
+def _relative(residual: float, size: float) -> float:
+    return residual / size if size > 0 else residual
