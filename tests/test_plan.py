@@ -42,9 +42,12 @@ def largest_path(tree, precisions):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("objective", ["levels", "cells", "worst"])
 def test_releases_are_as_accurate_as_the_plan_promises(tree, mechanism, objective):
-    plan = dpt.plan(
-        tree, epsilon=0.8, delta=1e-5, mechanism=mechanism, objective=objective, consistency="linear"
-    )
+    loss = {  # of every kind, each with every noise
+        "levels": {"epsilon": 0.8, "delta": 1e-5},
+        "cells": {"rho": 0.03, "max_contributions": 2},
+        "worst": {"rho": 0.1, "neighbors": "replace"},
+    }[objective]
+    plan = dpt.plan(tree, mechanism=mechanism, objective=objective, consistency="linear", **loss)
     rng = np.random.default_rng([ord(letter) for letter in mechanism + objective])
     leaves = rng.poisson(40, tree.n_leaves)
     exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])

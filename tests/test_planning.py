@@ -232,6 +232,18 @@ def test_gaussian_split_of_a_ragged_tree_is_a_generic_solvers(seed, objective):
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_gaussian_splits_of_two_hundred_ragged_trees_are_a_generic_solvers():
+    for seed in range(200):
+        tree = random_tree(np.random.default_rng([200, seed]), depth=2 + seed % 2, widest=3)
+        shares = optimal_shares(tree, Gaussian(), RHO, ONE_ROW)
+        ours = cost_of(tree, Gaussian(), RHO, shares, "levels")
+        theirs = generic_optimum(tree, lambda s: 2 * RHO.rho * s, "levels", [uniform_shares(tree)])
+        assert ours == pytest.approx(theirs, rel=1e-6)
+        for simple in (uniform_shares(tree), geometric_shares(tree, 1)):
+            assert ours <= cost_of(tree, Gaussian(), RHO, simple, "levels") * (1 + 1e-6)
+
+
 # Root-mean-square errors for epsilon = 1 and continuous noise: of a good split, and of an even one.
 REFERENCE = [
     ([5, 6, 10], "levels", 5.0421, 5.0613),
