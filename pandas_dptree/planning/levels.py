@@ -97,7 +97,7 @@ def optimal_shares(
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. The share of the leaves is above 0; without least squares, every share is.
+        At least 0, with sum 1. That of the leaves is at least 1e-3; without least squares, every share is.
 
     Raises
     ------

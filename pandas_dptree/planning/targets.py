@@ -126,7 +126,8 @@ class Target:
         Returns
         -------
         float
-            Larger by a few parts in a million at most than where the errors first come down to the targets;
+            Larger by a few parts in a million at most than where the errors first come down to the targets,
+            and by about a thousandth where nothing is asked of the leaves, which get that much anyway;
             inf if that is beyond every loss worth the name.
         """
         size = 1.0
