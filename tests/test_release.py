@@ -246,7 +246,7 @@ def test_two_million_people_in_thirty_thousand_cities(real_data):
     generator = rng(1)
     sizes = generator.pareto(1.1, len(places)) + 0.05
     people = places.iloc[generator.choice(len(places), 2_000_000, p=sizes / sizes.sum())]
-    counts = people.dp.tree_counts(by, epsilon=1.0, domain=places)
+    counts = people.dp.tree_counts(by, epsilon=1.0, domain=places, rng=generator)
     assert len(counts) == 1 + 59 + 3_227 + 30_212
     for depth in (1, 2, 3):
         level = counts.dp.level(by[depth - 1])["count"]
