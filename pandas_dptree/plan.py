@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.bounds import gaussian_lower_bound
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
-from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.output.plots import plot_level_errors
@@ -27,6 +26,7 @@ from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 from pandas_dptree.release import release
+from pandas_dptree.written import read_plan, write_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +39,6 @@ _LEAST_VARIANCE = 1e-30
 
 _MOST_KINDS = 20_000
 """Largest tree, in kinds of nodes, for which the lower bound is found: it takes a second at most."""
-
-_FORMAT = "pandas_dptree plan, version 1"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -351,29 +349,7 @@ class Plan:
             Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
             fingerprint of them.
         """
-        if not isinstance(self.privacy_unit, (str, int, type(None))):
-            raise ArgumentError(
-                "privacy_unit",
-                f"cannot be written down: {self.privacy_unit!r}.",
-                hint="give the column a name that is text.",
-            )
-        return {
-            "format": _FORMAT,
-            "version": __version__,
-            "domain": fingerprint(self.domain or self.tree),
-            "levels": [str(name) for name in self.level_names],
-            "loss": self.loss.to_dict(),
-            "mechanism": self.noise.name,
-            "neighbors": self.neighbors,
-            "privacy_unit": self.privacy_unit,
-            "max_contributions": self.max_contributions,
-            "consistency": self.consistency,
-            "fit": self.fit,
-            "split": self.split,
-            "objective": self.objective,
-            "level_weights": self.level_weights.tolist(),
-            "shares": [share.tolist() for share in self.node_shares],
-        }
+        return write_plan(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], domain: Domain | Tree) -> Plan:
@@ -401,39 +377,7 @@ class Plan:
         ArgumentError
             If `data` is no plan.
         """
-        if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-            raise ArgumentError(
-                "data", "is not a plan of this version.", hint="pass what Plan.to_dict() returned."
-            )
-        if not isinstance(domain, (Domain, Tree)) or fingerprint(domain) != data.get("domain"):
-            raise DomainError(
-                "is not the one that this plan was made for.",
-                hint="load the same public keys, as the same types (from a CSV file, keys are text); "
-                "if they have changed since, plan anew.",
-            )
-        noises = {noise.name: noise for noise in (Laplace(), Gaussian())}
-        try:
-            return cls(
-                tree=domain if isinstance(domain, Tree) else domain.tree,
-                domain=domain if isinstance(domain, Domain) else None,
-                loss=PrivacyLoss(**data["loss"]),
-                noise=noises[data["mechanism"]],
-                neighbors=data["neighbors"],
-                privacy_unit=data["privacy_unit"],
-                max_contributions=data["max_contributions"],
-                consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
-                fit=FITS[FITS.index(data["fit"])],
-                split=data["split"] if data["split"] in SPLITS else "given",
-                objective=data["objective"],
-                level_weights=np.array(data["level_weights"], dtype=np.float64),
-                node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
-            )
-        except DPTreeError:
-            raise
-        except (LookupError, TypeError, ValueError) as error:
-            raise ArgumentError(
-                "data", f"is not a whole plan: {error!r}.", hint="pass what Plan.to_dict() returned."
-            ) from None
+        return read_plan(cls, data, domain)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the expected standard error of each level, beside that of an even split.
