@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import scipy.linalg
 import scipy.optimize
 
 from pandas_dptree.hierarchy.tree import Tree
@@ -102,3 +103,43 @@ def count_leaves(frame: pd.DataFrame, by: Sequence[str], leaves: Sequence[tuple]
         if path in counts:
             counts[path] += 1
     return np.array([counts[leaf] for leaf in leaves])
+
+
+def bounded_least_squares(
+    tree: Tree,
+    measurements: Sequence[np.ndarray | None],
+    noise: Sequence[np.ndarray],
+    least: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """Solve least squares over the leaves densely, with a lower bound on every node.
+
+    Known nodes are taken out by a basis of what they leave free. In coordinates where the squares are a
+    distance, the nearest point above the bounds is found by non-negative least squares on its multipliers
+    (least distance programming: Lawson & Hanson, Solving Least Squares Problems, 1974, chapter 23).
+    """
+    matrices = membership(tree)
+    nodes = np.concatenate(matrices)
+    lowest = np.concatenate([np.broadcast_to(b, n) for b, n in zip(least, tree.level_sizes, strict=True)])
+    variances = np.concatenate([np.broadcast_to(v, n) for v, n in zip(noise, tree.level_sizes, strict=True)])
+    targets = np.concatenate(
+        [np.zeros(n) if y is None else y for y, n in zip(measurements, tree.level_sizes, strict=True)]
+    )
+    known, weighed = variances == 0, (variances > 0) & np.isfinite(variances)
+    start, basis = np.zeros(tree.n_leaves), np.eye(tree.n_leaves)
+    if known.any():
+        start = np.linalg.lstsq(nodes[known], targets[known], rcond=None)[0]
+        basis = scipy.linalg.null_space(nodes[known])
+    if basis.shape[1]:
+        root = 1 / np.sqrt(variances[weighed])
+        orthogonal, upper = np.linalg.qr(root[:, None] * (nodes[weighed] @ basis))
+        centre = orthogonal.T @ (root * (targets - nodes @ start)[weighed])
+        into = basis @ np.linalg.inv(upper)
+        rows, short = nodes @ into, lowest - nodes @ (start + into @ centre)
+        free = np.abs(nodes @ basis).max(axis=1) > 1e-9
+        rows, short = rows[free], short[free]
+        size = np.abs(short).max() or 1.0
+        push = np.append(np.zeros(rows.shape[1]), 1.0)
+        pressed = scipy.optimize.nnls(np.vstack([rows.T, short / size]), push)[0] > 1e-9
+        step = np.linalg.lstsq(rows[pressed], short[pressed], rcond=None)[0] if pressed.any() else 0.0
+        start = start + into @ (centre + step)
+    return [matrix @ start for matrix in matrices]

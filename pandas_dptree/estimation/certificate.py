@@ -24,7 +24,7 @@ from pandas_dptree.estimation.least_squares import (
     check_measurements,
     subtree_estimates,
 )
-from pandas_dptree.estimation.nonnegative import least_values
+from pandas_dptree.estimation.nonnegative import Bounds, least_values
 from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["Certificate", "Fit", "Multipliers", "certify", "multipliers"]
@@ -49,7 +49,7 @@ class Multipliers:
         For every level but the last, the price of each family: half of what one more person in it would cost.
     reduced_costs : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         Multipliers of the lower bounds: by how much more than its family's price a member costs. For "joint"
-        only leaves have a bound.
+        those of leaves, and of nodes bounded by more than their children together.
     """
 
     gradients: tuple[FloatArray, ...]
@@ -95,14 +95,15 @@ def certify(
     estimates: Sequence[FloatArray],
     *,
     fit: Fit = "totals",
+    least: Bounds | None = None,
 ) -> Certificate:
     r"""Check that a table is the non-negative estimate that it is said to be.
 
     With gradients :math:`g`, prices :math:`\mu` and least values :math:`b`, a member of a family is optimal
     if its reduced cost :math:`m` is at least 0, and 0 unless :math:`x = b`. For "totals" that is
-    :math:`m_c = g_c - \mu_{parent}` for every child; for "joint" a node hands on what its own gradient
-    leaves of the price, :math:`\mu_v = \mu_{parent} - g_v`, and the condition holds for the leaves. The
-    root's own price is 0.
+    :math:`m_c = g_c - \mu_{parent}` for every child; for "joint" :math:`m_c = g_c + \mu_c - \mu_{parent}`,
+    where leaves have no :math:`\mu_c`. So a node that is bounded only by its children, whose :math:`m_c` is
+    0, hands on what its own gradient leaves of the price. The root's own price is 0.
 
     Parameters
     ----------
@@ -115,6 +116,8 @@ def certify(
         The table to be checked.
     fit : {"totals", "joint"}
         Whether it should be that of `nonnegative_totals` or of `nonnegative_joint`.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, as the estimate was given them.
 
     Returns
     -------
@@ -137,21 +140,21 @@ def certify(
     >>> certify(tree, measurements, variances, [total, leaves + [0.001, 0, -0.001]]).ok
     False
     """
-    multiplier = multipliers(tree, measurements, variances, estimates, fit=fit)
+    multiplier = multipliers(tree, measurements, variances, estimates, fit=fit, least=least)
     targets, spreads = _problem(tree, measurements, variances, fit)
-    least = least_values(tree, measurements, variances)
+    lowest = least_values(tree, measurements, variances, least=least)
     people = float(sum(np.abs(levels[-1]).sum() + np.abs(levels[0]).sum() for levels in (estimates, targets)))
     sharpest = max(float(_inverse(spread).max()) for spread in spreads)
     additivity = bounds = infeasible = slack = primal = dual = size = 0.0
-    for level, (x, y, v, b) in enumerate(zip(estimates, targets, spreads, least, strict=True)):
+    for level, (x, y, v, b) in enumerate(zip(estimates, targets, spreads, lowest, strict=True)):
         g, m = multiplier.gradients[level], multiplier.reduced_costs[level]
         if level < tree.depth:
             additivity = max(additivity, _largest(x - tree.sum_children(level, estimates[level + 1])))
         known = variances.noise[level] == 0
         bounds = max(bounds, _largest(np.where(known, x - b, np.minimum(x - b, 0.0))))
-        # A reduced cost m puts a member vm people off; rounding puts prices off by as much as the
-        # sharpest precision makes of it.
-        variance = np.where(np.isfinite(v), v, 0.0)
+        # A reduced cost m puts a member Vm people off, with V the variance from its subtree; rounding puts
+        # prices off by as much as the sharpest precision makes of it.
+        variance = variances.subtree[level]
         off, rounding = variance * m, 1 + variance * sharpest
         infeasible = max(infeasible, _largest(np.minimum(off, 0.0) / rounding))
         slack = max(slack, _largest(np.clip(np.minimum(x - b, off), 0.0, None) / rounding))
@@ -177,6 +180,7 @@ def multipliers(
     estimates: Sequence[FloatArray],
     *,
     fit: Fit = "totals",
+    least: Bounds | None = None,
 ) -> Multipliers:
     """Find the dual variables that belong to a table: those that prove it optimal, if it is.
 
@@ -191,6 +195,8 @@ def multipliers(
         The table.
     fit : {"totals", "joint"}
         Which problem it solves.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, as the estimate was given them.
 
     Returns
     -------
@@ -220,7 +226,11 @@ def multipliers(
         )
     targets, spreads = _problem(tree, measurements, variances, fit)
     gradients = [_inverse(v) * (x - y) for x, y, v in zip(estimates, targets, spreads, strict=True)]
-    return (_family_multipliers if fit == "totals" else _joint_multipliers)(tree, spreads, gradients)
+    if fit == "totals":
+        return _family_multipliers(tree, spreads, gradients)
+    return _joint_multipliers(
+        tree, spreads, gradients, least_values(tree, measurements, variances, least=least)
+    )
 
 
 def _family_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray]) -> Multipliers:
@@ -236,23 +246,26 @@ def _family_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[F
     return Multipliers(gradients=tuple(gradients), prices=tuple(prices), reduced_costs=tuple(costs))
 
 
-def _joint_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray]) -> Multipliers:
-    """Hand the prices down, from 0 at the root; a known node sets that of its cheapest free leaf anew."""
+def _joint_multipliers(
+    tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray], lowest: list[FloatArray]
+) -> Multipliers:
+    """Hand the prices down, from 0 at the root; known and bounded nodes set that of their cheapest leaf."""
     cheapest = [np.where(spreads[-1] > 0, gradients[-1], np.inf)]  # way down from a node, itself included
     prices = []
     for level in reversed(range(tree.depth)):
         prices.append(_least_of_children(tree, level, cheapest[-1]))
         cheapest.append(np.where(spreads[level] > 0, gradients[level] + prices[-1], np.inf))
     prices.reverse()
-    price = np.zeros(1)
+    price, costs = np.zeros(1), []
     for level in range(tree.depth):
         anew = np.where(np.isfinite(prices[level]), prices[level], 0.0)
-        known = spreads[level] == 0
-        prices[level] = np.where(known, anew, price - gradients[level])
+        known, bounded = spreads[level] == 0, lowest[level] > tree.sum_children(level, lowest[level + 1])
+        prices[level] = np.where(known | bounded, anew, price - gradients[level])
         gradients[level] = np.where(known, price - anew, gradients[level])
+        costs.append(np.where(bounded & ~known, gradients[level] + anew - price, 0.0))
         price = np.broadcast_to(tree.spread(level, prices[level]), tree.level_sizes[level + 1])
     gradients[-1] = np.where(spreads[-1] == 0, price, gradients[-1])
-    costs = [np.zeros(1)] * tree.depth + [gradients[-1] - price]
+    costs.append(gradients[-1] - price)
     return Multipliers(gradients=tuple(gradients), prices=tuple(prices), reduced_costs=tuple(costs))
 
 

@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import Measurements, Variances, least_squares
-from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.estimation.nonnegative import Bounds, nonnegative_totals
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
 
@@ -32,6 +33,9 @@ def estimate(
     consistency: Consistency,
     fit: Fit,
     random_words: Callable[[int], npt.NDArray[np.uint64]],
+    *,
+    least: Bounds | None = None,
+    signed: bool = False,
 ) -> Sequence[npt.NDArray[Any]]:
     """Turn noisy nodes into estimates; each mode includes the one before.
 
@@ -43,25 +47,35 @@ def estimate(
     variances : Variances
         From `propagate`.
     consistency : {"none", "linear", "nonnegative", "integer"}
-        The noisy nodes as they are; least squares; non-negative; whole.
+        The noisy nodes as they are; least squares; non-negative and above their lower bounds; whole.
     fit : {"totals", "joint"}
         How negative estimates are mended: family by family, keeping the totals; or in one fit of all.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, at least 0.
+    signed : bool, default False
+        Whether the nodes may be negative: "nonnegative" is then least squares, and `least` cannot be given.
 
     Returns
     -------
     sequence of numpy.ndarray, shape (level_sizes[l],)
         One array per level, from the root to the leaves: whole numbers for "none" and "integer".
+
+    Raises
+    ------
+    ArgumentError
+        If a signed table is given lower bounds.
     """
-    nonnegative = nonnegative_joint if fit == "joint" else nonnegative_totals
-    match consistency:
-        case "none":
-            return [level for level in measurements if level is not None]
-        case "linear":
-            return least_squares(tree, measurements, variances)
-        case "nonnegative":
-            return nonnegative(tree, measurements, variances)
-        case "integer":
-            leaves = nonnegative(tree, measurements, variances)[-1]
-            return round_to_whole(tree, leaves, random_words)
+    if signed and least is not None:
+        raise ArgumentError(
+            "least", "bounds the nodes of a signed table.", hint="leave the bounds out, or signed=False."
+        )
+    if consistency == "none":
+        return [level for level in measurements if level is not None]
+    if consistency == "linear" or signed:
+        estimates = least_squares(tree, measurements, variances)
+    else:
+        nonnegative = nonnegative_joint if fit == "joint" else nonnegative_totals
+        estimates = nonnegative(tree, measurements, variances, least=least)
+    return round_to_whole(tree, estimates[-1], random_words) if consistency == "integer" else estimates

@@ -2,13 +2,15 @@ r"""The exact non-negative least-squares estimate of a whole tree, without a sol
 
 Let :math:`t_v(\mu)` be the total that the best estimate gives to the subtree of :math:`v` when each further
 person in it earns a price :math:`\mu`. It is continuous, non-decreasing, convex and piecewise linear: flat
-until its first leaf becomes positive, and steeper with each leaf that follows. So it is a list of prices,
-one for each leaf below, and of the slopes that they add:
+until its first leaf rises above its lower bound, and steeper with each leaf that follows. So it is a list of
+prices, one for each leaf below, and of the slopes that they add:
 
 .. math:: t_v(\mu) = b_v + \sum_i s_i \max(0, \mu - \mu_i).
 
-Families merge these lists, and a measurement moves their prices. At the root, where nothing is paid, the
-leaves whose prices are negative are the positive ones. The others are 0, and what remains is ordinary least
+Families merge these lists, and a measurement moves their prices. A lower bound :math:`b` of a node makes
+:math:`\max(b, t_v(\mu))` of it: one entry, at the price at which the node rises above its bound, takes the
+place of all that come before. At the root, where nothing is paid, the entries whose prices are negative are
+those of leaves and nodes above their bounds. The others are at theirs, and what remains is ordinary least
 squares.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
@@ -23,27 +25,29 @@ from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
     Variances,
-    check_measurements,
     least_squares,
     propagate,
 )
-from pandas_dptree.estimation.nonnegative import least_values, order_within, running_sum
+from pandas_dptree.estimation.nonnegative import Bounds, least_values, order_within, running_sum
 from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["nonnegative_joint"]
 
 
-def nonnegative_joint(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
+def nonnegative_joint(
+    tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
+) -> list[FloatArray]:
     r"""Estimate every node, non-negative and additive, from all measurements at once.
 
     The minimiser of
 
     .. math:: \sum_v (x_v - y_v)^2 / v_v \quad\text{subject to}\quad
-              x_{parent} = \sum_c x_c,\; x_{leaf} \ge 0,
+              x_{parent} = \sum_c x_c,\; x_v \ge b_v,
 
-    exact up to rounding; values of variance 0 are kept. As a projection onto a convex set that holds the
-    truth, it is closer to the truth than least squares in this norm in every draw. But where most leaves
-    are empty, their cut-off noise pushes the totals up.
+    exact up to rounding, with :math:`b` the least that a node can hold (`least_values`): 0 where nothing is
+    known. Values of variance 0 are kept. As a projection onto a convex set that holds the truth, it is closer
+    to the truth than least squares in this norm in every draw. But where most leaves are empty, their
+    cut-off noise pushes the totals up.
 
     One sort per level: O(n log n) time per level for n leaves, O(n) memory.
 
@@ -54,6 +58,8 @@ def nonnegative_joint(tree: Tree, measurements: Measurements, variances: Varianc
         For each level, the noisy values of its nodes; None where the level was not measured.
     variances : Variances
         From `propagate`.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, at least 0.
 
     Returns
     -------
@@ -63,7 +69,8 @@ def nonnegative_joint(tree: Tree, measurements: Measurements, variances: Varianc
     Raises
     ------
     ArgumentError
-        If a measurement is not finite, or known values are negative or contradict each other.
+        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
+        each other or the bounds.
 
     Examples
     --------
@@ -73,38 +80,42 @@ def nonnegative_joint(tree: Tree, measurements: Measurements, variances: Varianc
     >>> total.round(6).tolist(), leaves.round(6).tolist()
     ([9.333333], [0.0, 1.666667, 7.666667])
     """
-    check_measurements(tree, measurements, variances)
-    least = least_values(tree, measurements, variances)
-    positive = _positive_leaves(tree, measurements, variances, least)
-    noise = np.where(positive, variances.noise[-1], 0.0)
-    leaves = np.where(positive, np.asarray(measurements[-1], dtype=np.float64), least[-1])
-    settled = propagate(tree, [*variances.noise[:-1], noise])
-    fitted = least_squares(tree, [*measurements[:-1], leaves], settled)
-    return [np.maximum(estimate, bound) for estimate, bound in zip(fitted, least, strict=True)]
+    bounds = least_values(tree, measurements, variances, least=least)
+    targets, noise = list(measurements), list(variances.noise)
+    for level, settled in enumerate(_at_their_bounds(tree, measurements, variances, bounds)):
+        if settled.any():
+            targets[level] = np.where(settled, bounds[level], _values(measurements, level))
+            noise[level] = np.where(settled, 0.0, noise[level])
+    fitted = least_squares(tree, targets, propagate(tree, noise))
+    return [np.maximum(estimate, bound) for estimate, bound in zip(fitted, bounds, strict=True)]
 
 
-def _positive_leaves(
-    tree: Tree, measurements: Measurements, variances: Variances, least: list[FloatArray]
-) -> npt.NDArray[np.bool_]:
-    """Tell which of the leaves that are not known are positive in the optimum.
+def _at_their_bounds(
+    tree: Tree, measurements: Measurements, variances: Variances, bounds: list[FloatArray]
+) -> list[npt.NDArray[np.bool_]]:
+    """Tell which nodes that are not known are held at their lower bounds in the optimum.
 
-    A leaf holds max(0, y + μv), so it becomes positive at the price -y/v and adds the slope v. A node
-    measured as y with precision p, whose children hold T(μ) together, holds t at the price T⁻¹(t) + p(t - y).
-    A node whose value is known holds it at any price, and settles which leaves below it are positive.
+    A leaf holds max(b, y + μv), so it rises above its bound at the price (b - y)/v and adds the slope v. A
+    node measured as y with precision p, whose children hold T(μ) together, holds t at the price
+    T⁻¹(t) + p(t - y). Where its bound b is more than that of its children together, it rises above it at the
+    price where t = b; the entries before that price are above their own bounds in any case. A node whose
+    value is known holds it at any price, and settles which entries below it are above their bounds.
     """
+    sizes = tree.level_sizes
+    first = np.cumsum([0, *sizes])
+    held = np.zeros(tree.n_nodes, dtype=bool)
     noise = np.broadcast_to(variances.noise[-1], tree.n_leaves)
-    positive = np.zeros(tree.n_leaves, dtype=bool)
-    leaf = np.flatnonzero(noise)
-    node, slope = leaf, noise[leaf]
-    price = -np.asarray(measurements[-1])[leaf] / slope
+    node = np.flatnonzero(noise)
+    entry, slope = first[-2] + node, noise[node]
+    price = ((bounds[-1] - np.asarray(measurements[-1]))[node]) / slope
     for level in reversed(range(tree.depth)):
-        parents = tree.spread(level, np.arange(tree.level_sizes[level]))
-        node = np.broadcast_to(parents, tree.level_sizes[level + 1])[node]
-        measured = measurements[level]
-        if measured is None or not len(leaf):
+        node = np.broadcast_to(tree.spread(level, np.arange(sizes[level])), sizes[level + 1])[node]
+        below = tree.sum_children(level, bounds[level + 1])
+        bounded = (bounds[level] > below).any()
+        if not len(entry) or (measurements[level] is None and not bounded):
             continue
         order = order_within(node, price)
-        leaf, node, price, slope = leaf[order], node[order], price[order], slope[order]
+        entry, node, price, slope = entry[order], node[order], price[order], slope[order]
         # The slope of T after each price, and what T holds at it.
         start = np.flatnonzero(np.diff(node, prepend=-1))
         counts = np.diff(start, append=len(node))
@@ -112,16 +123,33 @@ def _positive_leaves(
         gain = np.zeros(len(node))
         gain[1:] = steep[:-1] * np.diff(price)
         gain[start] = 0.0
-        below = np.broadcast_to(tree.sum_children(level, least[level + 1]), tree.level_sizes[level])
-        missing = measured[node] - below[node] - running_sum(gain, start, counts)
-        spread = np.broadcast_to(variances.noise[level], tree.level_sizes[level])[node]
+        holds = np.broadcast_to(below, sizes[level])[node] + running_sum(gain, start, counts)
+        missing = np.broadcast_to(_values(measurements, level), sizes[level])[node] - holds
+        spread = np.broadcast_to(variances.noise[level], sizes[level])[node]
         known = spread == 0
         if known.any():
-            positive[leaf[known]] = missing[known] > 0
-            leaf, node, price, slope, steep, missing, spread = (
-                array[~known] for array in (leaf, node, price, slope, steep, missing, spread)
+            held[entry[known]] = missing[known] <= 0
+            entry, node, price, slope, steep, holds, missing, spread = (
+                array[~known] for array in (entry, node, price, slope, steep, holds, missing, spread)
             )
         price = price - missing / spread
         slope = slope / ((1 + steep / spread) * (1 + (steep - slope) / spread))
-    positive[leaf] = price < 0
-    return positive
+        if bounded:
+            # All entries before the node reaches its bound become one, the node's, in place of the last.
+            short = np.broadcast_to(bounds[level], sizes[level])[node] - holds
+            before = short > 0
+            last = before & np.append(~before[1:] | (np.diff(node) > 0), True)
+            steep = steep / (1 + steep / spread)
+            entry = np.where(last, first[level] + node, entry)
+            price = np.where(last, price + short / steep, price)
+            slope = np.where(last, steep, slope)
+            kept = ~before | last
+            entry, node, price, slope = entry[kept], node[kept], price[kept], slope[kept]
+    held[entry] = price >= 0
+    return np.split(held, first[1:-1])
+
+
+def _values(measurements: Measurements, level: int) -> FloatArray:
+    """Measurements of a level; 0 where there is none, since it has no weight."""
+    measured = measurements[level]
+    return np.zeros(1) if measured is None else np.asarray(measured, dtype=np.float64)

@@ -2,13 +2,15 @@ r"""Non-negative estimates that keep their totals.
 
 Going down the tree, each family of children is projected onto what its parent has. The levels above
 stay as unbiased as least squares leaves them, while below the many cells that hold nobody lose the
-noise that a table full of small negative and positive counts would show. Known values stay as they are.
+noise that a table full of small negative and positive counts would show. Known values stay as they are,
+and no node falls below a lower bound that is known for it.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -19,17 +21,22 @@ from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
     Variances,
+    check_measurements,
     subtree_estimates,
 )
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["least_values", "nonnegative_totals", "order_within", "running_sum"]
+__all__ = ["Bounds", "least_values", "nonnegative_totals", "order_within", "running_sum"]
+
+Bounds = Sequence[IntArray | FloatArray]
 
 _BLOCK = 2**16
 """Members sorted at a time: their keys, families and ranks fit into the cache."""
 
 
-def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
+def nonnegative_totals(
+    tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
+) -> list[FloatArray]:
     r"""Estimate every node, non-negative and additive, from the top down.
 
     With the estimates :math:`z` and variances :math:`V` of the upward pass of least squares, the root is
@@ -38,10 +45,10 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     .. math:: \min \sum_c (x_c - z_c)^2 / V_c
               \quad\text{subject to}\quad \sum_c x_c = x_{parent},\; x_c \ge b_c,
 
-    where :math:`b` is what the known values below a node add up to: 0 where nothing is known. The minimiser
-    is :math:`x_c = \max(b_c, z_c - \theta V_c)` with the one :math:`\theta` for which the family adds up;
-    a known member has :math:`V_c = 0` and keeps its value. Where no estimate falls below its bound this is
-    least squares itself.
+    where :math:`b` is the least that a node can hold (`least_values`): 0 where nothing is known. The
+    minimiser is :math:`x_c = \max(b_c, z_c - \theta V_c)` with the one :math:`\theta` for which the family
+    adds up; a known member has :math:`V_c = 0` and keeps its value. Where no estimate falls below its bound
+    this is least squares itself.
 
     Parameters
     ----------
@@ -50,6 +57,8 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
         For each level, the noisy values of its nodes; None where the level was not measured.
     variances : Variances
         From `propagate`.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, at least 0.
 
     Returns
     -------
@@ -59,7 +68,8 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     Raises
     ------
     ArgumentError
-        If a measurement is not finite, or known values are negative or contradict each other.
+        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
+        each other or the bounds.
 
     Examples
     --------
@@ -70,19 +80,21 @@ def nonnegative_totals(tree: Tree, measurements: Measurements, variances: Varian
     >>> total.round(6).tolist(), leaves.round(6).tolist()
     ([8.25], [0.0, 1.125, 7.125])
     """
-    least = least_values(tree, measurements, variances)
+    bounds = least_values(tree, measurements, variances, least=least)
     subtree, _ = subtree_estimates(tree, measurements, variances)
-    estimates = [np.maximum(subtree[0], least[0])]
+    estimates = [np.maximum(subtree[0], bounds[0])]
     for level in range(tree.depth):
-        bound = least[level + 1]
+        bound = bounds[level + 1]
         excess = subtree[level + 1] - bound
         total = estimates[level] - tree.sum_children(level, bound)
         estimates.append(bound + _project_families(tree, level, excess, variances.subtree[level + 1], total))
     return estimates
 
 
-def least_values(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
-    """Tell how little each node can hold: its value where that is known, else what its children must hold.
+def least_values(
+    tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
+) -> list[FloatArray]:
+    """Tell how little each node can hold: its value where that is known, else what it or its children must.
 
     Parameters
     ----------
@@ -91,6 +103,8 @@ def least_values(tree: Tree, measurements: Measurements, variances: Variances) -
         For each level, the values of its nodes; those of variance 0 are known.
     variances : Variances
         From `propagate`.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, at least 0. A node may be given less than its children.
 
     Returns
     -------
@@ -100,31 +114,55 @@ def least_values(tree: Tree, measurements: Measurements, variances: Variances) -
     Raises
     ------
     ArgumentError
-        If a known value is negative, or less than the known values below it.
+        If a known value is negative, or less than its bound or than those below it, or a bound is no number
+        of at least 0.
 
     Examples
     --------
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([3])
     >>> variances = propagate(tree, [1.0, np.array([0.0, 1.0, 0.0])])
-    >>> [level.tolist() for level in least_values(tree, [np.array([9]), np.array([4, 2, 1])], variances)]
+    >>> measurements = [np.array([9]), np.array([4, 2, 1])]
+    >>> [level.tolist() for level in least_values(tree, measurements, variances)]
     [[5.0], [4.0, 0.0, 1.0]]
+    >>> least = [np.array([6]), np.array([0, 3, 0])]
+    >>> [level.tolist() for level in least_values(tree, measurements, variances, least=least)]
+    [[8.0], [4.0, 3.0, 1.0]]
     """
+    check_measurements(tree, measurements, variances)
+    if least is not None:
+        _check_bounds(tree, least)
     bounds: list[FloatArray] = []
     for level in reversed(range(tree.depth + 1)):
         below = tree.sum_children(level, bounds[-1]) if bounds else np.zeros(1)
-        known, measured = variances.noise[level] == 0, measurements[level]
-        if measured is None or not known.any():
-            bounds.append(below)
-            continue
-        if (known & (measured < below * (1 - ROUNDING))).any():
-            raise ArgumentError(
-                "measurements",
-                f"at level {level} has a known value that is negative or less than those below it.",
-                hint="correct one of the known values, or leave one of them out.",
-            )
-        bounds.append(np.where(known, measured, below).astype(np.float64))
+        bound = below if least is None else np.maximum(below, least[level])
+        settled, measured = variances.subtree[level] == 0, measurements[level]
+        if settled.any():  # known, or the sum of children that are
+            value = below if measured is None else np.where(variances.noise[level] == 0, measured, below)
+            if (settled & (value < bound * (1 - ROUNDING))).any():
+                raise ArgumentError(
+                    "measurements",
+                    f"at level {level} has a known value that is negative or less than what is known or "
+                    "bounds it from below, there or further down.",
+                    hint="correct one of the known values or bounds, or leave one of them out.",
+                )
+            bound = np.where(settled, value, bound)
+        bounds.append(bound)
     return bounds[::-1]
+
+
+def _check_bounds(tree: Tree, least: Bounds) -> None:
+    """Refuse bounds of the wrong shape, below 0, or that are no numbers."""
+    fits = len(least) == tree.depth + 1 and all(
+        np.shape(bound) in {(1,), (size,)} and bool((np.isfinite(bound) & (np.asarray(bound) >= 0)).all())
+        for bound, size in zip(least, tree.level_sizes, strict=True)
+    )
+    if not fits:
+        raise ArgumentError(
+            "least",
+            f"must hold, for each of the {tree.depth + 1} levels, one finite number of at least 0 per node.",
+            hint="np.zeros(1) stands for a level without bounds.",
+        )
 
 
 def _project_families(
@@ -132,14 +170,33 @@ def _project_families(
 ) -> FloatArray:
     """Project each family of children onto the non-negative values that add up to its total.
 
+    Some whole families at a time: what is needed on the way then stays in the processor's cache, and in
+    memory that the process already has.
+    """
+    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+    variances = np.broadcast_to(variances, estimates.shape)
+    ends = np.cumsum(counts)
+    projected = np.empty(estimates.shape)
+    firsts = np.searchsorted(ends, np.arange(0, len(estimates), _BLOCK), side="right")
+    for first, last in pairwise(np.unique([*firsts, len(counts)]).tolist()):
+        members, families = slice(ends[first] - counts[first], ends[last - 1]), slice(first, last)
+        projected[members] = _project(
+            estimates[members], variances[members], totals[families], counts[families]
+        )
+    return projected
+
+
+def _project(
+    estimates: FloatArray, variances: FloatArray, totals: FloatArray, counts: IntArray
+) -> FloatArray:
+    """Project families that stand one after another.
+
     Sorted by falling z/V, the children that stay positive come first; after j of them the multiplier
     would be θ_j = (Σ z - total) / Σ V, and the j-th is positive as long as z_j / V_j > θ_j. The running
     sums only tell who stays: θ itself is then summed family by family, free of their rounding errors.
     Members without variance stand last and stay 0.
     """
-    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
     start = np.cumsum(counts) - counts
-    variances = np.broadcast_to(variances, estimates.shape)
     with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 in families without variance
         price = np.where(variances > 0, estimates / variances, -np.inf)
         order = order_within(np.repeat(np.arange(len(counts)), counts), -price)

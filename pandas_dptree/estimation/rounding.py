@@ -23,22 +23,22 @@ _GRID_BITS = 40
 def round_to_whole(
     tree: Tree, leaf_estimates: FloatArray, random_words: Callable[[int], npt.NDArray[np.uint64]]
 ) -> list[IntArray]:
-    """Round a non-negative consistent table to whole numbers that add up at every level.
+    """Round a consistent table, also of negative numbers, to whole numbers that add up at every level.
 
     From the top down: the root is rounded to the nearest whole number, each child starts at its floor,
     and what the family still lacks goes to the members with the largest fractions, one each, ties by
     chance. So every node ends at the floor or the ceiling of its estimate, and zeros stay zero. What is
-    whole up to rounding error ends at that whole number: known counts are kept.
+    whole up to rounding error ends at that whole number: known counts are kept, and so are whole bounds.
 
-    The estimates are first put on a grid of 2**-40 (coarser only if the table holds more than 2**21
-    people) and rolled up in whole numbers. Floors and fractions then add up without rounding error,
+    The estimates are first put on a grid of 2**-40 (coarser only if their absolute values add up to more
+    than 2**21) and rolled up in whole numbers. Floors and fractions then add up without rounding error,
     and a family never lacks fewer than none or more than it has fractions.
 
     Parameters
     ----------
     tree : Tree
     leaf_estimates : numpy.ndarray, shape (n_leaves,)
-        Estimates of the leaves, at least 0.
+        Estimates of the leaves.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words; their low bits break the ties.
 
@@ -55,7 +55,7 @@ def round_to_whole(
     >>> total.tolist(), leaves.tolist()
     ([4], [0, 1, 3])
     """
-    bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(leaf_estimates.sum() + 1))))
+    bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
     exact = tree.roll_up(np.rint(np.ldexp(leaf_estimates, bits)).astype(np.int64))
     whole = [(exact[0] + (1 << bits >> 1)) >> bits]
     for level in range(tree.depth):
