@@ -142,7 +142,7 @@ class Known(AdditiveNoise):
     def budget(self, loss):
         raise NotImplementedError
 
-    _cost = variance = delta = budget
+    _cost = variance = fourth_cumulant = half_width = delta = budget
 
     def sample(self, noise_scale, size, source):
         return np.full(size, self.value * int(noise_scale))

@@ -1,0 +1,290 @@
+r"""Confidence intervals for counts, from what is known of the noise.
+
+The error of a least-squares estimate is a weighted sum of independent noises, one for each measurement.
+Its variance and its fourth cumulant follow exactly from the tree. Its quantiles are those of a law with the
+same variance and fourth cumulant, made wider where the noise is so small that its steps of one count show.
+
+Everything here is a function of noisy numbers, of the tree and of the noise, which are public:
+post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfc, gammaln
+
+from pandas_dptree.estimation.least_squares import FloatArray, Variances
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["error_half_widths", "estimate_cumulants", "half_widths", "intervals"]
+
+_LOG_KURTOSES = np.linspace(np.log(1e-4), np.log(1e9), 200)
+"""Logarithms of the excess kurtoses at which quantiles are tabulated: from normal to nearly always 0."""
+
+_UNSEEN = 0.003
+"""So much of the confidence may be lost to steps of the noise before intervals are widened."""
+
+
+def half_widths(
+    tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike], confidence: float
+) -> list[FloatArray]:
+    """Give half the width of a central confidence interval around each least-squares estimate.
+
+    Parameters
+    ----------
+    tree : Tree
+    variances : Variances
+        From `propagate`.
+    fourth_cumulants : sequence of array_like
+        For each level, the fourth cumulants of the noise of its measurements: a number, or one per node.
+        0 where nothing was measured or the value is known.
+    confidence : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        In counts; 0 where the value is known. How they come about, and how well they hold, is told at
+        `error_half_widths`.
+
+    Examples
+    --------
+    Laplace noise of scale 100: 95 % of it is within 100 ln 20 = 299.6 counts, and the average of two, which
+    is closer to normal, within less than that over the square root of two, 211.9.
+
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> tree = Tree.from_branching([1])
+    >>> once = half_widths(tree, propagate(tree, [np.inf, 2e4]), [0.0, 12e8], 0.95)
+    >>> twice = half_widths(tree, propagate(tree, [2e4, 2e4]), [12e8, 12e8], 0.95)
+    >>> [level.round(1).tolist() for level in (once[0], twice[0])]
+    [[299.6], [205.7]]
+    """
+    noisy = [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in variances.noise]
+    coefficients = estimate_cumulants(tree, variances, noisy)  # sums of their fourth powers
+    fourth = estimate_cumulants(tree, variances, fourth_cumulants)
+    return [
+        error_half_widths(variance, cumulant, np.minimum(powers**0.25, 1.0), confidence)
+        for variance, cumulant, powers in zip(variances.final, fourth, coefficients, strict=True)
+    ]
+
+
+def error_half_widths(
+    variances: FloatArray, fourth_cumulants: FloatArray, steps: FloatArray, confidence: float
+) -> FloatArray:
+    r"""Give half the width of the central interval that holds an error with a probability.
+
+    The error is taken for a normal variable whose variance is itself random, so that its own variance and
+    excess kurtosis :math:`\kappa` are right. That random variance is either gamma distributed (the error
+    is then like the sum of :math:`3/\kappa` equal Laplace variables), or a constant plus an exponential
+    variable (a normal and a Laplace variable). Of the two intervals the wider one counts.
+
+    Discrete noise comes in steps of one count, and an estimate in steps no coarser than the largest
+    coefficient h of a measurement in it. With :math:`w(c)` from above, half such a step more is always
+    enough, and none is needed where the error is so wide that half a step changes little:
+
+    .. math:: \max\bigl(w(c),\; w(c - \delta) + h/2\bigr),
+
+    where :math:`\delta` is 0.3 percentage points, and at most a fifth of :math:`1 - c`.
+
+    Parameters
+    ----------
+    variances, fourth_cumulants : numpy.ndarray
+        Of a weighted sum of independent discrete Laplace or discrete Gaussian variables. A fourth cumulant
+        below 0 is taken for 0.
+    steps : numpy.ndarray
+        The largest weight h, or a little more.
+    confidence : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the shape that the arguments have together; 0 where the variance is.
+
+    Notes
+    -----
+    For sums of continuous Laplace and normal variables in any proportions, of which a single one is exact,
+    the interval holds as often as promised, and at most 0.4 percentage points more often from 80 % on (1.5
+    at 50 %). For discrete noise from scale 0.05 on, and a confidence from 80 % on, it holds at most half
+    a percentage point less often than promised; where noise is small against one count, far more often.
+    Steps widen it by 3 % (Laplace) or 5 % (Gaussian) at most where all scales are 5 and the confidence is
+    90 % or more, and not at all from scale 40 on.
+    """
+    surer = _standard_half_widths(confidence)
+    looser = _standard_half_widths(confidence - min(_UNSEEN, (1 - confidence) / 5))
+    std = np.sqrt(np.maximum(variances, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        kurtosis = np.log(np.where(std > 0, np.maximum(fourth_cumulants, 0.0) / std**2 / std**2, 0.0))
+    continuous = std * np.interp(kurtosis, _LOG_KURTOSES, surer)
+    in_steps = std * np.interp(kurtosis, _LOG_KURTOSES, looser) + steps / 2
+    return np.where(std > 0, np.maximum(continuous, in_steps), 0.0)
+
+
+def estimate_cumulants(
+    tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike]
+) -> list[FloatArray]:
+    r"""Carry the fourth cumulants of the measurements through the two passes of least squares.
+
+    The fourth cumulant of :math:`\sum_i c_i \xi_i` with independent :math:`\xi_i` is
+    :math:`\sum_i c_i^4 \kappa_4(\xi_i)`. So estimates are written as sums of independent parts: that of a
+    parent, which has the subtree estimates :math:`z_c` of its children, as
+
+    .. math:: x_p = a_p \textstyle\sum_c z_c + R_p,
+
+    where :math:`R_p` collects what is measured outside its children's subtrees. For a child with the share
+    :math:`r_c = V_c / V_S` of the family's variance, and :math:`b_c = r_c (1 - a_p)`, this gives
+
+    .. math:: x_c = (1 - b_c)\,z_c - b_c \textstyle\sum_{s \ne c} z_s + r_c R_p,
+              \qquad a_c = (1 - b_c)(1 - o_c),
+
+    where :math:`o_c` is the weight of the child's own measurement in :math:`z_c`.
+
+    Parameters
+    ----------
+    tree : Tree
+    variances : Variances
+        From `propagate`.
+    fourth_cumulants : sequence of array_like
+        For each level, the fourth cumulants of its measurements: a number, or one per node. 0 where nothing
+        was measured or the value is known.
+
+    Returns
+    -------
+    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        Fourth cumulants of the errors of the least-squares estimates, from the root to the leaves.
+
+    Examples
+    --------
+    The estimate of each of two parts, where they and their total are measured alike, is two thirds of its
+    own measurement and one third of what the other two say.
+
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> tree = Tree.from_branching([2])
+    >>> variances = propagate(tree, [1.0, 1.0])
+    >>> [level.round(6).tolist() for level in estimate_cumulants(tree, variances, [0.0, 81.0])]
+    [[2.0], [17.0]]
+    """
+    noise = [np.atleast_1d(np.asarray(fourth, dtype=np.float64)) for fourth in fourth_cumulants]
+    subtree, children = [noise[-1]], []
+    for level in reversed(range(tree.depth)):
+        own = variances.own[level]
+        children.append(tree.sum_children(level, subtree[-1]))
+        subtree.append(own**4 * noise[level] + (1 - own) ** 4 * children[-1])
+    subtree, children = subtree[::-1], children[::-1]
+    final = [subtree[0]]
+    from_children, rest = 1 - variances.own[0], variances.own[0] ** 4 * noise[0]
+    for level in range(tree.depth):
+        share = _share(variances.subtree[level + 1], tree.spread(level, variances.children[level]))
+        given = share * (1 - tree.spread(level, from_children))
+        siblings = np.maximum(tree.spread(level, children[level]) - subtree[level + 1], 0.0)
+        others = given**4 * siblings + share**4 * tree.spread(level, rest)
+        final.append((1 - given) ** 4 * subtree[level + 1] + others)
+        own = variances.own[level + 1]
+        from_children = (1 - given) * (1 - own)
+        rest = (1 - given) ** 4 * own**4 * noise[level + 1] + others
+    return final
+
+
+def intervals(
+    estimates: npt.NDArray[np.int64] | FloatArray,
+    half_widths: FloatArray,
+    least: npt.ArrayLike = 0.0,
+    most: npt.ArrayLike = np.inf,
+    *,
+    whole: bool = False,
+    shown: npt.NDArray[np.int64] | FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Lay an interval around each estimate of a level, within what is publicly known.
+
+    A truth between `least` and `most` is in the interval that is cut to them whenever it was in the whole
+    one, and a whole number stays inside when both ends move inwards to whole numbers. So neither costs
+    any confidence.
+
+    Parameters
+    ----------
+    estimates : numpy.ndarray, shape (n,)
+        Unbiased estimates: of least squares, or the noisy counts themselves.
+    half_widths : numpy.ndarray, shape (n,) or (1,)
+        From `half_widths`, or `AdditiveNoise.half_width`.
+    least, most : array_like, shape (n,) or (1,) or a number
+        What the truth is at least and at most, as is publicly known; both its value where that is known.
+        An interval outside of them becomes the nearer of the two.
+    whole : bool
+        Whether the truth is a whole number. Where no whole number is within an interval it reaches out to
+        the two around it.
+    shown : numpy.ndarray, shape (n,), optional
+        The numbers that a table shows in place of the estimates. Intervals are widened to hold them.
+
+    Returns
+    -------
+    lower, upper : numpy.ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> lower, upper = intervals(np.array([1.5, -4.0, 7.2]), np.array([2.25]), whole=True)
+    >>> lower.tolist(), upper.tolist()
+    ([0.0, 0.0, 5.0], [3.0, 0.0, 9.0])
+    """
+    lower = np.clip(estimates - half_widths, least, most)
+    upper = np.clip(estimates + half_widths, least, most)
+    if whole:
+        rounding = 1e-9 + 1e-13 * np.abs(estimates)  # sums of floats may miss a whole number
+        inwards = np.ceil(lower - rounding) + 0.0, np.floor(upper + rounding) + 0.0  # not -0.0
+        lower, upper = np.minimum(*inwards), np.maximum(*inwards)
+    if shown is not None:
+        lower, upper = np.minimum(lower, shown), np.maximum(upper, shown)
+    return lower, upper
+
+
+def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Share of a family's variance; nothing to share where all its members are known."""
+    with np.errstate(invalid="ignore"):
+        return np.where(whole > 0, part / whole, 0.0)
+
+
+@lru_cache(maxsize=32)
+def _standard_half_widths(confidence: float) -> FloatArray:
+    """Give half the width of the interval of a law with variance 1, for each of the tabulated kurtoses.
+
+    A normal variable with the random variance G, of mean 1, has the excess kurtosis 3 Var(G).
+    """
+    kurtoses = np.exp(_LOG_KURTOSES)
+    several = _gamma(3 / kurtoses)
+    share = np.sqrt(np.minimum(kurtoses / 3, 1.0))[:, None]
+    exponential, masses = _gamma(np.ones(1))
+    one = 1 - share + share * exponential, masses
+    return np.maximum(_quantiles(*several, confidence), _quantiles(*one, confidence))
+
+
+def _gamma(shapes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give points and masses that stand for gamma laws of mean 1.
+
+    In terms of the logarithm the density dies away so fast to the right that the trapezoidal rule is exact
+    to many digits. To the left it does so for large shapes; for small ones what is left out lies so near
+    0 that it does not matter.
+    """
+    k = shapes[:, None]
+    spread = 1 / np.sqrt(np.maximum(k, 1.0))
+    x = np.linspace(-30, 8, 300) * spread - np.log(np.minimum(k, 1.0))
+    density = np.exp(k * np.log(k) - gammaln(k) + k * (x - np.exp(x)))
+    return np.exp(x), density * (x[:, 1:2] - x[:, :1])
+
+
+def _quantiles(variances: FloatArray, masses: FloatArray, confidence: float) -> FloatArray:
+    """Solve P(-w < Y < w) = confidence for normal Y of random variance, by halving.
+
+    Chebyshev's inequality bounds w from above, since the mean variance is 1.
+    """
+    rates = 1 / np.sqrt(2 * variances)
+    low = np.zeros(len(variances))
+    high = np.full(len(variances), 1 / np.sqrt(1 - confidence))
+    for _ in range(40):
+        middle = (low + high) / 2
+        outside = (masses * erfc(middle[:, None] * rates)).sum(axis=1)
+        low = np.where(outside > 1 - confidence, middle, low)
+        high = np.where(outside > 1 - confidence, high, middle)
+    return high
