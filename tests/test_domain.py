@@ -12,7 +12,8 @@ import pandas_dptree  # noqa: F401 (registers .dp)
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, positions
+from pandas_dptree.ingest.frames import contributions
 from tests.strategies import ODD_VALUES, domains_and_rows, frame_of, names, objects, paths, zoo
 
 PLACES = pd.DataFrame(
@@ -238,3 +239,102 @@ def test_a_category_that_does_not_occur_is_never_shown(arrow):
             assert "dictionary" not in str(counts["k"].dtype)
         else:
             assert list(counts["k"].cat.categories) == ["y", "x"]
+
+
+FLAGGED = PLACES.assign(nobody=[False, False, True, False])  # Fresno
+
+
+def test_impossible_leaves_are_listed_but_hold_nobody():
+    domain = Domain.from_frame(FLAGGED, by=["state", "city"], impossible="nobody")
+    assert domain.keys(2).iloc[domain.impossible].to_numpy().tolist() == [["CA", "Fresno"]]
+    assert domain.tree.level_sizes == Domain.from_frame(PLACES, by=["state", "city"]).tree.level_sizes
+    paths = domain.path_codes(2)
+    assert domain.find_nodes(paths).tolist() == [0, 1, 2, 3]
+    assert domain.find_leaves(paths).tolist() == [-1, 1, 2, 3]
+    counted = contributions(FLAGGED, domain)
+    assert sorted(counted.leaf.tolist()) == [1, 2, 3]
+
+
+def test_a_short_path_may_be_impossible():
+    places = PLACES.assign(nobody=PLACES["city"].isna())
+    domain = Domain.from_frame(places, by=["state", "city"], impossible="nobody")
+    assert domain.impossible.tolist() == [3]
+    assert sorted(contributions(places, domain).leaf.tolist()) == [0, 1, 2]
+
+
+@given(leaves=paths(), data=st.data())
+def test_flags_follow_their_leaves(leaves, data):
+    flags = data.draw(st.lists(st.booleans(), min_size=len(leaves), max_size=len(leaves)))
+    by = names(len(leaves[0]))
+    places = frame_of(leaves, by).assign(nobody=flags)
+    domain = Domain.from_frame(places, by=by, impossible="nobody")
+    plain = Domain.from_frame(places, by=by)
+    codes = [
+        np.append(positions(keys, forms), -1)[code]
+        for (code, keys), forms in zip((canonical_codes(places[key]) for key in by), plain.forms, strict=True)
+    ]
+    places_of_rows = plain.find_leaves(codes)
+    assert domain.impossible.tolist() == sorted(places_of_rows[flags].tolist())
+    assert domain.find_leaves(codes).tolist() == np.where(flags, -1, places_of_rows).tolist()
+
+
+def test_nodes_are_found_on_every_level():
+    domain = Domain.from_frame(PLACES, by=["state", "city"])
+    for level in (1, 2):
+        found = domain.find_nodes(domain.path_codes(level))
+        assert found.tolist() == list(range(domain.tree.level_sizes[level]))
+    assert domain.find_nodes([np.array([2, 0, -1, -2])]).tolist() == [2, 0, -1, -1]
+
+
+def test_what_is_impossible_is_in_the_fingerprint():
+    by = ["state", "city"]
+    none = FLAGGED.assign(nobody=False)
+    prints = [
+        fingerprint(Domain.from_frame(PLACES, by=by)),
+        fingerprint(Domain.from_frame(none, by=by, impossible="nobody")),
+        fingerprint(Domain.from_frame(FLAGGED, by=by, impossible="nobody")),
+        fingerprint(Domain.from_frame(FLAGGED[::-1], by=by, impossible="nobody")),
+        fingerprint(Domain.from_frame(FLAGGED.assign(nobody=~FLAGGED["nobody"]), by=by, impossible="nobody")),
+    ]
+    # Plans that were written down hold the first.
+    assert prints[0] == "4a4c8590abd51efad2c4ab9aca738ec45096f7cae962f9c62017dedfe9279952"
+    assert prints[0] == prints[1]
+    assert prints[2] == prints[3]
+    assert len(set(prints)) == 3
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "boolean", "object", "category", "bool[pyarrow]", "polars", "arrow"]
+)
+def test_flags_of_every_type(dtype):
+    if dtype in ("polars", "arrow", "bool[pyarrow]"):
+        pytest.importorskip("pyarrow")
+    if dtype == "polars":
+        places = pytest.importorskip("polars").from_pandas(FLAGGED)
+    elif dtype == "arrow":
+        places = pytest.importorskip("pyarrow").Table.from_pandas(FLAGGED)
+    else:
+        places = FLAGGED.astype({"nobody": dtype})
+    assert Domain.from_frame(places, by=["state", "city"], impossible="nobody").impossible.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "impossible", "message"),
+    [
+        ([False, None, True, False], "nobody", "must be true or false in every row of the column: 'nobody'"),
+        ([0, 0, 1, 0], "nobody", "must be true or false in every row of the column: 'nobody'"),
+        (["no", "no", "yes", "no"], "nobody", "must be true or false"),
+        ([object()] * 4, "nobody", "must be true or false"),
+        ([False] * 4, "nowhere", "lacks the columns: 'nowhere'"),
+        ([False] * 4, ("nobody",), r"lacks the columns: \('nobody',\)"),
+    ],
+)
+def test_flags_must_be_true_or_false(flags, impossible, message):
+    with pytest.raises(ColumnsError, match=message):
+        Domain.from_frame(PLACES.assign(nobody=flags), by=["state", "city"], impossible=impossible)
+
+
+def test_flags_are_named_not_passed():
+    with pytest.raises(ArgumentError, match="must name a column, not be a Series") as caught:
+        Domain.from_frame(PLACES, by=["state", "city"], impossible=FLAGGED["nobody"])
+    assert caught.value.argument == "impossible"

@@ -9,25 +9,31 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, decoded, to_pandas
 
-__all__ = ["MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names"]
+__all__ = [
+    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "collected", "fingerprint", "level_names",
+    "pick_columns",
+]  # fmt: skip
 
 ROOT = "total"
 """Name of the level above the first key."""
 
-RESERVED_NAMES = ("level", "count", "std_error", ROOT)
+RESERVED_NAMES = ("level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", ROOT)
 """Names that a release uses itself, so that no key may bear them."""
+
+BoolArray = npt.NDArray[np.bool_]
 
 MAX_LEAVES = 10**8
 """Largest product of categories that ``Domain.from_categories`` will write down."""
@@ -96,6 +102,8 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
         digest.update(repr(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
             digest.update(repr(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
+        if len(hierarchy.impossible):
+            digest.update(b"impossible" + hierarchy.impossible.astype("<i8").tobytes())
     return digest.hexdigest()
 
 
@@ -127,6 +135,8 @@ class Domain:
     codes : tuple of numpy.ndarray of int64
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
+    impossible : numpy.ndarray of int64
+        Positions of the leaves where nobody can be, in rising order: the structural zeros.
 
     Examples
     --------
@@ -143,9 +153,16 @@ class Domain:
     labels: tuple[pd.Index, ...]
     forms: tuple[tuple[Hashable, ...], ...]
     codes: tuple[IntArray, ...]
+    impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def from_frame(cls, places: pd.DataFrame | pd.MultiIndex | pd.Index, *, by: Sequence[Hashable]) -> Domain:
+    def from_frame(
+        cls,
+        places: pd.DataFrame | pd.MultiIndex | pd.Index,
+        *,
+        by: Sequence[Hashable],
+        impossible: Hashable | None = None,
+    ) -> Domain:
         """Read the domain from a public table with one row per leaf.
 
         Parameters
@@ -155,6 +172,9 @@ class Domain:
             missing keys from some level on. Frames of other libraries will do as well.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
+        impossible : hashable, optional
+            Name of a column of booleans: true for the leaves where nobody can be. Their counts are known to
+            be 0, and records that claim to be there are dropped like those outside the domain.
 
         Returns
         -------
@@ -162,13 +182,38 @@ class Domain:
 
         Raises
         ------
+        ArgumentError
+            If `impossible` cannot name a column.
         ColumnsError
-            If a column is missing from `places`, stands in it twice, or holds labels that are no keys.
+            If a column is missing from `places`, stands in it twice, or holds labels that are no keys; or
+            if the column `impossible` holds anything but true and false.
         DomainError
             If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
+
+        Notes
+        -----
+        **Privacy**: the list of leaves and what is impossible are public. Whether a record is dropped depends
+        on that record alone, so the sensitivity is as without the impossible leaves.
+
+        Examples
+        --------
+        >>> wards = pd.DataFrame({"ward": ["eye", "labour", "labour"], "sex": ["m", "f", "m"]})
+        >>> wards["cannot_be"] = [False, False, True]
+        >>> domain = Domain.from_frame(wards, by=["ward", "sex"], impossible="cannot_be")
+        >>> domain.keys(2).iloc[domain.impossible].values.tolist()
+        [['labour', 'm']]
         """
         names = check_by(by)
-        return cls._from_columns(names, [_used(column) for column in _columns(places, names)])
+        if impossible is None:
+            return cls._from_columns(names, [_used(column) for column in pick_columns(places, names)])
+        if not isinstance(impossible, Hashable):
+            raise ArgumentError(
+                "impossible",
+                f"must name a column, not be a {type(impossible).__name__}.",
+                hint='put the flags into a column of the domain, and write impossible="that column".',
+            )
+        *keys, flags = pick_columns(places, (*names, impossible))
+        return cls._from_columns(names, list(map(_used, keys)), _truths(impossible, flags))
 
     @classmethod
     def observed(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
@@ -193,7 +238,7 @@ class Domain:
             If no row has a key.
         """
         names = check_by(by)
-        columns = [_used(column) for column in _columns(keys, names)]
+        columns = [_used(column) for column in pick_columns(keys, names)]
         encoded = [canonical_codes(column) for column in columns]
         codes = np.column_stack([code for code, _ in encoded])
         strange = [
@@ -235,7 +280,7 @@ class Domain:
             If there are no categories, or more than 10**8 combinations.
         """
         names = check_by(by)
-        columns = _columns(keys, names)
+        columns = pick_columns(keys, names)
         plain = [
             name
             for name, column in zip(names, columns, strict=True)
@@ -291,12 +336,15 @@ class Domain:
         return cls(level_names(tree)[1:], tree, labels, tuple(map(tuple, labels)), tuple(codes))
 
     @classmethod
-    def _from_columns(cls, by: tuple[Hashable, ...], columns: list[pd.Series]) -> Domain:
+    def _from_columns(
+        cls, by: tuple[Hashable, ...], columns: list[pd.Series], impossible: BoolArray | None = None
+    ) -> Domain:
         """Make the domain from key columns, one row per leaf."""
         encoded = [canonical_codes(column, sort=True) for column in columns]
         _check_forms(by, [forms for _, forms in encoded])
         codes = np.column_stack([code for code, _ in encoded])
-        codes = codes[np.lexsort(codes.T[::-1])]
+        order = np.lexsort(codes.T[::-1])
+        codes = codes[order]
         tree = Tree.from_paths(codes)
         levels = []
         for level in range(1, tree.depth + 1):
@@ -305,7 +353,9 @@ class Domain:
         labels = [
             _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
         ]
-        return cls(by, tree, tuple(labels), tuple(tuple(forms) for _, forms in encoded), tuple(levels))
+        forms = tuple(tuple(forms) for _, forms in encoded)
+        zeros = np.flatnonzero(impossible[order]) if impossible is not None else np.zeros(0, dtype=np.int64)
+        return cls(by, tree, tuple(labels), forms, tuple(levels), zeros)
 
     def keys(self, level: int) -> pd.DataFrame:
         """List the keys of the nodes that a table shows on one level.
@@ -351,10 +401,28 @@ class Domain:
         Returns
         -------
         numpy.ndarray of int64, shape (n,)
-            Position of the leaf, or -1 for a path that the domain does not list.
+            Position of the leaf, or -1 for a path that the domain does not list or calls impossible.
+        """
+        leaves = self.find_nodes(codes)
+        if len(self.impossible):
+            leaves[np.isin(leaves, self.impossible)] = -1
+        return leaves
+
+    def find_nodes(self, codes: Sequence[IntArray]) -> IntArray:
+        """Find the node at the end of each path of codes, on the level that the paths reach down to.
+
+        Parameters
+        ----------
+        codes : sequence of numpy.ndarray of int64, each of shape (n,)
+            For each of the coarsest keys, one or more, codes as `find_leaves` takes them.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            Position of the node on level ``len(codes)``, or -1 for a path that the domain does not list.
         """
         nodes = np.zeros(len(codes[0]), dtype=np.int64)
-        for level, (label, own, code) in enumerate(zip(self.labels, self.codes, codes, strict=True)):
+        for level, (label, own, code) in enumerate(zip(self.labels, self.codes, codes, strict=False)):
             # (parent, code) as one number; it rises along the level, since siblings are sorted.
             width = len(label) + 1
             size = self.tree.level_sizes[level + 1]
@@ -370,32 +438,57 @@ class Domain:
         return f"Domain(by={self.by}, level_sizes={self.tree.level_sizes})"
 
 
-def _columns(places: Any, by: tuple[Hashable, ...]) -> list[pd.Series]:
-    """Pick the key columns out of whatever the caller lists the keys in."""
-    if isinstance(places, pd.Index):
-        places = places.to_frame(index=False)
-    if not isinstance(places, pd.DataFrame):
-        try:
-            places = nw.from_native(places).lazy().collect()
-        except Exception:
-            raise DomainError(
-                f"cannot be a {type(places).__name__}, or cannot be read.",
-                hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
-            ) from None
+def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
+    """Hold a public table of any library in memory; whatever its library raises is not caught."""
+    if isinstance(table, pd.Index):
+        return table.to_frame(index=False)
+    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).lazy().collect()
+
+
+def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
+    """Pick columns out of whatever public table the caller passes as `argument`.
+
+    Raises
+    ------
+    DomainError
+        If it is no table.
+    ColumnsError
+        If a column is missing or repeated.
+    """
+    try:
+        places = collected(places)
+    except Exception:
+        raise DomainError(
+            f"cannot be a {type(places).__name__}, or cannot be read.",
+            hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
+        ) from None
     names = list(places.columns)
-    absent = [name for name in by if name not in names]
+    absent = [name for name in wanted if name not in names]
     if absent:
         raise ColumnsError(
-            "domain", "lacks the columns", columns=absent, hint="it needs every column named in `by`."
+            argument, "lacks the columns", columns=absent, hint="it needs every column named in the call."
         )
-    twice = [name for name in by if names.count(name) > 1]
+    twice = [name for name in wanted if names.count(name) > 1]
     if twice:
         raise ColumnsError(
-            "domain", "has several columns named", columns=twice, hint="give each column a name of its own."
+            argument, "has several columns named", columns=twice, hint="give each column a name of its own."
         )
     if isinstance(places, pd.DataFrame):
-        return [places[name] for name in by]
-    return [to_pandas(places[str(name)]) for name in by]
+        return [places[name] for name in wanted]
+    return [to_pandas(places[str(name)]) for name in wanted]
+
+
+def _truths(name: Hashable, column: pd.Series) -> BoolArray:
+    """Read a column of true and false, of whatever type."""
+    codes, forms = canonical_codes(column)
+    if not set(forms) <= {("boolean", True), ("boolean", False)} or (codes < 0).any():
+        raise ColumnsError(
+            "impossible",
+            "must be true or false in every row of the column",
+            columns=[name],
+            hint="convert it to booleans and fill what is missing with False.",
+        )
+    return np.array([form == ("boolean", True) for form in forms], dtype=bool)[codes]
 
 
 def _used(column: pd.Series) -> pd.Series:
