@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
@@ -139,6 +140,8 @@ class Problem:
             costs = self.weights * means
             values = costs.max(axis=0) if self.worst else costs.sum(axis=0)
             best, least = np.where(values < least, shares, best), np.minimum(values, least)
+            if not values.any():  # what is known settles all that has a weight, whatever the shares
+                break
             if self.worst:
                 multipliers = np.maximum(multipliers * costs / values, 1e-12)  # none is lost for ever
                 multipliers = multipliers / multipliers.sum(axis=0)
@@ -158,7 +161,9 @@ class Problem:
         return best, least
 
 
-def promising_splits(problem: Problem, depth: int, *, keep: int) -> FloatArray:
+def promising_splits(
+    problem: Problem, depth: int, *, keep: int, unknown: npt.NDArray[np.bool_] | None = None
+) -> FloatArray:
     """Search the sets of levels that might be measured, for a cheap problem.
 
     Where precision rises faster than the share, each set of measured levels has a minimum of its own.
@@ -174,18 +179,24 @@ def promising_splits(problem: Problem, depth: int, *, keep: int) -> FloatArray:
         Level of the leaves, which are measured in any case.
     keep : int
         How many splits to return at most.
+    unknown : numpy.ndarray of bool, shape (depth + 1,), optional
+        The levels that may be measured, that of the leaves among them. By default all.
 
     Returns
     -------
     numpy.ndarray, shape (depth + 1, n_splits)
         The best first.
     """
+    measurable = np.arange(depth + 1) if unknown is None else np.flatnonzero(unknown)
 
     def minima(measured: FloatArray) -> tuple[FloatArray, FloatArray]:
-        splits, values = problem.descend(problem.normalise(measured), steps=_SEARCH_STEPS)
+        starts = np.zeros_like(measured, shape=(len(problem.floor), measured.shape[1]))
+        starts[measurable] = measured
+        splits, values = problem.descend(problem.normalise(starts), steps=_SEARCH_STEPS)
         order = np.argsort(values, kind="stable")
         return splits[:, order], values[order]
 
+    depth = len(measurable) - 1  # from here on, the other levels do not count
     levels = np.arange(depth + 1)
     if depth <= _EXHAUSTIVE:
         below = np.arange(2**depth) >> levels[:-1, None] & 1
@@ -197,7 +208,7 @@ def promising_splits(problem: Problem, depth: int, *, keep: int) -> FloatArray:
         [np.isin(levels, change) for size in (1, 2) for change in combinations(range(depth), size)]
     ).T
     while True:
-        nearby, costs = minima(((splits[:, :1] > 0) ^ changes).astype(float))
+        nearby, costs = minima(((splits[measurable, :1] > 0) ^ changes).astype(float))
         order = np.argsort(np.concatenate([values, costs]), kind="stable")[:keep]
         improved = costs[0] < values[0] * (1 - 1e-9)
         splits = np.concatenate([splits, nearby], axis=1)[:, order]

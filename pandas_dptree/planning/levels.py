@@ -13,6 +13,8 @@ import numpy as np
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.alternate import NoiseLaw, Problem, promising_splits
+from pandas_dptree.planning.closed_form import uniform_tree_shares
+from pandas_dptree.planning.known import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
@@ -28,18 +30,34 @@ _CALIBRATIONS = 3  # of the budget, each followed by a descent
 _FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
 
 
-def uniform_shares(tree: Tree) -> FloatArray:
-    """Give every level the same share.
+def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
+    """Give every level the same share, but none to a level whose counts are all known.
+
+    Parameters
+    ----------
+    tree : Tree
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public. By default none.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels,)
+
+    Raises
+    ------
+    ArgumentError
+        If all leaves are known.
 
     Examples
     --------
     >>> uniform_shares(Tree.from_branching([50, 60, 30])).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    return np.full(tree.depth + 1, 1 / (tree.depth + 1))
+    unknown = levels_to_measure(tree, known)
+    return np.where(unknown, 1 / np.count_nonzero(unknown), 0.0)
 
 
-def geometric_shares(tree: Tree, variance_power: int) -> FloatArray:
+def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = None) -> FloatArray:
     """Give each level a share by its size: the best split for all nodes alike, were there no least squares.
 
     With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for
@@ -51,17 +69,26 @@ def geometric_shares(tree: Tree, variance_power: int) -> FloatArray:
     tree : Tree
     variance_power : int
         The k above; see `AdditiveNoise.variance_power`.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public. By default none. A level whose counts are all known
+        gets no share.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
+
+    Raises
+    ------
+    ArgumentError
+        If all leaves are known.
 
     Examples
     --------
     >>> (7 * geometric_shares(Tree.from_branching([8, 8]), 2)).round(6).tolist()
     [1.0, 2.0, 4.0]
     """
-    shares = np.asarray(tree.level_sizes, dtype=np.float64) ** (1 / (1 + variance_power))
+    sizes = np.where(levels_to_measure(tree, known), np.asarray(tree.level_sizes, dtype=np.float64), 0.0)
+    shares = sizes ** (1 / (1 + variance_power))
     return np.asarray(shares / shares.sum())
 
 
@@ -74,6 +101,7 @@ def optimal_shares(
     objective: Objective = "levels",
     level_weights: FloatArray | None = None,
     least_squares: bool = True,
+    known: Flags | None = None,
 ) -> FloatArray:
     r"""Find the shares for which the estimates will be most accurate.
 
@@ -93,58 +121,68 @@ def optimal_shares(
         How much the error of a level matters, at least 0. By default all matter alike.
     least_squares : bool
         Whether the estimates will be least squares on the tree, or the measurements as they are.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public: they have no error, and tell about the others. By
+        default none.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
         At least 0, with sum 1. That of the leaves is at least 1e-3; without least squares, every share is.
+        A level whose counts are all known has the share 0.
 
     Raises
     ------
     ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+        If the objective is unknown, the weights are not numbers of at least 0, one of them more, or all
+        leaves are known.
 
     Notes
     -----
     Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
-    its solution is known: a node of level l having :math:`s_l` leaves and level l the weight :math:`w_l`,
-
-    .. math:: p_k \propto \frac{\sqrt{\lambda_k} - \sqrt{\lambda_{k+1}}}{s_k},
-              \qquad \lambda_k = \sum_{l \ge k} w_l s_l^2,
-
-    which attains the singular-value lower bound of the matrix mechanism (Li and Miklau, "Optimal error of
-    query sets under the differentially-private matrix mechanism", 2013). Other trees are solved
-    numerically, to within 1e-6 of the least cost there is.
+    whose levels are known as a whole or not at all, its solution has a closed form: see
+    `pandas_dptree.planning.closed_form`. Other trees are solved numerically, to within 1e-6 of the least
+    cost there is.
 
     For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
     The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
     refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
-    uniform, the geometric and the closed-form split above.
+    uniform, the geometric and the closed-form split.
 
     All comparisons use the exact variances of the discrete noise.
     """
-    orbits = Orbits.of(tree)
+    unknown = levels_to_measure(tree, known)
+    even = uniform_shares(tree, known=known)
+    orbits = Orbits.of(tree, known)
     weights = cost_weights(orbits.n_listed, objective, level_weights)
-    law = _calibrated_law(noise, loss, sensitivity, uniform_shares(tree))
-    must_measure = np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0)
+    must_measure = unknown & (np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0))
     problem = Problem(
-        model=partial(level_variances_and_vjp, orbits) if least_squares else unrelated_variances_and_vjp,
-        law=law,
+        model=(
+            partial(level_variances_and_vjp, orbits)
+            if least_squares
+            else partial(unrelated_variances_and_vjp, orbits.part_unknown)
+        ),
+        law=_calibrated_law(noise, loss, sensitivity, even),
         weights=weights[:, None],
         worst=objective == "worst",
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
     )
-    closed_form = problem.normalise(_closed_form(tree, weights)[:, None])[:, 0]
-    if problem.law.is_linear and least_squares and tree.is_uniform and not problem.worst:
+    closed_form = uniform_tree_shares(tree.level_sizes, weights, unknown)
+    closed_form = problem.normalise((closed_form if closed_form.any() else even)[:, None])[:, 0]
+    by_level = all(level.all() == level.any() for level in orbits.known)
+    if problem.law.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
         return closed_form
-    even, geometric = uniform_shares(tree), geometric_shares(tree, problem.law.power)
+    geometric = geometric_shares(tree, problem.law.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
     if least_squares and not problem.law.is_linear:
-        similar = replace(
-            problem, model=partial(level_variances_and_vjp, Orbits.from_sizes(tree.level_sizes))
-        )
+        # A level of which the greater part is known is taken for known, but for the leaves.
+        useful = unknown & (orbits.part_unknown > 0.5) | (np.arange(tree.depth + 1) == tree.depth)
+        imagined = Orbits.from_sizes(tree.level_sizes, useful)
+        similar = replace(problem, model=partial(level_variances_and_vjp, imagined))
         keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
-        splits = np.concatenate([splits, promising_splits(similar, tree.depth, keep=keep)], axis=1)
+        splits = np.concatenate(
+            [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
+        )
     tight = not problem.law.is_linear and _gain(noise, loss, sensitivity, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
@@ -180,11 +218,4 @@ def _gain(noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, sha
     if loss.kind != "approximate":
         return 1.0
     plain = noise.noise_scales(PrivacyLoss(epsilon=loss.epsilon), sensitivity, shares)
-    return float(plain[0] / noise.noise_scales(loss, sensitivity, shares)[0])
-
-
-def _closed_form(tree: Tree, weights: FloatArray) -> FloatArray:
-    """Shares that are best on a uniform tree of these level sizes if precision is proportional to share."""
-    leaves = tree.n_leaves / np.asarray(tree.level_sizes, dtype=np.float64)
-    roots = np.sqrt(np.cumsum((weights * leaves**2)[::-1])[::-1])
-    return np.asarray((roots - np.append(roots[1:], 0.0)) / leaves)
+    return float(plain[-1] / noise.noise_scales(loss, sensitivity, shares)[-1])

@@ -20,7 +20,7 @@ budget costs :math:`C_v = (\sqrt{c_v} + \sqrt{\sum_c C_c})^2`, and of what its a
 
 J falls like one over the budget, hence no shares whatever cost less than :math:`J^2 / M`, with M the most
 that a path-wise budget of one can make of the slopes: :math:`M_v = \max(h_v, \sum_c M_c)`. That tells when
-to stop.
+to stop. A node whose count is known takes nothing: its slope is 0, and all of this holds for the others.
 
 **Privacy**: shares are a function of the tree and the objective, which are public.
 """
@@ -32,11 +32,14 @@ from fractions import Fraction
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
+from pandas_dptree.planning.closed_form import uniform_tree_shares
+from pandas_dptree.planning.known import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.variance import node_variances_and_vjp
@@ -64,7 +67,11 @@ _FIRST_ODDS = 7.0  # what nothing is spent on at first would take long to be not
 
 
 def node_shares(
-    tree: Tree, *, objective: Objective = "levels", level_weights: FloatArray | None = None
+    tree: Tree,
+    *,
+    objective: Objective = "levels",
+    level_weights: FloatArray | None = None,
+    known: Flags | None = None,
 ) -> tuple[FloatArray, ...]:
     r"""Find the shares, node by node, for which least-squares estimates will be most accurate.
 
@@ -75,18 +82,23 @@ def node_shares(
         What is to be small; see `pandas_dptree.planning.objective.cost_weights`.
     level_weights : numpy.ndarray, shape (n_levels,), optional
         How much the error of a level matters, at least 0. By default all matter alike.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public: they have no error, and tell about the others. By
+        default none.
 
     Returns
     -------
     tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level the shares of its nodes, folded where all nodes of the tree's level are alike. They
         are at least 0, those of the leaves above 0, and along every path from the root to a leaf they sum
-        to 1: exactly, since all of them are multiples of 2**-52.
+        to 1: exactly, since all of them are multiples of 2**-52. A known node above the leaves has the share
+        0; a known leaf has what is left, which need not be spent.
 
     Raises
     ------
     ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+        If the objective is unknown, the weights are not numbers of at least 0, one of them more, or all
+        leaves are known.
 
     Notes
     -----
@@ -110,9 +122,10 @@ def node_shares(
     [0.278, 0.245]
     [0.45, 0.484, 0.484, 0.484]
     """
-    orbits = Orbits.of(tree)
+    unknown = levels_to_measure(tree, known)
+    orbits = Orbits.of(tree, known)
     weights = cost_weights(orbits.n_listed, objective, level_weights)
-    odds = _descend(orbits, weights, worst=objective == "worst")
+    odds = _descend(orbits, weights, unknown, worst=objective == "worst")
     units = _whole_shares(orbits, odds)
     return tuple((part[:, 0] / _WHOLE)[kind] for part, kind in zip(units, orbits.kinds, strict=True))
 
@@ -248,10 +261,12 @@ def _delta(tree: Tree, scales: tuple[FloatArray, ...], epsilon: float, sensitivi
     return node_gaussian_delta(epsilon, least[measured], inverse_sum, sensitivity)
 
 
-def _descend(orbits: Orbits, weights: FloatArray, *, worst: bool) -> list[FloatArray]:
+def _descend(
+    orbits: Orbits, weights: FloatArray, unknown: npt.NDArray[np.bool_], *, worst: bool
+) -> list[FloatArray]:
     """Find, for each kind of node above the leaves, the best log odds of taking what is left."""
     alike = all(len(kind) == 1 for kind in orbits.listed)
-    odds = _first_odds(orbits, weights, _MOST_ODDS if alike else _FIRST_ODDS)
+    odds = _first_odds(orbits, weights, unknown, _MOST_ODDS if alike else _FIRST_ODDS)
     multipliers = np.where(weights > 0, 1.0, 0.0) / (np.count_nonzero(weights) if worst else 1)
     best, least, bound = odds, np.inf, 0.0
     for step in range(min(_MOST_STEPS, max(_MOST_WORK // orbits.n_kinds, 100))):
@@ -261,6 +276,8 @@ def _descend(orbits: Orbits, weights: FloatArray, *, worst: bool) -> list[FloatA
         value = float(costs.max() if worst else costs.sum())
         if value < least:
             best, least = odds, value
+        if value == 0:  # what is known settles all that has a weight, whatever the shares
+            break
         slopes = [np.maximum(-slope, 0.0) for slope in vjp((multipliers * weights)[:, None])]
         # The largest cost is at least any mean of the costs; with multipliers, J is that mean.
         bound = max(bound, float((multipliers * costs).sum()) ** 2 / _most_of(orbits, slopes))
@@ -280,12 +297,12 @@ def _descend(orbits: Orbits, weights: FloatArray, *, worst: bool) -> list[FloatA
     return best
 
 
-def _first_odds(orbits: Orbits, weights: FloatArray, most: float) -> list[FloatArray]:
+def _first_odds(
+    orbits: Orbits, weights: FloatArray, unknown: npt.NDArray[np.bool_], most: float
+) -> list[FloatArray]:
     """Start with the shares by level that are best on a uniform tree of these level sizes."""
     sizes = np.array([kind.sum() for kind in _copies(orbits)])
-    leaves = sizes[-1] / sizes
-    roots = np.append(np.sqrt(np.cumsum((weights * leaves**2)[::-1])[::-1]), 0.0)
-    shares = (roots[:-1] - roots[1:]) / leaves
+    shares = uniform_tree_shares(sizes, weights, unknown)
     left = np.cumsum(shares[::-1])[::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.clip(np.nan_to_num(np.log(shares[:-1] / left[1:])), -most, most)
@@ -304,10 +321,17 @@ def _shares(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:
     """Hand down what each node leaves: from log odds to shares."""
     left: FloatArray = np.ones((1, 1))
     shares = []
-    for level, odd in enumerate(odds):
+    for level, odd in enumerate(_barred(orbits, odds)):
         shares.append(left / (1 + np.exp(-odd)))
         left = orbits.spread(level, left / (1 + np.exp(odd)))
     return [*shares, left]
+
+
+def _barred(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:
+    """Leave nothing to nodes whose counts are known."""
+    if not orbits.has_known:
+        return odds
+    return [np.where(known, -np.inf, odd) for known, odd in zip(orbits.known[:-1], odds, strict=True)]
 
 
 def _tangent_minimum(orbits: Orbits, shares: list[FloatArray], slopes: list[FloatArray]) -> list[FloatArray]:
@@ -333,7 +357,7 @@ def _whole_shares(orbits: Orbits, odds: list[FloatArray]) -> list[IntArray]:
     """Hand down a whole number of units, each node taking its part: what is left is exact at every step."""
     left: IntArray = np.full((1, 1), _WHOLE, dtype=np.int64)
     units = []
-    for level, odd in enumerate(odds):
+    for level, odd in enumerate(_barred(orbits, odds)):
         taken = np.minimum((left / (1 + np.exp(-odd))).astype(np.int64), left - _SMALLEST_LEAF)
         taken = np.where(taken < _NEGLIGIBLE, 0, taken)
         units.append(taken)

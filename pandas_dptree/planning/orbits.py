@@ -2,7 +2,8 @@
 
 Siblings whose subtrees have the same shape have the same expected errors at equal places, so all
 computations on variances need only one node of each kind. A uniform tree of any size shrinks to one
-node per level; in a ragged tree, at least all leaves of a family become one.
+node per level; in a ragged tree, at least all leaves of a family become one. Whether a node's count is known
+is part of the shape.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.planning.known import Flags
 
 __all__ = ["FloatArray", "Orbits"]
 
@@ -37,6 +39,8 @@ class Orbits:
         For each level, how many nodes of each kind a table shows: all of them, or none.
     kinds : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
         For each level, the kind of each node; folded where all are alike.
+    known : tuple of numpy.ndarray of bool, shape (n_kinds, 1) or (1, 1)
+        For each level, the kinds whose counts are public.
 
     Notes
     -----
@@ -52,25 +56,32 @@ class Orbits:
     copies: tuple[FloatArray, ...]
     listed: tuple[FloatArray, ...]
     kinds: tuple[IntArray, ...]
+    known: tuple[npt.NDArray[np.bool_], ...]
 
     @classmethod
-    def of(cls, tree: Tree) -> Orbits:
+    def of(cls, tree: Tree, known: Flags | None = None) -> Orbits:
         """Sort the nodes of a tree by kind: first by that of their parent, then by the shape below.
 
         Parameters
         ----------
         tree : Tree
+        known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+            For each level, which nodes' counts are public. By default none.
 
         Returns
         -------
         Orbits
         """
+        flags = [np.zeros(1, dtype=bool)] * (tree.depth + 1) if known is None else list(map(_fold, known))
         kind: IntArray = np.zeros(1, dtype=np.int64)
         sizes: FloatArray = np.ones(1)
         child_counts, copies, listed, all_kinds = [], [], [_count_listed(tree, 0, kind, sizes)], [kind]
-        for level, shape in enumerate(_subtree_shapes(tree)[1:]):
+        for level, shape in enumerate(_subtree_shapes(tree, flags)[1:]):
             n_shapes = int(shape.max()) + 1
-            kinds, kind = np.unique(tree.spread(level, kind) * n_shapes + shape, return_inverse=True)
+            if len(shape) == 1:  # then there is one kind below each, and nothing to sort
+                kinds, kind = np.arange(len(sizes)), tree.spread(level, kind)
+            else:
+                kinds, kind = np.unique(tree.spread(level, kind) * n_shapes + shape, return_inverse=True)
             parent, above = kinds // n_shapes, sizes
             repeats = tree.level_sizes[level + 1] / len(kind)  # where `kind` is folded
             sizes = np.bincount(kind).astype(np.float64) * repeats
@@ -78,11 +89,22 @@ class Orbits:
             copies.append((sizes / above[parent])[:, None])
             listed.append(_count_listed(tree, level + 1, kind, sizes))
             all_kinds.append(kind)
-        return cls(tuple(child_counts), tuple(copies), tuple(listed), tuple(all_kinds))
+        known_kinds = tuple(map(_known_kinds, flags, all_kinds))
+        return cls(tuple(child_counts), tuple(copies), tuple(listed), tuple(all_kinds), known_kinds)
 
     @classmethod
-    def from_sizes(cls, level_sizes: Sequence[int]) -> Orbits:
+    def from_sizes(cls, level_sizes: Sequence[int], unknown: npt.NDArray[np.bool_] | None = None) -> Orbits:
         """Imagine a uniform tree with these level sizes, though no node may have a whole number of children.
+
+        Parameters
+        ----------
+        level_sizes : sequence of int
+        unknown : numpy.ndarray of bool, shape (n_levels,), optional
+            The levels whose counts are not public. By default all.
+
+        Returns
+        -------
+        Orbits
 
         Examples
         --------
@@ -92,7 +114,8 @@ class Orbits:
         one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         copies = tuple(np.array([[below / above]]) for above, below in pairwise(level_sizes))
         listed = tuple(np.array([[float(size)]]) for size in level_sizes)
-        return cls((one,) * len(copies), copies, listed, (zero,) * len(listed))
+        known = np.zeros(len(listed), dtype=bool) if unknown is None else ~unknown
+        return cls((one,) * len(copies), copies, listed, (zero,) * len(listed), tuple(known[:, None, None]))
 
     @property
     def n_kinds(self) -> int:
@@ -108,6 +131,23 @@ class Orbits:
     def n_listed(self) -> FloatArray:
         """How many nodes of each level a table shows: shape (n_levels,)."""
         return np.array([level.sum() for level in self.listed])
+
+    @cached_property
+    def part_unknown(self) -> FloatArray:
+        """What part of the nodes that a table shows has a count not known: shape (n_levels,).
+
+        Of a level of which it shows none, 0 if all nodes are known and 1 if not.
+        """
+        parts = [
+            (listed * ~known).sum() / listed.sum() if listed.any() else float(not known.all())
+            for listed, known in zip(self.listed, self.known, strict=True)
+        ]
+        return np.array(parts)
+
+    @cached_property
+    def has_known(self) -> bool:
+        """Whether any count is known."""
+        return any(level.any() for level in self.known)
 
     @cached_property
     def _first_child(self) -> tuple[IntArray, ...]:
@@ -128,21 +168,41 @@ class Orbits:
         return np.repeat(values, self.child_counts[level], axis=0)
 
 
-def _subtree_shapes(tree: Tree) -> list[IntArray]:
+def _fold(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Keep one flag of a level where all are alike."""
+    return flags[:1] if (flags == flags[0]).all() else flags
+
+
+def _known_kinds(flags: npt.NDArray[np.bool_], kind: IntArray) -> npt.NDArray[np.bool_]:
+    """Say of each kind of nodes what is the same for all of them."""
+    if len(flags) == 1:
+        return flags[:, None]
+    known = np.zeros((int(kind.max()) + 1, 1), dtype=bool)
+    known[kind[flags]] = True
+    return known
+
+
+def _subtree_shapes(tree: Tree, known: Flags) -> list[IntArray]:
     """Number the shapes of the subtrees of each level, root first; folded where all are alike.
 
     The shape of a leaf is the level on which its path ends: what only continues a short path matters to
     nobody. The shape of any other node is the multiset of its children's. It is told by the sum, modulo
     2**64, of one random number per shape: for two different multisets to agree is a matter of one in 2**64 or
-    so, and would make two expected errors trade places with their mean.
+    so, and would make two expected errors trade places with their mean. Nodes differ in shape, too, where
+    one is known and the other is not.
     """
     random = np.random.default_rng(0)  # fixed: the same tree gives the same plan
-    shapes = [np.unique(tree.leaf_levels, return_inverse=True)[1]]
+    shapes = [_told_apart(np.unique(tree.leaf_levels, return_inverse=True)[1], known[-1])]
     for level in reversed(range(tree.depth)):
         codes = random.integers(-(2**63), 2**63 - 1, size=int(shapes[-1].max()) + 1)
         sums = tree.sum_children(level, codes[shapes[-1]])
-        shapes.append(np.unique(sums, return_inverse=True)[1])
+        shapes.append(_told_apart(np.unique(sums, return_inverse=True)[1], known[level]))
     return shapes[::-1]
+
+
+def _told_apart(shape: IntArray, flags: npt.NDArray[np.bool_]) -> IntArray:
+    """Renumber shapes so that nodes with different flags differ."""
+    return shape if len(flags) == 1 else np.unique(2 * shape + flags, return_inverse=True)[1]
 
 
 def _count_listed(tree: Tree, level: int, kind: IntArray, sizes: FloatArray) -> FloatArray:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.planning.known import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import Objective
@@ -35,12 +37,13 @@ def split_budget(
     level_weights: FloatArray | None = None,
     objective: Objective = "levels",
     least_squares: bool = True,
+    known: Flags | None = None,
 ) -> tuple[FloatArray, ...]:
     """Give each node its share of the budget.
 
     Parameters
     ----------
-    tree, noise, loss, sensitivity, level_weights, objective, least_squares
+    tree, noise, loss, sensitivity, level_weights, objective, least_squares, known
         As for `level_shares`.
     split : {"optimal", "uniform", "geometric", "nodes"} or numpy.ndarray of shape (n_levels,)
         As for `level_shares`; or ``"nodes"``, shares that differ from node to node.
@@ -62,10 +65,11 @@ def split_budget(
                 "cannot differ from node to node with Laplace noise or raw measurements.",
                 hint='give a delta or a rho, for Gaussian noise, and let consistency be at least "linear".',
             )
-        return node_shares(tree, objective=objective, level_weights=level_weights)
+        return node_shares(tree, objective=objective, level_weights=level_weights, known=known)
     shares = level_shares(
         tree, noise=noise, loss=loss, sensitivity=sensitivity,
         split=split, level_weights=level_weights, objective=objective, least_squares=least_squares,
+        known=known,
     )  # fmt: skip
     return tuple(shares[:, None])
 
@@ -80,6 +84,7 @@ def level_shares(
     level_weights: FloatArray | None = None,
     objective: Objective = "levels",
     least_squares: bool = True,
+    known: Flags | None = None,
 ) -> FloatArray:
     """Give each level its share of the budget.
 
@@ -95,16 +100,21 @@ def level_shares(
         How to split, or the shares themselves.
     level_weights, objective, least_squares
         As for `optimal_shares`; no other split looks at them.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public. By default none. A level whose counts are all known
+        gets no share.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. The share of the leaves is above 0; without least squares, every share is.
+        At least 0, with sum 1. The share of the leaves is above 0; without least squares, so is that of
+        every level that is not known.
 
     Raises
     ------
     ArgumentError
-        If the split or the objective is unknown, or shares or weights are no shares or weights.
+        If the split or the objective is unknown, shares or weights are no shares or weights, shares that
+        were given spend on a level whose counts are all known, or all leaves are known.
 
     Examples
     --------
@@ -115,15 +125,15 @@ def level_shares(
     [0.195, 0.23, 0.252, 0.323]
     """
     if not isinstance(split, str):
-        return _checked_shares(tree, split, least_squares=least_squares)
+        return _checked_shares(split, levels_to_measure(tree, known), least_squares=least_squares)
     if split == "uniform":
-        return uniform_shares(tree)
+        return uniform_shares(tree, known=known)
     if split == "geometric":
-        return geometric_shares(tree, noise.variance_power(loss))
+        return geometric_shares(tree, noise.variance_power(loss), known=known)
     if split == "optimal":
         return optimal_shares(
             tree, noise, loss, sensitivity,
-            objective=objective, level_weights=level_weights, least_squares=least_squares,
+            objective=objective, level_weights=level_weights, least_squares=least_squares, known=known,
         )  # fmt: skip
     raise ArgumentError(
         "split",
@@ -132,17 +142,23 @@ def level_shares(
     )
 
 
-def _checked_shares(tree: Tree, shares: FloatArray, *, least_squares: bool) -> FloatArray:
+def _checked_shares(shares: FloatArray, unknown: npt.NDArray[np.bool_], *, least_squares: bool) -> FloatArray:
     """Check shares that the caller chose."""
     given = np.asarray(shares, dtype=np.float64)
-    levels = tree.depth + 1
+    levels = len(unknown)
     if given.shape != (levels,) or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
         raise ArgumentError(
             "split",
             f"must hold a share of at least 0 for each of {levels} levels, with sum 1, not {given.tolist()}.",
             hint='for example those of "uniform".',
         )
-    if not given[-1] or not (least_squares or given.all()):
+    if given[~unknown].any():
+        raise ArgumentError(
+            "split",
+            f"spends on a level whose counts are all known: {given.tolist()}.",
+            hint=f"the share must be 0 at {np.flatnonzero(~unknown).tolist()}, counted from 0.",
+        )
+    if not given[-1] or not (least_squares or given[unknown].all()):
         which = "the leaves" if least_squares else "a level"
         raise ArgumentError(
             "split",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.known import Flags
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
@@ -87,6 +88,9 @@ class Target:
         As for `level_shares`; ``"optimal"`` is the best split for these targets.
     least_squares : bool
         Whether the estimates will be least squares on the tree.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public; a level of which all are has no error. By default
+        none.
     """
 
     tree: Tree
@@ -95,6 +99,7 @@ class Target:
     sensitivity: Sensitivity
     split: Split | FloatArray
     least_squares: bool
+    known: Flags | None = None
 
     @property
     def weights(self) -> FloatArray:
@@ -110,6 +115,19 @@ class Target:
                 f"must name a level and a standard error from 1e-6 to 1e5, not {wanted.tolist()!r}.",
                 hint=f"for example {{{self.names[-1]!r}: 25.0}}, or dpt.relative(0.05, of=2000).",
             )
+        if (
+            self.known is not None
+            and not self._means(np.ones(len(self.names)))[np.isfinite(self.std_errors)].any()
+        ):
+            raise ArgumentError(
+                "target",
+                "names only levels whose counts are all known, and have no error.",
+                hint="ask for a standard error on another level.",
+            )
+
+    @cached_property
+    def _orbits(self) -> Orbits:
+        return Orbits.of(self.tree, self.known)
 
     def smallest_loss(self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss]) -> float:
         """Find the smallest epsilon or rho for which every level is as accurate as is wanted.
@@ -170,17 +188,20 @@ class Target:
     def _shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
         return level_shares(
             self.tree, noise=noise, loss=loss, sensitivity=self.sensitivity, split=self.split,
-            level_weights=self.weights, objective="worst", least_squares=self.least_squares,
+            level_weights=self.weights, objective="worst", least_squares=self.least_squares, known=self.known,
         )  # fmt: skip
 
     def _errors(self, noise: AdditiveNoise, loss: PrivacyLoss, shares: FloatArray) -> FloatArray:
         variances = noise.variance(noise.noise_scales(loss, self.sensitivity, shares))
-        precisions = 1 / np.maximum(variances, 1e-30)[:, None]  # some noise is nearly certain to be 0
+        return np.sqrt(self._means(1 / np.maximum(variances, 1e-30)))  # some noise is all but certain to be 0
+
+    def _means(self, precisions: FloatArray) -> FloatArray:
+        """Give the mean variance of each level."""
         if self.least_squares:
-            means, _ = level_variances_and_vjp(Orbits.of(self.tree), precisions)
+            means, _ = level_variances_and_vjp(self._orbits, precisions[:, None])
         else:
-            means, _ = unrelated_variances_and_vjp(precisions)
-        return np.asarray(np.sqrt(means[:, 0]))
+            means, _ = unrelated_variances_and_vjp(self._orbits.part_unknown, precisions[:, None])
+        return means[:, 0]
 
     def _excess(
         self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], shares: FloatArray, size: float

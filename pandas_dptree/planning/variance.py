@@ -9,7 +9,8 @@ and in a downward pass what the parent knows better is handed to its children,
 
 .. math:: \mathrm{Var}(x_c) = V_c (1 - r_c) + r_c^2\,\mathrm{Var}(x_{parent}), \qquad r_c = V_c / V_S,
 
-from :math:`V = 1/p` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. No record is ever looked at.
+from :math:`V = 1/p` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. A node whose count is public
+has the precision :math:`p = \infty`, and so V = 0, whatever its level spends. No record is ever looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.planning.known import Flags
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 
 __all__ = [
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 
-def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
+def level_variances(tree: Tree, noise_variances: npt.ArrayLike, *, known: Flags | None = None) -> FloatArray:
     """Give the mean variance of the least-squares estimates of each level.
 
     Parameters
@@ -39,6 +41,8 @@ def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
     noise_variances : array_like of float, shape (n_levels,)
         The variance of each level's noise, in squared counts: inf for a level that is not measured, 0
         for one that is known. The leaf level must be finite.
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public. By default none.
 
     Returns
     -------
@@ -55,8 +59,14 @@ def level_variances(tree: Tree, noise_variances: npt.ArrayLike) -> FloatArray:
 
     >>> level_variances(Tree.from_branching([2]), [1.0, 1.0]).round(6).tolist()
     [0.666667, 0.666667]
+
+    If the first part is public, the other is measured twice:
+
+    >>> one_known = [np.array([False]), np.array([True, False])]
+    >>> level_variances(Tree.from_branching([2]), [1.0, 1.0], known=one_known).tolist()
+    [0.5, 0.25]
     """
-    orbits = Orbits.of(tree)
+    orbits = Orbits.of(tree, known)
     with np.errstate(divide="ignore"):
         precisions = 1 / np.asarray(noise_variances, dtype=np.float64)
     means, _ = level_variances_and_vjp(orbits, precisions[:, None])
@@ -74,7 +84,8 @@ def level_variances_and_vjp(
         The tree, its equal siblings counted.
     precisions : numpy.ndarray, shape (n_levels, n_batch)
         One over the noise variance of each level: 0 where nothing is measured, inf where the values are
-        known. That of the leaf level must be above 0.
+        known. That of the leaf level must be above 0, unless all leaves are known. Kinds of nodes that the
+        orbits call known have the precision inf in any case.
 
     Returns
     -------
@@ -99,7 +110,7 @@ def node_variances_and_vjp(
         The tree, its equal siblings counted.
     precisions : sequence of numpy.ndarray, shape (n_kinds, n_batch) or (1, n_batch)
         For each level, one over the noise variance of its kinds of nodes: 0 where nothing is measured. Those
-        of the leaves must be above 0.
+        of the leaves must be above 0. For kinds of nodes that are known, inf is put in their place.
 
     Returns
     -------
@@ -107,8 +118,13 @@ def node_variances_and_vjp(
         Mean variance of the nodes of each level that a table shows; 0 where it shows none.
     vjp : callable
         From weights u of the levels, shape (n_levels, n_batch), to the gradient of ``sum(u * means)`` with
-        respect to the common precision of all nodes of a kind: for each level shape (n_kinds, n_batch).
+        respect to the common precision of all nodes of a kind: for each level shape (n_kinds, n_batch), 0
+        for a kind that is known.
     """
+    if orbits.has_known:
+        precisions = [
+            np.where(known, np.inf, level) for known, level in zip(orbits.known, precisions, strict=True)
+        ]
     with np.errstate(divide="ignore"):
         below, subtree = [], [1 / precisions[-1]]
         for level in reversed(range(orbits.depth)):
@@ -150,21 +166,28 @@ def node_variances_and_vjp(
 
 
 def unrelated_variances_and_vjp(
-    precisions: FloatArray,
+    part_unknown: FloatArray, precisions: FloatArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Give the variance of each level where measurements are published as they are.
+    """Give the mean variance of each level where measurements are published as they are.
 
     Parameters
     ----------
+    part_unknown : numpy.ndarray, shape (n_levels,)
+        What part of the nodes of each level that a table shows is not known; see `Orbits.part_unknown`.
     precisions : numpy.ndarray, shape (n_levels, n_batch)
-        All above 0.
+        Above 0 where that part is.
 
     Returns
     -------
     means, vjp
         As from `level_variances_and_vjp`.
     """
-    return 1 / precisions, lambda weights: -weights / precisions**2
+    parts = np.broadcast_to(part_unknown[:, None], precisions.shape)
+
+    def over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+        return np.divide(numerator, denominator, out=np.zeros_like(parts), where=parts > 0)
+
+    return over(parts, precisions), lambda weights: over(-weights * parts, precisions**2)
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:

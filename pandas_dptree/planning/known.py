@@ -1,0 +1,56 @@
+"""What is left to measure where some counts are public already.
+
+**Privacy**: which counts are known is public; what they are is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["Flags", "levels_to_measure"]
+
+Flags = Sequence[npt.NDArray[np.bool_]]
+"""For each level which of its nodes are meant: shape (level_sizes[l],), or (1,) where all are alike."""
+
+
+def levels_to_measure(tree: Tree, known: Flags | None = None) -> npt.NDArray[np.bool_]:
+    """Tell which levels have a node whose count is not known.
+
+    Parameters
+    ----------
+    tree : Tree
+    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
+        For each level, which nodes' counts are public. By default none.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (n_levels,)
+        True for the leaves.
+
+    Raises
+    ------
+    ArgumentError
+        If all leaves are known.
+
+    Examples
+    --------
+    >>> total_known = [np.array([True]), np.array([False]), np.array([False])]
+    >>> levels_to_measure(Tree.from_branching([2, 3]), total_known).tolist()
+    [False, True, True]
+    """
+    if known is None:
+        return np.ones(tree.depth + 1, dtype=bool)
+    unknown = np.array([not flags.all() for flags in known])
+    if not unknown[-1]:
+        raise ArgumentError(
+            "known",
+            "covers all leaves, so there is nothing to measure.",
+            hint="leave out those counts that are not public.",
+        )
+    return unknown
