@@ -1,9 +1,11 @@
 """From records to exact leaf counts, in every library, and how far one unit can move them."""
 
 import datetime
+import math
 import traceback
 import uuid
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,14 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.hierarchy.values import canonical_codes, sort_key
-from pandas_dptree.ingest.arrays import leaf_counts
-from pandas_dptree.ingest.bounding import bound_contributions, count_leaves
-from pandas_dptree.ingest.frames import contributions, key_frame
+from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
+from pandas_dptree.ingest.bounding import bound_contributions, count_leaves, sum_leaves
+from pandas_dptree.ingest.frames import Contributions, contributions, key_frame
+from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests import reference
-from tests.strategies import Hostile, domains_and_rows, frame_of, objects, paths, zoo
+from tests.strategies import ODD_VALUES, Hostile, domains_and_rows, frame_of, objects, paths, zoo
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -575,3 +579,404 @@ def test_a_categorical_column_without_values_is_of_any_type():
     for labels in PUBLIC.values():
         domain = Domain.from_frame(pd.DataFrame({"k": labels}), by=["k"])
         assert counted(nobody, domain).sum() == 0
+
+
+# Sums: what each record adds, and how far one unit can move the sums.
+
+
+def summed(frame, domain, values, **options):
+    given = contributions(frame, domain, privacy_unit=options.pop("privacy_unit", None), values=values)
+    return sum_leaves(
+        given, domain.tree.n_leaves, max_contributions=options.pop("k", 1), random_words=words()
+    )
+
+
+READ = [
+    (1, 1.0), (-2.5, -2.5), (True, 1.0), (np.bool_(False), 0.0), (np.float32(0.5), 0.5), (np.int8(3), 3.0),
+    (Decimal("1.5"), 1.5), (Fraction(1, 4), 0.25), (2**53 + 1, 2.0**53), (10**400, math.inf),
+    (-(10**400), -math.inf), (Fraction(-(10**400)), -math.inf), (Decimal("1e999999"), math.inf),
+    (np.uint64(2**64 - 1), 2.0**64), (math.inf, math.inf), ("3", 3.0), (" -4e0\n", -4.0), ("1_000", 1000.0),
+    ("-inf", -math.inf), ("1" * 5000, math.inf),
+    *[(nothing, None) for nothing in (
+        math.nan, np.float64("nan"), None, pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN"), "nan", "", "x",
+        "0x1", "1,5", b"1", 1j, [1], (1,), {"a": 1}, np.array([1]), pd.Series([1]), pd.Timestamp(0),
+        Hostile(), np.timedelta64(5, "s"), pd.Timedelta(1), datetime.date(2024, 1, 1), uuid.UUID(int=1),
+        object(),
+    )],
+]  # fmt: skip
+
+
+def same(found, expected):
+    return [None if math.isnan(number) else number for number in found] == expected
+
+
+def test_each_object_is_read_by_itself():
+    values, expected = map(list, zip(*READ, strict=True))
+    assert same(numbers(objects(values)), expected)
+    for value, number in READ:
+        assert same(numbers(objects([value])), [number])
+
+
+@settings(max_examples=150, deadline=None)
+@given(values=st.lists(zoo(), min_size=1, max_size=5))
+def test_no_object_has_a_say_in_how_another_is_read(values):
+    together = numbers(objects(values))
+    alone = [numbers(objects([value])) for value in values]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+
+
+NUMERIC = {
+    pyarrow.int64(): [1, 2**53 + 1, None, -(2**63)],
+    pyarrow.uint64(): [1, 2**64 - 1, None],
+    pyarrow.int8(): [1, -128, None],
+    pyarrow.float64(): [0.5, -0.0, float("nan"), None, float("inf"), 1e308],
+    pyarrow.float32(): [0.5, 0.1, float("nan"), None, float("-inf")],
+    pyarrow.bool_(): [True, False, None],
+    pyarrow.decimal128(9, 2): [Decimal("0.50"), Decimal("-1"), None],
+    pyarrow.string(): ["a", "", None, "1.5", " 7", "nan", "-inf", "1.5"],
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): ["a", "2", None, "2"],
+    pyarrow.null(): [None, None],
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", NUMERIC, ids=str)
+def test_every_library_reads_the_same_numbers(library, kind):
+    if library.startswith("pandas") and library != "pandas-arrow" and kind not in PANDAS:
+        pytest.skip("no such type in pandas")
+    values = NUMERIC[kind]
+    table = pyarrow.table(
+        {
+            "k": pyarrow.array(range(len(values))),
+            "x": pyarrow.array(values, type=kind),
+            "u": ["me"] * len(values),
+        }
+    )
+    domain = Domain.from_frame(pd.DataFrame({"k": range(len(values))}), by=["k"])
+    quantity = Quantity.of("x", (-100, 100), 0.01)
+    expected = [0] * len(values)
+    for place, value in enumerate(values):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            continue
+        if not math.isnan(number):
+            expected[place] = round(min(max(number, -100.0), 100.0) * 100)
+    frame = LIBRARIES[library](table)
+    assert summed(frame, domain, [quantity])[0].tolist() == expected
+    (sums,) = summed(frame, domain, [quantity], privacy_unit="u", k=len(values))
+    assert sums.tolist() == expected
+
+
+def test_objects_of_polars_are_read_too():
+    values = ["3", 4, None, [1], Hostile()]
+    frame = polars.DataFrame({"k": ["a"] * 5, "x": polars.Series(values, dtype=polars.Object)})
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    assert [s.tolist() for s in summed(frame, domain, [Quantity.of("x", (0, 9), 1), COUNT])] == [[7], [2]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.to_datetime(["2024-01-01"])),
+        pd.Series(pd.to_datetime(["2024-01-01"], utc=True)),
+        pd.Series(pd.to_timedelta([1])),
+        pd.Series([1j]),
+        pd.Series(pd.period_range("2024", periods=1)),
+        pd.Series(pd.interval_range(0, 1)),
+        pd.Series(pd.to_datetime(["2024-01-01"])).astype("category"),
+        pd.Series([[1]], dtype=pd.ArrowDtype(pyarrow.list_(pyarrow.int64()))),
+        pd.Series([b"1"], dtype=pd.ArrowDtype(pyarrow.binary())),
+        polars.Series([datetime.date(2024, 1, 1)]),
+        polars.Series([datetime.timedelta(1)]),
+        polars.Series([datetime.time(1)]),
+        polars.Series([b"1"]),
+        polars.Series([[1]]),
+        polars.Series([{"a": 1}]),
+    ],
+    ids=lambda column: f"{type(column).__module__.split('.')[0]}-{column.dtype}",
+)
+def test_types_that_hold_no_numbers_are_refused(column):
+    make = pd.DataFrame if isinstance(column, pd.Series) else polars.DataFrame
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    for frame in (make({"k": ["a"], "x": column}), make({"k": ["a"], "x": column})[:0]):
+        with pytest.raises(ColumnsError, match="cannot be added up in the columns: 'x'") as error:
+            contributions(frame, domain, values=[Quantity.of("x", (0, 1))])
+        assert error.value.hint.startswith("convert")
+
+
+def test_columns_may_be_used_twice_but_no_unit_is_added_up():
+    frame = pd.DataFrame({"k": [1, 2, 2, 3], "u": [1, 2, 3, 4], "x": [1.0, 2.0, np.nan, 9.0]})
+    domain = Domain.from_frame(pd.DataFrame({"k": [1, 2]}), by=["k"])
+    key, x = Quantity.of("k", (0, 9), 1), Quantity.of("x", (0, 10), 1)
+    for made in (frame, polars.from_pandas(frame, nan_to_null=True).lazy()):
+        sums = summed(made, domain, [key, x, x.centred(), COUNT])
+        assert [s.tolist() for s in sums] == [[1, 2], [1, 2], [-4, -3], [1, 1]]
+        with pytest.raises(ArgumentError, match="also a column to be added up: 'x'") as error:
+            contributions(made, domain, privacy_unit="x", values=[x])
+        assert error.value.argument == "privacy_unit"
+        with pytest.raises(ColumnsError, match=r"lacks the columns: 'y'\."):
+            contributions(made, domain, values=[COUNT, Quantity.of("y", (0, 1)), Quantity.of("y", (0, 2))])
+
+
+def test_a_key_may_be_the_privacy_unit():
+    frame = pd.DataFrame({"k": ["a", "a", "b", "c"], "x": [1, 1, 2, 3]})
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    for made in (frame, polars.from_pandas(frame)):
+        assert counted(made, domain, privacy_unit="k").tolist() == [1, 1]
+        sums = summed(made, domain, [COUNT, Quantity.of("x", (0, 9), 1)], privacy_unit="k")
+        assert [s.tolist() for s in sums] == [[1, 1], [1, 2]]
+
+
+def test_a_lazy_frame_is_collected_once_and_only_where_needed():
+    calls = []
+
+    def heard(column):
+        calls.append(len(column))
+        return column
+
+    def never(column):
+        raise AssertionError
+
+    frame = polars.LazyFrame({"k": ["a", "b"], "u": [1, 1], "x": [1, 2]}).with_columns(
+        polars.col("k").map_batches(heard, return_dtype=polars.String),
+        y=polars.col("k").map_batches(never, return_dtype=polars.String),
+    )
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    values = [Quantity.of("x", (0, 5), 1), COUNT]
+    assert [s.tolist() for s in summed(frame, domain, values, privacy_unit="u", k=2)] == [[1, 2], [1, 1]]
+    assert calls == [2]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_records_are_found_alike_whether_counted_or_summed(library):
+    """In the order of the records or grouped: keys and units of every type are the same ones."""
+    for kind in types_in(library):
+        held = pyarrow.array(ARROW[kind] * 2, type=kind)
+        other = pyarrow.array((["a", "b", None] * len(held))[: len(held)])
+        frame = LIBRARIES[library](pyarrow.table({"k": held, "l": other}))
+        values = [value for value in ARROW[kind] if value is not None and value == value]
+        domain = typed_domain(kind, list(dict.fromkeys(values))[:2])
+        text = Domain.from_frame(pd.DataFrame({"l": ["a", "b"]}), by=["l"])
+        for where, unit in ((domain, None), (text, None), (domain, "l"), (text, "k")):
+            expected = counted(frame, where, privacy_unit=unit, k=99)
+            assert summed(frame, where, [COUNT], privacy_unit=unit, k=99)[0].tolist() == expected.tolist()
+            one_each = counted(frame, where, privacy_unit=unit).sum()
+            assert summed(frame, where, [COUNT], privacy_unit=unit)[0].sum() == one_each
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda held: pd.DataFrame({name: objects(values) for name, values in held.items()}),
+        lambda held: polars.DataFrame(
+            {name: polars.Series(values, dtype=polars.Object) for name, values in held.items()}
+        ),
+    ],
+    ids=["pandas", "polars"],
+)
+def test_odd_records_are_found_alike_whether_counted_or_summed(make):
+    frame = make({"k": ODD_VALUES * 2, "u": [*ODD_VALUES, *ODD_VALUES[::-1]]})
+    domain = Domain.from_frame(pd.DataFrame({"k": objects(PUBLIC["objects"])}), by=["k"])
+    for unit in (None, "u"):
+        expected = counted(frame, domain, privacy_unit=unit, k=999)
+        assert expected.sum() > 20
+        assert summed(frame, domain, [COUNT], privacy_unit=unit, k=999)[0].tolist() == expected.tolist()
+
+
+def test_records_that_lack_a_value_are_dropped_before_the_bound():
+    domain = Domain.from_frame(pd.DataFrame({"k": ["in"]}), by=["k"])
+    frame = pd.DataFrame({"k": ["in"] * 99, "x": [None] * 98 + [5], "y": ["2"] * 99, "unit": 1})
+    values = [Quantity.of("y", (0, 9), 1), Quantity.of("x", (0, 9), 1), COUNT]
+    assert [s.tolist() for s in summed(frame, domain, values, privacy_unit="unit")] == [[2], [5], [1]]
+
+
+def test_all_sums_are_of_the_same_rows():
+    rng = np.random.default_rng(0)
+    domain = Domain.from_frame(pd.DataFrame({"k": list("abc")}), by=["k"])
+    frame = pd.DataFrame({"k": rng.choice(list("abcd"), 300), "unit": rng.integers(0, 30, 300)})
+    frame["x"] = frame["y"] = rng.choice([1, 10, 100, 1000, np.nan], 300)
+    x, y = Quantity.of("x", (0, 1000), 1), Quantity.of("y", (0, 1000), 1)
+    for library in (lambda frame: frame, polars.from_pandas):
+        by_x, by_y, centred, count = summed(
+            library(frame), domain, [x, y, x.centred(), COUNT], privacy_unit="unit", k=2
+        )
+        assert by_x.tolist() == by_y.tolist() == (centred + 500 * count).tolist()
+        assert 0 < count.sum() < len(frame)
+
+
+def test_rows_stay_with_the_same_chance_whatever_their_values():
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    frame = pd.DataFrame({"k": ["a"] * 5, "x": [1, 10, 100, 1000, 10_000], "unit": 1})
+    given = contributions(frame, domain, privacy_unit="unit", values=[Quantity.of("x", (0, 10_000), 1)])
+    draw, rounds = words(3), 4000
+    sums = [sum_leaves(given, 1, max_contributions=2, random_words=draw)[0][0] for _ in range(rounds)]
+    pairs, times = np.unique(sums, return_counts=True)
+    assert len(pairs) == 10
+    np.testing.assert_allclose(times / rounds, 0.1, atol=4 * np.sqrt(0.09 / rounds))
+
+
+def test_sums_are_exact_and_clipped_at_both_ends():
+    n = 4000
+    leaf = np.array([0, 1, 2, 3] * n)
+    value = np.array([2**31, -(2**31), 2**31 - 1, -(2**20) - 1] * n)
+    given = Contributions(leaf, None, np.ones_like(leaf), (value,))
+    assert sum_leaves(given, 4, max_contributions=1, random_words=words())[0].tolist() == [
+        n * 2**31, -n * 2**31, n * (2**31 - 1), -n * (2**20 + 1),
+    ]  # fmt: skip
+    largest = 2**61 // 10**6
+    (sums,) = sum_leaves(given, 10**6, max_contributions=1, random_words=words())
+    assert sums[:5].tolist() == [largest, -largest, largest, -n * (2**20 + 1), 0]
+
+
+def test_leaf_sums_may_be_negative():
+    tree = Tree.from_branching([4])
+    assert leaf_sums(np.array([-5, 0, 2**63 - 1, -(2**63)]), tree).tolist() == [-5, 0, 2**59, -(2**59)]
+    assert leaf_sums(np.array([-128, 0, 1, 127], dtype=np.int8), tree).tolist() == [-128, 0, 1, 127]
+    assert leaf_sums(np.array([0, 1, 2, 2**64 - 1], dtype=np.uint64), tree).tolist() == [0, 1, 2, 2**59]
+    with pytest.raises(ArgumentError, match=r"whole numbers of shape \(4,\), not float64"):
+        leaf_sums(np.zeros(4), tree)
+
+
+SUMMED = [
+    Quantity.of("x", (-3, 5), 1),
+    Quantity.of("y", (0, 2), 0.5),
+    Quantity.of("x", (2, 4), 1),
+    Quantity.of("x", (-3, 5), 1).centred(),
+    COUNT,
+]
+OBJECTS = st.sampled_from(
+    [
+        -3,
+        5,
+        0,
+        2.4,
+        99,
+        -99,
+        math.inf,
+        -math.inf,
+        math.nan,
+        None,
+        "4",
+        "x",
+        Decimal("1.5"),
+        True,
+        [1],
+        10**400,
+    ]
+)
+FLOATS = st.sampled_from([-3.0, 5.0, 0.0, 2.4, 99.0, -99.0, math.inf, -math.inf, math.nan, None])
+HOLDERS = {
+    "pandas-objects": (OBJECTS, lambda rows, x, y: rows.assign(x=objects(x), y=objects(y))),
+    "pandas": (FLOATS, lambda rows, x, y: rows.assign(x=np.array(x, float), y=np.array(y, float))),
+    "polars": (
+        FLOATS,
+        lambda rows, x, y: polars.DataFrame(
+            {**rows.to_dict("list"), "x": x, "y": y},
+            schema={
+                **dict.fromkeys(rows, polars.String),
+                "unit": polars.Int64, "x": polars.Float64, "y": polars.Float64,
+            },
+        ),
+    ),
+}  # fmt: skip
+
+
+def check_moves(domain, here, there, neighbors, k):
+    """Check every level of every quantity in exact integers, and give the largest moves at the leaves."""
+    for quantity, before, after in zip(SUMMED, here, there, strict=True):
+        most = quantity.sensitivity(neighbors=neighbors, max_contributions=k)
+        for level in zip(domain.tree.roll_up(before), domain.tree.roll_up(after), strict=True):
+            moves = [int(a) - int(b) for a, b in zip(*level, strict=True)]
+            assert sum(map(abs, moves)) <= most.l1
+            assert sum(move**2 for move in moves) <= most.l2_squared
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@settings(max_examples=150, deadline=None)
+@given(drawn=domains_and_rows(max_rows=15), k=st.integers(1, 3), seed=st.integers(0, 2**32), data=st.data())
+def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, seed, data):
+    """Neighbours through the real way of the data, the priorities of all other units carried over."""
+    values, build = HOLDERS[holder]
+    domain, rows = drawn
+    unit, replace = data.draw(st.integers(0, 3)), data.draw(st.booleans())
+    rng = np.random.default_rng(seed)
+    everyone = rows.assign(unit=rng.integers(0, 4, len(rows)))
+    others = everyone[everyone["unit"] != unit]
+    new = data.draw(st.lists(st.sampled_from(listed_leaves(domain)), max_size=5)) if replace else []
+    newcomers = frame_of(new, list(domain.by)).assign(unit=unit)
+    drawn_values = st.lists(values, min_size=len(rows) + len(new), max_size=len(rows) + len(new))
+    x, y = data.draw(drawn_values), data.draw(drawn_values)
+    frames = []
+    for part, places in (
+        (everyone, list(range(len(rows)))),
+        (pd.concat([newcomers, others]), [*range(len(rows), len(rows) + len(new)), *others.index]),
+    ):
+        part = part.reset_index(drop=True).astype({"unit": np.int64})
+        frames.append((part, build(part, [x[i] for i in places], [y[i] for i in places])))
+    sums, kept = [], None
+    for part, frame in frames:
+        given = contributions(frame, domain, privacy_unit="unit", values=SUMMED)
+        present = np.sort(part["unit"].unique())
+        whose = present[given.unit] if len(present) else np.zeros(0)
+        priorities = rng.integers(2**64, size=len(whose), dtype=np.uint64)
+        kept = priorities[whose != unit] if kept is None else kept
+        priorities[whose != unit] = kept
+        sums.append(
+            sum_leaves(
+                given,
+                domain.tree.n_leaves,
+                max_contributions=k,
+                random_words=lambda n, priorities=priorities: priorities,
+            )
+        )
+    check_moves(domain, *sums, "replace" if replace else "add_remove", k)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@settings(max_examples=80, deadline=None)
+@given(drawn=domains_and_rows(max_rows=12), data=st.data())
+def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
+    values, build = HOLDERS[holder]
+    domain, rows = drawn
+    if rows.empty:
+        return
+    rows = rows.assign(unit=0)
+    n = len(rows)
+    row, other = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
+    replace = data.draw(st.booleans())
+    x, y = (data.draw(st.lists(values, min_size=n + 1, max_size=n + 1)) for _ in "xy")
+    left = [i for i in range(n) if i != row]
+    here = summed(build(rows, x[:n], y[:n]), domain, SUMMED)
+    places = [*left, other] if replace else left  # at the key of another row, with values of its own
+    there = summed(
+        build(
+            rows.iloc[places].reset_index(drop=True),
+            [x[i] for i in left] + [x[n]] * replace,
+            [y[i] for i in left] + [y[n]] * replace,
+        ),
+        domain,
+        SUMMED,
+    )
+    check_moves(domain, here, there, "replace" if replace else "add_remove", 1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("bounds", [(-3, 5), (-4, 4), (0, 2), (2, 4), (-7, -1)])
+def test_the_worst_records_reach_the_sensitivity(bounds, k):
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    quantity = Quantity.of("x", bounds, 1)
+    beyond = {min(bounds): -math.inf, max(bounds): math.inf}
+    largest = max(bounds, key=abs)
+
+    def leaves(key, value):
+        frame = pd.DataFrame({"k": [key] * 5, "x": beyond[value], "unit": 1})
+        return summed(frame, domain, [quantity], privacy_unit="unit", k=k)[0]
+
+    added, moved = leaves("a", largest), leaves("a", largest) - leaves("b", largest)
+    changed = leaves("a", max(bounds)) - leaves("a", min(bounds))
+    one = quantity.sensitivity(neighbors="add_remove", max_contributions=k)
+    assert (np.abs(added).sum(), (added**2).sum()) == (one.l1, one.l2_squared)
+    other = quantity.sensitivity(neighbors="replace", max_contributions=k)
+    assert np.abs(moved).sum() == other.l1
+    assert max((moved**2).sum(), (changed**2).sum()) == other.l2_squared

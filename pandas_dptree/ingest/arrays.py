@@ -1,4 +1,4 @@
-"""Exact leaf counts that the caller has counted already. Secret: nothing here may leave the package."""
+"""Exact leaf counts and sums that the caller has made already. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["leaf_counts"]
+__all__ = ["clip_leaves", "leaf_counts", "leaf_sums"]
 
 
 def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
@@ -33,10 +33,54 @@ def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
         If the array has another shape or does not hold whole numbers. Only its shape and type are
         looked at.
     """
+    return np.maximum(leaf_sums(data, tree), 0)
+
+
+def leaf_sums(data: npt.NDArray[Any], tree: Tree) -> IntArray:
+    """Bring an array of leaf sums into the form that is measured.
+
+    Parameters
+    ----------
+    data : numpy.ndarray of whole numbers, shape (n_leaves,)
+        In units of the quantity that is added up; they may be negative.
+    tree : Tree
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_leaves,)
+        Clipped as `clip_leaves` tells.
+
+    Raises
+    ------
+    ArgumentError
+        If the array has another shape or does not hold whole numbers. Only its shape and type are
+        looked at.
+    """
     if data.shape != (tree.n_leaves,) or data.dtype.kind not in "iu":
         raise ArgumentError(
             "data",
             f"must be whole numbers of shape ({tree.n_leaves},), not {data.dtype} of shape {data.shape}.",
-            hint="pass one count per leaf, in the order of the tree, as an integer array.",
+            hint="pass one number per leaf, in the order of the tree, as an integer array.",
         )
-    return np.asarray(np.clip(data, 0, 2**61 // tree.n_leaves), dtype=np.int64)
+    return clip_leaves(data)
+
+
+def clip_leaves(sums: npt.NDArray[Any]) -> IntArray:
+    """Clip leaf sums so that no total can overflow.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray of whole numbers, shape (n_leaves,)
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_leaves,)
+        Within ±``2**61 / n_leaves``.
+
+    Notes
+    -----
+    **Privacy.** The bound depends on the tree alone, and clipping to an interval around zero leaves the
+    sensitivity of every level as it is: see the notes of `sum_sensitivity`.
+    """
+    largest = 2**61 // len(sums)
+    return np.asarray(np.clip(sums, -largest, largest), dtype=np.int64)

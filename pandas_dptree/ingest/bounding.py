@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.arrays import clip_leaves
 from pandas_dptree.ingest.frames import Contributions
 
-__all__ = ["bound_contributions", "count_leaves"]
+__all__ = ["bound_contributions", "count_leaves", "sum_leaves"]
 
 
 def count_leaves(
@@ -43,6 +44,45 @@ def count_leaves(
         leaf = np.repeat(given.leaf, given.rows)
         weight = bound_contributions(unit, random_words(len(unit)), max_contributions)
     return np.bincount(leaf, weights=weight, minlength=n_leaves).astype(np.int64)
+
+
+def sum_leaves(
+    given: Contributions,
+    n_leaves: int,
+    *,
+    max_contributions: int,
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> tuple[IntArray, ...]:
+    """Add up the values of the records that stay in each leaf.
+
+    Parameters
+    ----------
+    given : Contributions
+        The records inside the domain, with their values.
+    n_leaves : int
+    max_contributions : int
+        How many records of a unit are kept; where each record is a unit of its own, all of them.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+
+    Returns
+    -------
+    tuple of numpy.ndarray of int64, each of shape (n_leaves,)
+        For each quantity its sums in units, all over the same records.
+
+    Notes
+    -----
+    Whole numbers are added, so the sums are exact and know no order of the records, as long as there are
+    fewer than 2**32 of these (a row adds at most 2**31 units). They are then clipped as `clip_leaves` tells.
+    """
+    leaf, values = given.leaf, given.values
+    if given.unit is not None:
+        stays = bound_contributions(given.unit, random_words(len(given.unit)), max_contributions)
+        leaf, values = leaf[stays], tuple(value[stays] for value in values)
+    sums = np.zeros((len(values), n_leaves), dtype=np.int64)
+    for total, value in zip(sums, values, strict=True):
+        np.add.at(total, leaf, value)
+    return tuple(clip_leaves(total) for total in sums)
 
 
 def bound_contributions(

@@ -8,8 +8,9 @@ promise more privacy than there is: they are rounded outward by more than their 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -101,6 +102,42 @@ class PrivacyLoss:
             return {"rho": self.rho}
         assert self.epsilon is not None
         return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def divide(self, shares: Sequence[float]) -> list[PrivacyLoss]:
+        r"""Divide the loss among releases of the same records.
+
+        Releases that each keep to their part keep to the whole together, since epsilons, deltas and rhos add
+        up (Dwork, Kenthapadi, McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and
+        Steinke, "Concentrated differential privacy", 2016, Lemma 1.7).
+
+        Parameters
+        ----------
+        shares : sequence of float
+            Above 0; only their proportions matter.
+
+        Returns
+        -------
+        list of PrivacyLoss
+            Of the same kind. Their sum is not above the whole, exactly: each part is rounded down.
+
+        Examples
+        --------
+        >>> PrivacyLoss(epsilon=1.0).divide([1, 3])
+        [PrivacyLoss(epsilon=0.25, delta=0.0, rho=None), PrivacyLoss(epsilon=0.75, delta=0.0, rho=None)]
+        """
+        whole = sum(map(Fraction, shares), Fraction())
+        parts = [Fraction(share) / whole for share in shares]
+        return [
+            PrivacyLoss(**{name: _part(total, part) for name, total in self.to_dict().items()})
+            for part in parts
+        ]
+
+
+def _part(total: float, part: Fraction) -> float:
+    """Give a part of a number, rounded down."""
+    product = Fraction(total) * part
+    rounded = float(product)
+    return rounded if Fraction(rounded) <= product else math.nextafter(rounded, 0.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""How far one privacy unit can move the counts of a level."""
+"""How far one privacy unit can move the counts or the sums of a level."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError
 
-__all__ = ["Neighbors", "Sensitivity", "count_sensitivity"]
+__all__ = ["Neighbors", "Sensitivity", "count_sensitivity", "sum_sensitivity"]
 
 Neighbors = Literal["add_remove", "replace"]
 
@@ -65,27 +65,94 @@ def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Se
     -----
     **Privacy**: public; it depends on no record.
 
-    A row adds one to exactly one node of each level, so the rows of a unit add a vector
-    :math:`a \ge 0` of whole numbers with :math:`\sum_i a_i \le k`.
-
-    *add/remove*: the counts move by a. :math:`\lVert a\rVert_1 \le k` and
-    :math:`\lVert a\rVert_2 \le \lVert a\rVert_1 \le k`; both are reached when all rows fall into one node.
-
-    *replace*: the counts move by a − b with two such vectors. By the triangle inequality
-    :math:`\lVert a - b\rVert_1 \le 2k`, and since :math:`a_i b_i \ge 0`,
-    :math:`\lVert a - b\rVert_2^2 \le \lVert a\rVert_2^2 + \lVert b\rVert_2^2 \le 2k^2`; both are reached
-    when all k rows move from one node to another.
+    A count is the sum of a column of ones, so this is `sum_sensitivity` with ``low = high = 1``:
+    :math:`\Delta_1 = \Delta_2 = k` under add/remove, :math:`\Delta_1 = 2k` and
+    :math:`\Delta_2 = \sqrt 2\,k` under replace.
 
     Examples
     --------
     >>> count_sensitivity(neighbors="replace", max_contributions=3)
     Sensitivity(l1=6, l2_squared=18)
     """
+    return sum_sensitivity(1, 1, neighbors=neighbors, max_contributions=max_contributions)
+
+
+def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
+    r"""Give the sensitivity of the sums of one level, where each row adds a whole number of units.
+
+    Parameters
+    ----------
+    low, high : int
+        The least and the most that one row adds, in units.
+    neighbors : {"add_remove", "replace"}
+        Neighbouring data sets differ in that one privacy unit is there or not ("add_remove"), or in
+        that its rows are other rows ("replace").
+    max_contributions : int, default 1
+        The most rows k of one unit that are added up.
+
+    Returns
+    -------
+    Sensitivity
+        In units; the same for every level, whatever the tree.
+
+    Raises
+    ------
+    ArgumentError
+        If `low` and `high` are not whole numbers in this order, or both zero; if `neighbors` is unknown
+        or `max_contributions` is not a whole number of at least 1.
+
+    Notes
+    -----
+    **Privacy**: public; it depends on no record.
+
+    Let :math:`m = \max(|\text{low}|, |\text{high}|)`, and :math:`e_i` be the vector with a one at node
+    i of the level. A row of value v below node i adds :math:`v\,e_i`; a row that is dropped adds the zero
+    vector. So a unit adds the sum of k such vectors: if it keeps fewer rows, the others are zero.
+
+    *add/remove*: the sums move by k vectors :math:`v\,e_i` or zero, each of 1-norm and 2-norm at most m.
+    By the triangle inequality they move by at most :math:`k\,m` in either norm, wherever the rows lie.
+    Both are reached when all k rows have the value of largest size and fall into one node.
+
+    *replace*: pair the k vectors of the unit with the k vectors that take their place. The sums move by
+    the sum of k differences, so by the triangle inequality at most by k times the largest of one pair:
+
+    - the row stays in its node, :math:`(v - w)\,e_i`: both norms are at most high − low;
+    - it moves to another node, :math:`v\,e_i - w\,e_j`: the 1-norm is at most 2m, the 2-norm
+      :math:`\sqrt{v^2 + w^2} \le \sqrt 2\,m`;
+    - it comes from outside the domain, or leaves it: both norms are at most m.
+
+    Since high − low ≤ 2m, :math:`\Delta_1 = 2 k m` and
+    :math:`\Delta_2 = k \max(\text{high} - \text{low}, \sqrt 2\,m)`. The former is reached by k rows of
+    the largest size that move from one node to another; the latter so too, or by k rows that change from
+    low to high within one node.
+
+    *Clipped leaves*: the bounds stand if each leaf sum is then clipped to an interval around zero, also
+    for the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
+    :math:`0 \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had been worth
+    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size; and
+    two that share a node above, :math:`c_i v` and :math:`c_j w`, lie at most m apart if they have one
+    sign, and at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
+
+    Examples
+    --------
+    >>> sum_sensitivity(0, 500, neighbors="add_remove", max_contributions=2)
+    Sensitivity(l1=1000, l2_squared=1000000)
+    >>> sum_sensitivity(-30, 40, neighbors="replace")
+    Sensitivity(l1=80, l2_squared=4900)
+    """
     rows = _whole("max_contributions", max_contributions)
+    if not (isinstance(low, int) and isinstance(high, int) and low <= high) or low == high == 0:
+        raise ArgumentError(
+            "low",
+            f"and `high` must be whole numbers in this order and not both 0, not {low!r} and {high!r}.",
+            hint="pass the least and the most that one row adds, in units, for example 0 and 500.",
+        )
+    largest = max(abs(low), abs(high))
     if neighbors == "add_remove":
-        return Sensitivity(l1=rows, l2_squared=rows**2)
+        return Sensitivity(l1=rows * largest, l2_squared=(rows * largest) ** 2)
     if neighbors == "replace":
-        return Sensitivity(l1=2 * rows, l2_squared=2 * rows**2)
+        widest_squared = max((high - low) ** 2, 2 * largest**2)
+        return Sensitivity(l1=2 * rows * largest, l2_squared=rows**2 * widest_squared)
     raise ArgumentError("neighbors", f"is unknown: {neighbors!r}.", hint='pass "add_remove" or "replace".')
 
 

@@ -1,0 +1,292 @@
+"""What is added up in each node: the rows, or the values of a column on a grid of whole units.
+
+Exact noise lives on whole numbers, so a column is summed in units: each value is clipped to its bounds and
+brought to the nearest multiple of a public granularity before anything is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, sum_sensitivity
+
+__all__ = ["COUNT", "MAX_UNITS", "Quantity"]
+
+MAX_UNITS = 2**31
+"""Most units that one row may add: sums of fewer than 2**32 rows then fit into 64 bits, and a float tells
+the multiples of the granularity apart (see `Quantity.to_units`)."""
+
+_LARGEST = 10**300
+"""Longest numerator or denominator of a granularity: beyond, it would not be a float."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """What is added up in each node: the rows themselves, or the values of a column on a grid.
+
+    Make one with `Quantity.of`; `COUNT` counts the rows.
+
+    Parameters
+    ----------
+    column : hashable, optional
+        Name of the column; None to let each row count 1.
+    low, high : int
+        The least and the most that one row adds, in units.
+    unit : fractions.Fraction
+        What one unit is worth: the granularity of the grid.
+    shift : int
+        How many units are taken off each value (see `centred`).
+
+    Raises
+    ------
+    ArgumentError
+        If `low` and `high` are not whole numbers in this order, if a row could add nothing or more than
+        2**31 units, if `unit` is not a positive fraction, or `shift` not a whole number.
+
+    Examples
+    --------
+    >>> income = Quantity.of("income", (0, 500), granularity=0.01)
+    >>> income.high, income.unit
+    (50000, Fraction(1, 100))
+    >>> units = income.to_units(np.array([0.07, 12.34, 9999.0]))
+    >>> units
+    array([    7,  1234, 50000])
+    >>> income.from_units(units)
+    array([7.000e-02, 1.234e+01, 5.000e+02])
+    >>> income.sensitivity(neighbors="add_remove", max_contributions=1)
+    Sensitivity(l1=50000, l2_squared=2500000000)
+    """
+
+    column: Hashable | None = None
+    low: int = 1
+    high: int = 1
+    unit: Fraction = Fraction(1)
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that a row adds something, and that 64 bits can hold it."""
+        whole = all(type(number) is int for number in (self.low, self.high, self.shift))
+        if not (whole and self.low <= self.high):
+            raise ArgumentError(
+                "bounds",
+                f"must be whole numbers of units in this order, not {self.low!r} to {self.high!r}"
+                f" after a shift of {self.shift!r}.",
+                hint='write Quantity.of("income", bounds=(0, 500)).',
+            )
+        if (
+            not isinstance(self.unit, Fraction)
+            or self.unit <= 0
+            or max(self.unit.as_integer_ratio()) > _LARGEST
+        ):
+            raise ArgumentError(
+                "granularity",
+                f"must be a positive number with few digits, not {self.unit!r}.",
+                hint="for example granularity=0.01 to add up cents.",
+            )
+        if self.low == self.high == 0:
+            raise ArgumentError(
+                "bounds", "leave nothing to add up: both are 0.", hint="for example bounds=(0, 500)."
+            )
+        largest = max(abs(end + shift) for end in (self.low, self.high) for shift in (0, self.shift))
+        if largest > MAX_UNITS:
+            raise ArgumentError(
+                "granularity",
+                f"of {float(self.unit):g} lets one row add {largest:,} units, more than {MAX_UNITS:,}.",
+                hint="pass a coarser granularity, or subtract the lower bound from the column first.",
+            )
+
+    @classmethod
+    def of(cls, column: Hashable, bounds: tuple[Any, Any], granularity: Any = None) -> Quantity:
+        r"""Describe the values of a column.
+
+        Parameters
+        ----------
+        column : hashable
+            Name of the column.
+        bounds : pair of numbers
+            The least and the greatest value that is added; others are clipped. They must be known without
+            looking at the records, and are brought to the nearest multiples of the granularity.
+        granularity : number, optional
+            Values are brought to its nearest multiple. By default the power of ten that makes
+            100,000 to a million steps between the bounds: 0.001 for bounds of (0, 500), 1 for (0, 500_000).
+
+        Returns
+        -------
+        Quantity
+
+        Raises
+        ------
+        ArgumentError
+            If `bounds` are not two finite numbers, the lower one first; if `granularity` is not a positive
+            number; if it makes less than one step between the bounds, or one row could add more than
+            2**31 of it.
+
+        Notes
+        -----
+        Numbers are read as they are written in decimals: 0.1 is one tenth, not the binary fraction next
+        to it. So bounds that are multiples of the granularity stay what they are.
+
+        **Privacy**: bounds and granularity are public. Wide bounds cost noise, which grows with the
+        larger of the two in size; tight ones cost bias, since what lies outside is clipped.
+
+        Examples
+        --------
+        >>> Quantity.of("hours", (0, 80), granularity=0.25).high
+        320
+        """
+        if column is None or not isinstance(column, Hashable):
+            raise ArgumentError(
+                "column", f"must name a column, not {column!r}.", hint='for example "income".'
+            )
+        lower, upper = _pair(bounds)
+        unit = _default_granularity(upper - lower) if granularity is None else _exact(granularity)
+        if unit is None or unit <= 0:
+            raise ArgumentError(
+                "granularity",
+                f"must be a positive number, not {granularity!r}.",
+                hint="for example granularity=0.01 to add up cents.",
+            )
+        low, high = round(lower / unit), round(upper / unit)
+        if low == high:
+            raise ArgumentError(
+                "granularity",
+                f"of {granularity!r} leaves a single value between the bounds {bounds!r}.",
+                hint="pass a finer granularity, or leave it out.",
+            )
+        return cls(column=column, low=low, high=high, unit=unit)
+
+    def centred(self) -> Quantity:
+        """Measure the same column from the middle of its bounds.
+
+        Returns
+        -------
+        Quantity
+            Its values are those of this one less `origin`, the multiple of the granularity nearest to the
+            middle. None is then larger than half of the distance between the bounds, so that the noise of
+            their sum is the least that the bounds allow. A mean is `origin` plus the sum over the count.
+
+        Examples
+        --------
+        >>> year = Quantity.of("year", (1900, 2025), granularity=1).centred()
+        >>> year.low, year.high, year.origin
+        (-62, 63, Fraction(1962, 1))
+        """
+        middle = (self.low + self.high) // 2
+        return replace(self, low=self.low - middle, high=self.high - middle, shift=self.shift + middle)
+
+    @property
+    def origin(self) -> Fraction:
+        """What is taken off each value, in the column's own measure."""
+        return self.shift * self.unit
+
+    @property
+    def name(self) -> Hashable:
+        """Name of the column, or "count"."""
+        return "count" if self.column is None else self.column
+
+    @property
+    def non_negative(self) -> bool:
+        """Whether no row takes anything away, so that no sum is negative."""
+        return self.low >= 0
+
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
+        """Give the sensitivity of the sums of one level, in units: see `sum_sensitivity`."""
+        return sum_sensitivity(self.low, self.high, neighbors=neighbors, max_contributions=max_contributions)
+
+    def to_units(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Clip values to the bounds and bring them to the grid.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of float64
+            Without NaN. Infinite values are clipped like others.
+
+        Returns
+        -------
+        numpy.ndarray of int64, of the same shape
+            From `low` to `high`: the nearest multiple of `unit` less `shift`. What lies in the middle of
+            two goes to the even one, as far as floats can tell that it does.
+
+        Notes
+        -----
+        **Privacy**: each unit depends on its own value alone, so clipping and rounding are part of the
+        record and the sensitivity stands whatever the values are.
+
+        The quotient by the float nearest to the unit is off by at most three relative roundings of 2**-53,
+        hence by less than 2**-20 for a quotient below 2**31 (about the same with a shift): a float that is
+        nearest to a multiple of the unit always finds that multiple. Every step is monotone.
+        """
+        with np.errstate(over="ignore"):  # what overflows is clipped
+            multiples = values / float(self.unit)
+        np.rint(multiples, out=multiples)
+        np.clip(multiples, self.low + self.shift, self.high + self.shift, out=multiples)
+        multiples -= self.shift
+        return multiples.astype(np.int64)
+
+    def from_units(self, units: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Give what units are worth.
+
+        Parameters
+        ----------
+        units : array_like of numbers
+
+        Returns
+        -------
+        numpy.ndarray of float64, of the same shape
+            The float nearest to units × `unit`, so that 7 cents are 0.07, as long as the numerator and
+            denominator of the unit and the units times the former are whole numbers below 2**53. `origin`
+            is not added: it belongs to every row, not to a sum.
+        """
+        numerator, denominator = self.unit.as_integer_ratio()
+        # Below 2**53 the product is exact and the quotient the only rounding.
+        return np.asarray(units, dtype=np.float64) * float(numerator) / float(denominator)
+
+
+COUNT = Quantity()
+"""Each row counts 1."""
+
+
+def _pair(bounds: Any) -> tuple[Fraction, Fraction]:
+    numbers = (
+        [_exact(bound) for bound in bounds]
+        if isinstance(bounds, (tuple, list, np.ndarray)) and len(bounds) == 2
+        else [None]
+    )
+    match numbers:
+        case [Fraction() as lower, Fraction() as upper] if lower < upper:
+            return lower, upper
+    raise ArgumentError(
+        "bounds",
+        f"must be two finite numbers, the lower one first, not {bounds!r}.",
+        hint="for example bounds=(0, 500); they must not come from the records.",
+    )
+
+
+def _exact(number: Any) -> Fraction | None:
+    """Read a number as it is written in decimals; None if it is no finite number."""
+    known = isinstance(number, (int, float, Decimal, Fraction, np.integer, np.floating))
+    if not known or isinstance(number, (bool, np.timedelta64)):
+        return None
+    try:
+        size = abs(float(number))
+    except (ValueError, OverflowError):
+        return None
+    if not size < _LARGEST or (number != 0 and not size * _LARGEST > 1):
+        return None  # a short text such as 1e-999999999 would need more digits than memory holds
+    return Fraction(str(number))
+
+
+def _default_granularity(width: Fraction) -> Fraction:
+    """The power of ten of which 10**5 to 10**6 fit into a width."""
+    exponent = len(str(width.numerator)) - len(str(width.denominator))  # of ten; right or one too large
+    if Fraction(10) ** exponent > width:
+        exponent -= 1
+    return Fraction(10) ** (exponent - 5)
