@@ -6,7 +6,7 @@ Importing this package registers the accessor ``.dp``.
 from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
 from pandas_dptree import datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.api import plan, tree_counts
+from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTreeError, MissingExtraError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
@@ -30,4 +30,6 @@ __all__ = [
     "plan",
     "relative",
     "tree_counts",
+    "tree_means",
+    "tree_sums",
 ]

@@ -41,6 +41,20 @@ class DataFrameAccessor:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return api.tree_counts(self._frame, by, **options)
 
+    @_with_options_of(api.tree_sums)
+    def tree_sums(
+        self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
+    ) -> pd.DataFrame:
+        """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
+        return api.tree_sums(self._frame, columns, by, **options)
+
+    @_with_options_of(api.tree_means)
+    def tree_means(
+        self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
+    ) -> pd.DataFrame:
+        """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
+        return api.tree_means(self._frame, columns, by, **options)
+
     @_with_options_of(api.plan)
     def plan(self, by: Sequence[Hashable], *, domain: Any = None, **options: Any) -> Plan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
@@ -60,7 +74,7 @@ class DataFrameAccessor:
         Returns
         -------
         pandas.DataFrame
-            ``count`` and ``std_error``, indexed by the keys from the coarsest down to `name`.
+            The values and their errors, indexed by the keys from the coarsest down to `name`.
 
         Raises
         ------

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
-from pandas_dptree.hierarchy.domain import Domain, check_by, level_names
+from pandas_dptree.combined import plan_means, plan_sums
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.domain import Domain, check_by
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.plan import Plan
-from pandas_dptree.planning.objective import OBJECTIVES, Objective
-from pandas_dptree.planning.split import SPLITS, Split, split_budget
-from pandas_dptree.planning.targets import LARGEST_LOSS, Target
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.planner import Mechanism, find_plan
+from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["domain_of", "plan", "tree_counts"]
-
-Mechanism = Literal["auto", "laplace", "gaussian"]
+__all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
 
 
 def tree_counts(
@@ -44,6 +42,9 @@ def tree_counts(
     objective: Objective = "levels",
     consistency: Consistency = "integer",
     fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
 ) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
@@ -84,6 +85,16 @@ def tree_counts(
         How negative estimates are mended: family by family from the top, which keeps the totals as good as
         least squares makes them; or in one least-squares fit of all nodes, closest to the truth as a
         whole, but with totals that are too large where most leaves are empty.
+    known : mapping or DataFrame, optional
+        Counts that are public already, kept exactly: by level, as in ``{"total": 81203}`` or
+        ``{"state": populations}`` (indexed like ``groupby(["state"]).size()``); or a frame of keys with a
+        column ``count``, and perhaps ``at_least`` for the least that a node can hold. They come from the
+        caller alone, are never compared with the records, and take none of the budget.
+    confidence : float, optional
+        For example 0.95: adds the columns ``lower`` and ``upper``, an interval that holds the true count with
+        this probability.
+    keep_measurements : bool, default False
+        Adds ``measurement`` and ``noise_scale``: the noisy counts that the estimates were made from.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
 
@@ -92,7 +103,7 @@ def tree_counts(
     pandas.DataFrame
         One row per node, from the root to the leaves: ``level`` (ordered categorical), the keys
         (missing below a node's depth), ``count`` and ``std_error`` (in counts; that of the unbiased
-        linear estimate). ``.dp.level(name)`` selects a level.
+        linear estimate; 0 for what is known). ``.dp.level(name)`` selects a level.
 
     Raises
     ------
@@ -134,6 +145,206 @@ def tree_counts(
         objective=objective,
         consistency=consistency,
         fit=fit,
+        known=known,
+        confidence=confidence,
+        keep_measurements=keep_measurements,
+    ).release(frame, rng=rng)
+
+
+def tree_sums(
+    frame: Any,
+    columns: Hashable | list[Hashable],
+    by: Sequence[Hashable],
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    privacy_unit: Hashable | None = None,
+    max_contributions: int = 1,
+    domain: Any = None,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+) -> pd.DataFrame:
+    """Add up columns over the records of every node of a hierarchy, under differential privacy.
+
+    Parameters
+    ----------
+    frame : dataframe
+        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+    columns : hashable or list of hashable
+        The column to add up, or several, which share the budget: as much for each as makes their errors
+        alike beside the most that a row can add.
+    by : sequence of hashable
+        The key columns, from the coarsest to the finest.
+    bounds : (float, float), or mapping from columns to such pairs
+        The least and the greatest value of a row; what lies outside is clipped. Noise is in proportion to the
+        larger of the two in size, so choose them tight; but never from the records.
+    granularity : float, or mapping from columns to float, optional
+        Values are brought to its nearest multiple, and noise lives on these multiples. By default a power of
+        ten, of which 100,000 to a million fit between the bounds.
+    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
+level_weights, objective, fit, keep_measurements, rng
+        As for `tree_counts`.
+    consistency : {"integer", "nonnegative", "linear", "none"}
+        Multiples of the granularity that add up; non-negative and additive; unbiased and additive; raw noisy
+        nodes. Sums are kept non-negative only where no value can be negative.
+    confidence : float, optional
+        For example 0.95: adds the ends of an interval that holds the true sum (of the clipped values) with
+        this probability.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per node: ``level``, the keys, and for a column named ``cost`` its sum ``cost`` and
+        ``cost_std_error``; if asked for, ``cost_lower``, ``cost_upper``, ``cost_measurement`` and
+        ``cost_noise_scale``.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the records never raise.
+
+    Notes
+    -----
+    A row that lacks one of the values is dropped from all sums, like a row outside the domain. What is no
+    number is missing; infinite values are clipped.
+
+    **Privacy**: as for `tree_counts`. All columns together spend the stated loss once.
+
+    See Also
+    --------
+    tree_means : sums divided by counts, with the budget divided between the two.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
+    >>> sums = dpt.tree_sums(visits, "cost", ["region"], bounds=(0, 500), epsilon=1.0,
+    ...                      domain=clinics[["region"]].drop_duplicates())
+    >>> list(sums.columns)
+    ['level', 'region', 'cost', 'cost_std_error']
+    """
+    return plan_sums(
+        domain_of(frame, by, domain),
+        _quantities(columns, bounds, granularity),
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        privacy_unit=privacy_unit,
+        max_contributions=max_contributions,
+        mechanism=mechanism,
+        split=split,
+        level_weights=level_weights,
+        objective=objective,
+        consistency=consistency,
+        fit=fit,
+        confidence=confidence,
+        keep_measurements=keep_measurements,
+    ).release(frame, rng=rng)
+
+
+def tree_means(
+    frame: Any,
+    columns: Hashable | list[Hashable],
+    by: Sequence[Hashable],
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    privacy_unit: Hashable | None = None,
+    max_contributions: int = 1,
+    domain: Any = None,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+) -> pd.DataFrame:
+    """Average columns over the records of every node of a hierarchy, under differential privacy.
+
+    Parameters
+    ----------
+    frame, columns, by, bounds, granularity
+        As for `tree_sums`.
+    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
+level_weights, objective, consistency, fit, known, confidence, keep_measurements, rng
+        As for `tree_counts`. The budget is divided between the sums and the counts such that the means will
+        be most accurate.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per node: ``level``, the keys, for a column named ``cost`` its mean ``cost`` and
+        ``cost_std_error``, and ``count`` and ``std_error`` of the records that were averaged (then the ends
+        of the intervals, and the measurements, if asked for; ``cost_measurement`` is a sum of differences
+        from the middle of the bounds).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the records never raise.
+
+    Notes
+    -----
+    What is added up is how much values differ from the middle of their bounds, which halves the noise, or
+    better. The quotient of that sum and the released count, plus the middle, is the mean; it is cut to the
+    bounds. Its standard error is that of the quotient to first order (the delta method).
+
+    A mean is missing, with its error and interval, where the released count is less than one or less than
+    twice its standard error: there a quotient would be noise.
+
+    A row that lacks one of the values is dropped, like a row outside the domain.
+
+    **Privacy**: as for `tree_counts`. All sums and counts together spend the stated loss once.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
+    >>> means = dpt.tree_means(visits, "cost", ["region"], bounds=(0, 500), epsilon=1.0,
+    ...                        domain=clinics[["region"]].drop_duplicates())
+    >>> list(means.columns)
+    ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
+    """
+    return plan_means(
+        domain_of(frame, by, domain),
+        _quantities(columns, bounds, granularity),
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        privacy_unit=privacy_unit,
+        max_contributions=max_contributions,
+        mechanism=mechanism,
+        split=split,
+        level_weights=level_weights,
+        objective=objective,
+        consistency=consistency,
+        fit=fit,
+        known=known,
+        confidence=confidence,
+        keep_measurements=keep_measurements,
     ).release(frame, rng=rng)
 
 
@@ -153,6 +364,12 @@ def plan(
     target: Mapping[Hashable, float] | None = None,
     consistency: Consistency = "integer",
     fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    column: Hashable | None = None,
+    bounds: Any = None,
+    granularity: Any = None,
 ) -> Plan:
     """Describe a release before it happens. Spends nothing, and sees no records.
 
@@ -161,12 +378,15 @@ def plan(
     domain : Domain or Tree
         What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
     epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, split, level_weights, \
-objective, consistency, fit
-        As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, ….
+objective, consistency, fit, known, confidence, keep_measurements
+        As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is
+        known of one is an array with nan where nothing is.
     target : mapping, optional
         The standard errors that are wanted, by level, in counts (`relative` makes them from a share of a
         stated count). Finds the smallest epsilon for them, or with Gaussian noise and no `delta` the
         smallest rho, and the split that needs it. If `epsilon` or `rho` is stated too, it must be enough.
+    column, bounds, granularity
+        As for `tree_sums`: a column to add up, instead of counting records.
 
     Returns
     -------
@@ -188,71 +408,26 @@ objective, consistency, fit
     >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
     [2.0, 2.0, 2.0, 2.0]
     """
-    if not isinstance(domain, (Domain, Tree)):
-        raise ArgumentError(
-            "domain",
-            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
-            hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
-        )
-    names = level_names(domain)
-    _check_choice("consistency", consistency, CONSISTENCIES)
-    _check_choice("fit", fit, FITS)
-    _check_choice("objective", objective, OBJECTIVES)
-    tree = domain if isinstance(domain, Tree) else domain.tree
-    sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
-    least_squares = consistency != "none"
-    if isinstance(split, str):
-        _check_choice("split", split, SPLITS)
-    shares = split if isinstance(split, str) else _by_level("split", split, names, 0.0)
-    weights = _by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
-    if target is None:
-        stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-        losses = [(noise, stated) for noise in _noises(mechanism, stated, split)]
-    else:
-        if level_weights is not None or objective != "levels" or split == "nodes":
-            raise ArgumentError(
-                "target",
-                "says already how much each level matters, and is met level by level.",
-                hint='leave out `level_weights`, `objective` and split="nodes".',
-            )
-        aim = Target(
-            tree=tree,
-            names=names,
-            std_errors=_by_level("target", target, names, math.inf),
-            sensitivity=sensitivity,
-            split=shares,
-            least_squares=least_squares,
-        )
-        losses = [_loss_for(aim, mechanism, epsilon, delta, rho)]
-        weights, objective = aim.weights, "worst"
-    plans = [
-        Plan(
-            tree=tree,
-            domain=domain if isinstance(domain, Domain) else None,
-            loss=loss,
-            noise=noise,
-            neighbors=neighbors,
-            privacy_unit=privacy_unit,
-            max_contributions=int(max_contributions),
-            consistency=consistency,
-            fit=fit,
-            split=split if isinstance(split, str) else "given",
-            objective=objective,
-            level_weights=weights,
-            node_shares=split_budget(
-                tree,
-                noise=noise,
-                loss=loss,
-                sensitivity=sensitivity,
-                split=shares,
-                level_weights=weights,
-                objective=objective,
-                least_squares=least_squares,
-            ),
-        )
-        for noise, loss in losses
-    ]
-    return min(plans, key=lambda plan: plan.expected_error)
+    return find_plan(
+        domain,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        privacy_unit=privacy_unit,
+        max_contributions=max_contributions,
+        mechanism=mechanism,
+        split=split,
+        level_weights=level_weights,
+        objective=objective,
+        target=target,
+        consistency=consistency,
+        fit=fit,
+        known=known,
+        confidence=confidence,
+        keep_measurements=keep_measurements,
+        quantity=COUNT if column is None else _quantity(column, bounds, granularity),
+    )
 
 
 def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
@@ -302,75 +477,35 @@ def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
     return Domain.from_frame(domain, by=names)
 
 
-def _noises(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
-    """List the noises that a plan may choose from."""
-    if isinstance(mechanism, AdditiveNoise):
-        return [mechanism]
-    _check_choice("mechanism", mechanism, ("auto", "laplace", "gaussian"))
-    if mechanism != "auto":
-        return [Laplace() if mechanism == "laplace" else Gaussian()]
-    if split == "nodes":
-        return [Gaussian()]
-    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
-
-
-def _loss_for(
-    aim: Target,
-    mechanism: Mechanism | AdditiveNoise,
-    epsilon: float | None,
-    delta: float,
-    rho: float | None,
-) -> tuple[AdditiveNoise, PrivacyLoss]:
-    """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
-    if epsilon is not None or rho is not None:
-        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
-    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
-    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
-
-    def loss_of(size: float) -> PrivacyLoss:
-        return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
-
-    noises = _noises(mechanism, loss_of(1.0), None)
-    sizes = [(aim.smallest_loss(noise, loss_of), noise) for noise in noises]
-    size, noise = min(sizes, key=lambda found: found[0])
-    stated = epsilon if rho is None else rho
-    limit = LARGEST_LOSS if stated is None else stated
-    if size > limit:
-        raise aim.out_of_reach(noise, loss_of, size, limit)
-    return noise, loss_of(size if stated is None else stated)
-
-
-def _by_level(
-    argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
-) -> np.ndarray:
-    """Bring a mapping from level names to numbers into the order of the levels."""
-    if not isinstance(values, Mapping):
+def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
+    """Describe one column that is to be added up."""
+    if bounds is None:
         raise ArgumentError(
-            argument,
-            f"must be a mapping from level names to numbers, not {type(values).__name__}.",
-            hint=f"the levels are {list(names)!r}.",
+            "bounds",
+            f"must be given for the column {column!r}: how far one row can move its sum depends on them.",
+            hint="for example bounds=(0, 500), known without looking at the records.",
         )
-    unknown = [name for name in values if name not in names]
-    if unknown:
-        raise ArgumentError(
-            argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
-        )
-    for value in values.values():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float, np.number))
-            or not 0 <= value < np.inf
-        ):
-            raise ArgumentError(
-                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
-            )
-    return np.array([values.get(name, default) for name in names], dtype=np.float64)
+    return Quantity.of(column, bounds, granularity)
 
 
-def _check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ArgumentError(
-            argument,
-            f"is unknown: {value!r}.",
-            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}.",
-        )
+def _quantities(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
+    """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
+    names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated or not names:
+        raise ColumnsError(
+            "columns", "must name at least one column, and each once", columns=repeated,
+            hint='for example ["cost", "days"].',
+        )  # fmt: skip
+    own = {"bounds": bounds, "granularity": granularity}
+    for argument, given in own.items():
+        unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()
+        if unlike:
+            raise ColumnsError(
+                argument, "must have an entry for each column and no other", columns=unlike,
+                hint="pass a mapping from the columns, or one value for all of them.",
+            )  # fmt: skip
+    return [
+        _quantity(name, *(given[name] if isinstance(given, Mapping) else given for given in own.values()))
+        for name in names
+    ]

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
-import tempfile
-import warnings
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +14,10 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
+from pandas_dptree.errors import ArgumentError, DPTreeError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
+from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
@@ -80,6 +76,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
     options.add_argument("--fit", choices=FITS, default="totals")
+    options.add_argument(
+        "--confidence", type=float, metavar="P", help="adds intervals that hold the true value this often"
+    )
+    options.add_argument(
+        "--keep-measurements", action="store_true", help="adds the noisy values and their noise scales"
+    )
+    options.add_argument(
+        "--impossible",
+        metavar="COLUMN",
+        help="a column of the domain that says true or false: where true, nobody can be",
+    )
+    known = argparse.ArgumentParser(add_help=False)
+    known.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        help="a .csv or .parquet file of public counts: keys, and count, at_least or both",
+    )
+    values = argparse.ArgumentParser(add_help=False)
+    values.add_argument(
+        "--column", action="append", metavar="COLUMN", help="a column to add up; repeat for several"
+    )
+    values.add_argument(
+        "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
+        help="the least and the greatest value of a row; once for all columns, or once for each",
+    )  # fmt: skip
+    values.add_argument("--granularity", type=float, help="values are brought to its nearest multiple")
     records = argparse.ArgumentParser(add_help=False)
     records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
     table = argparse.ArgumentParser(add_help=False)
@@ -107,16 +130,25 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     counts = command(
-        "counts", _counts, "count the records of every node of a hierarchy", records, keys, options, table
+        "counts", _counts, "count the records of every node of a hierarchy",
+        records, keys, options, known, table,
+    )  # fmt: skip
+    sums = command(
+        "sums", _sums, "add up columns over the records of every node", records, keys, values, options, table
     )
-    counts.add_argument(
-        "--domain",
-        required=True,
-        help='a .csv or .parquet file of the public keys, one row per leaf; or "observed", to state that the '
-        "keys in the records are public",
-    )
+    means = command(
+        "means", _means, "average columns over the records of every node",
+        records, keys, values, options, known, table,
+    )  # fmt: skip
+    for verb in (counts, sums, means):
+        verb.add_argument(
+            "--domain",
+            required=True,
+            help='a .csv or .parquet file of the public keys, one row per leaf; or "observed", to state that '
+            "the keys in the records are public",
+        )
 
-    plan = command("plan", _plan, "describe a release before anything is spent", keys, options)
+    plan = command("plan", _plan, "describe a release before anything is spent", keys, values, options, known)
     plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
     plan.add_argument(
         "--target",
@@ -129,33 +161,114 @@ def _parser() -> argparse.ArgumentParser:
     release = command("release", _release, "release records by a plan that was written down", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
+    release.add_argument("--impossible", metavar="COLUMN", help="the same as for the plan")
 
     command("demo", _demo, "release a simulated example population; needs no file")
     return parser
 
 
 def _counts(arguments: argparse.Namespace) -> None:
-    _check_out(arguments.out, ".csv", ".parquet")
+    frame, domain = _records_and_domain(arguments)
+    released = api.tree_counts(
+        frame, arguments.by, domain=domain, known=_known(arguments), **_options(arguments)
+    )
+    write_table(released, arguments.out)
+
+
+def _sums(arguments: argparse.Namespace) -> None:
+    values = _values(arguments)
+    frame, domain = _records_and_domain(arguments)
+    write_table(
+        api.tree_sums(frame, by=arguments.by, domain=domain, **values, **_options(arguments)), arguments.out
+    )
+
+
+def _means(arguments: argparse.Namespace) -> None:
+    values = _values(arguments)
+    frame, domain = _records_and_domain(arguments)
+    released = api.tree_means(
+        frame, by=arguments.by, domain=domain, known=_known(arguments), **values, **_options(arguments)
+    )
+    write_table(released, arguments.out)
+
+
+def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Read what a verb needs, after finding out whether its answer can be written."""
+    check_out(arguments.out, ".csv", ".parquet")
     units = [] if arguments.privacy_unit is None else [arguments.privacy_unit]
-    frame = _read(arguments.records, [*arguments.by, *units], "records")
-    domain = arguments.domain
-    if domain != "observed":
-        domain = _read(Path(domain), arguments.by, "domain")
-    released = api.tree_counts(frame, arguments.by, domain=domain, **_options(arguments))
-    _write_table(released, arguments.out)
+    columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
+    frame = read(arguments.records, columns, "records")
+    return frame, "observed" if arguments.domain == "observed" else _domain(arguments, arguments.by)
+
+
+def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
+    """Read the public keys, and where nobody can be."""
+    flags = [] if arguments.impossible is None else [arguments.impossible]
+    places = read(Path(arguments.domain), [*by, *flags], "domain")
+    if flags and not pd.api.types.is_bool_dtype(places[arguments.impossible]):  # text, from a CSV file
+        told = places[arguments.impossible].str.lower().map({"true": True, "false": False})
+        places = places.assign(**{arguments.impossible: told})
+    return Domain.from_frame(places, by=by, impossible=arguments.impossible)
+
+
+def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
+    """Read the public counts; from a CSV file, keys are text and counts are numbers."""
+    if arguments.known is None:
+        return None
+    counts: pd.DataFrame = read(arguments.known, None, "known")
+    for name in {"count", "at_least"} & set(counts.columns):
+        try:
+            counts[name] = pd.to_numeric(counts[name])
+        except (ValueError, TypeError):
+            raise ArgumentError(
+                "known", f"has a {name} that is no number.", hint="leave it empty where nothing is known."
+            ) from None
+    return counts
+
+
+def _values(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Give the columns to add up, with their bounds."""
+    columns, bounds = arguments.column or [], arguments.bounds or []
+    if not columns or len(bounds) not in (1, len(columns)):
+        raise ArgumentError(
+            "bounds" if columns else "column",
+            "must be given once, or once for each column." if columns else "must be given.",
+            hint="for example --column cost --bounds 0 500.",
+        )
+    pairs = [tuple(each) for each in bounds] * (len(columns) if len(bounds) == 1 else 1)
+    return {
+        "columns": columns,
+        "bounds": dict(zip(columns, pairs, strict=True)),
+        "granularity": arguments.granularity,
+    }
 
 
 def _plan(arguments: argparse.Namespace) -> None:
-    _check_out(arguments.out, ".json")
-    domain = Domain.from_frame(_read(arguments.domain, arguments.by, "domain"), by=arguments.by)
-    plan = api.plan(domain, target=_by_level("target", arguments.target), **_options(arguments))
+    check_out(arguments.out, ".json")
+    summed: dict[str, Any] = {}
+    if arguments.column is not None or arguments.bounds is not None:
+        values = _values(arguments)
+        if len(values["columns"]) > 1:
+            raise ArgumentError(
+                "column", "must be one for a plan.", hint="plan each column with its part of the loss."
+            )
+        (column,) = values["columns"]
+        summed = {**values, "column": column, "bounds": values["bounds"][column]}
+        del summed["columns"]
+    plan = api.plan(
+        _domain(arguments, arguments.by),
+        target=_by_level("target", arguments.target),
+        known=_known(arguments),
+        **summed,
+        **_options(arguments),
+    )
     if arguments.out is not None:
-        _write(arguments.out, lambda path: path.write_text(json.dumps(plan.to_dict()), encoding="utf-8"))
+        write(arguments.out, lambda path: path.write_text(json.dumps(plan.to_dict()), encoding="utf-8"))
     print(plan)
 
 
 def _release(arguments: argparse.Namespace) -> None:
-    _check_out(arguments.out, ".csv", ".parquet")
+    check_out(arguments.out, ".csv", ".parquet")
     try:
         written = json.loads(arguments.plan.read_text(encoding="utf-8"))
         by = list(written["levels"][1:])
@@ -165,16 +278,17 @@ def _release(arguments: argparse.Namespace) -> None:
             f"cannot be read from {str(arguments.plan)!r}.",
             hint="write it with `dptree plan --out`.",
         ) from None
-    plan = Plan.from_dict(written, Domain.from_frame(_read(arguments.domain, by, "domain"), by=by))
+    plan = Plan.from_dict(written, _domain(arguments, by))
     print(plan.headline, file=sys.stderr)
-    units = [] if plan.privacy_unit is None else [plan.privacy_unit]
-    _write_table(plan.release(_read(arguments.records, [*by, *units], "records")), arguments.out)
+    others = [name for name in (plan.privacy_unit, plan.quantity.column) if name is not None]
+    records = read(arguments.records, list(dict.fromkeys([*by, *others])), "records")
+    write_table(plan.release(records), arguments.out)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = (
         "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "objective",
-        "consistency", "fit",
+        "consistency", "fit", "confidence", "keep_measurements",
     )  # fmt: skip
     options = {name: getattr(arguments, name) for name in names}
     options["split"] = _by_level("share", arguments.share) or arguments.split
@@ -207,109 +321,3 @@ def _demo(arguments: argparse.Namespace) -> None:
     print(plan, end="\n\n")
     released = plan.release(visits)
     print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
-
-
-def _read(path: Path, columns: list[Any], argument: str) -> Any:
-    """Read the columns that are needed; keys from a CSV file as text."""
-    try:
-        if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
-            with warnings.catch_warnings(action="ignore"):
-                frame = _read_csv(path, columns, argument)
-        elif argument == "records":
-            frame = _read_arrow(path, columns)
-        else:
-            frame = pd.read_parquet(path)
-        check_columns(frame, columns, argument=argument)
-        return frame[columns] if isinstance(frame, pd.DataFrame) else frame.select(columns)
-    except ImportError:
-        raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
-    except DPTreeError:
-        raise
-    except Exception:  # what a reader says may quote the file
-        pass
-    raise ArgumentError(
-        argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
-    )
-
-
-def _read_csv(path: Path, columns: list[Any], argument: str) -> pd.DataFrame:
-    """Read each line by itself: what is too much in it is ignored, what it lacks is missing."""
-    header = pd.read_csv(
-        path, header=None, nrows=1, dtype=str, keep_default_na=False, skip_blank_lines=False
-    ).iloc[0]
-    frame = pd.read_csv(
-        path, header=None, skiprows=1, names=range(len(header)), index_col=False, dtype=str,
-        keep_default_na=False, na_values=[""], on_bad_lines="skip",
-        encoding_errors="strict" if argument == "domain" else "replace",  # one record may not fail them all
-        usecols=[place for place, name in enumerate(header) if name in columns],
-    )  # fmt: skip
-    frame.columns = pd.Index([name for name in header if name in columns])
-    return frame
-
-
-def _read_arrow(path: Path, columns: list[Any]) -> Any:
-    """Read records without a change: in pandas, one missing number would round all others to floats."""
-    table = importlib.import_module("pyarrow.parquet").read_table(path)
-    for place, field in enumerate(table.schema):
-        if field.name in columns and str(field.type).startswith("dictionary"):
-            values = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, values)
-    return table
-
-
-def _suffix(path: Path, argument: str, *known: str) -> str:
-    suffix = ".csv" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
-    if suffix not in known:
-        raise ArgumentError(
-            argument, f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(known)}."
-        )
-    return suffix
-
-
-def _check_out(path: Path | None, *known: str) -> None:
-    """Find out before the budget is spent whether the file can be written."""
-    if path is None:
-        return
-    if not path.resolve().parent.is_dir():
-        raise ArgumentError(
-            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
-        )
-    suffix = _suffix(path, "out", *known)
-    try:
-        if path.is_dir():
-            raise IsADirectoryError
-        tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-").cleanup()
-    except OSError:
-        raise _unwritable(path) from None
-    if suffix == ".parquet":
-        try:
-            importlib.import_module("pyarrow")
-        except ImportError:
-            raise MissingExtraError(
-                "Writing Parquet", package="pyarrow", extra="engines", hint="or write a .csv file"
-            ) from None
-
-
-def _write_table(released: pd.DataFrame, path: Path | None) -> None:
-    if path is None:
-        released.to_csv(sys.stdout, index=False)
-    elif path.suffix.lower() == ".parquet":
-        _write(path, partial(released.to_parquet, index=False))
-    else:
-        _write(path, partial(released.to_csv, index=False))
-
-
-def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write the whole file or nothing."""
-    try:
-        with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
-            write(Path(scratch) / path.name)
-            os.replace(Path(scratch) / path.name, path)
-    except OSError:
-        raise _unwritable(path) from None
-
-
-def _unwritable(path: Path) -> ArgumentError:
-    return ArgumentError(
-        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder of yours."
-    )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.bounds import gaussian_lower_bound
+from pandas_dptree.bounds import gap_of
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.output.plots import plot_level_errors
@@ -24,7 +27,8 @@ from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 from pandas_dptree.release import release
 from pandas_dptree.written import read_plan, write_plan
 
@@ -36,9 +40,6 @@ __all__ = ["Plan"]
 
 _LEAST_VARIANCE = 1e-30
 """Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
-
-_MOST_KINDS = 20_000
-"""Largest tree, in kinds of nodes, for which the lower bound is found: it takes a second at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -64,10 +65,18 @@ class Plan:
         The column that names whom to protect; None where each row is protected by itself.
     max_contributions : int
         How many rows of a unit are counted.
+    quantity : Quantity
+        What is added up: the records, or the values of a column.
+    known : Known
+        Which counts are public already, and how small the others can be.
     consistency : {"none", "linear", "nonnegative", "integer"}
         How the noisy nodes become estimates.
     fit : {"totals", "joint"}
         How negative estimates are mended.
+    confidence : float or None
+        How often an interval holds the true value; None for a table without intervals.
+    keep_measurements : bool
+        Whether the table shows the noisy values that it was made from.
     split : {"optimal", "uniform", "geometric", "nodes", "given"}
         How the budget was split.
     objective : {"levels", "cells", "worst"}
@@ -77,7 +86,8 @@ class Plan:
     node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, its nodes' part of the budget. On each path from the root to a leaf they sum to one.
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, the noise scales of its nodes, in counts; inf where nothing is measured.
+        For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
+        grid of values); inf where nothing is measured.
 
     Examples
     --------
@@ -94,8 +104,12 @@ class Plan:
     neighbors: Neighbors
     privacy_unit: Hashable | None
     max_contributions: int
+    quantity: Quantity
+    known: Known
     consistency: Consistency
     fit: Fit
+    confidence: float | None
+    keep_measurements: bool
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
@@ -113,16 +127,23 @@ class Plan:
                 hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
             )
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are none
+        _check_display(self.confidence, self.keep_measurements)
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
         )
-        must_measure = self.node_shares if self.consistency == "none" else self.node_shares[-1:]
-        if not fits or not all((share > 0).all() for share in must_measure):
+        must_measure = np.arange(self.tree.depth + 1) >= (
+            0 if self.consistency == "none" else self.tree.depth
+        )
+        if not fits or not all(
+            (exact | (share > 0)).all()
+            for share, exact, needed in zip(self.node_shares, self.known.exact, must_measure, strict=True)
+            if needed
+        ):
             raise ArgumentError(
                 "split",
                 "must give every node a share of at least 0, and the leaves more.",
-                hint='with consistency="none", every node that is released needs a share.',
+                hint='with consistency="none", so does every node that is released, unless it is known.',
             )
         by_level = all(len(share) == 1 for share in self.node_shares)
         if not by_level and not isinstance(self.noise, Gaussian):
@@ -142,8 +163,8 @@ class Plan:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one privacy unit can move the counts of a level."""
-        return count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+        """How far one privacy unit can move the values of a level, in units of the quantity."""
+        return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
     def epsilon(self) -> float | None:
@@ -172,12 +193,17 @@ class Plan:
 
     @property
     def noise_scales(self) -> FloatArray:
-        """Noise scale of each level, in counts, shape (n_levels,): the root mean square over its nodes."""
-        return np.array(
-            [
-                scale[0] if len(scale) == 1 else np.sqrt(self.tree.mean_listed(level, scale**2))
-                for level, scale in enumerate(self.node_noise_scales)
-            ]
+        """Noise scale of each level, shape (n_levels,): the root mean square over its nodes.
+
+        In counts, or in what the values of the column are in.
+        """
+        return self.in_column(
+            np.array(
+                [
+                    scale[0] if len(scale) == 1 else np.sqrt(self.tree.mean_listed(level, scale**2))
+                    for level, scale in enumerate(self.node_noise_scales)
+                ]
+            )
         )
 
     @cached_property
@@ -186,27 +212,92 @@ class Plan:
         return self.domain or Domain.from_tree(self.tree)
 
     @cached_property
+    def _measured_variances(self) -> list[FloatArray]:
+        """Variance of each node before estimation, in squared units: 0 for what is known."""
+        variances = [self.noise.variance(scale) for scale in self.node_noise_scales]
+        return [
+            np.where(exact, 0.0, variance) if exact.any() else variance
+            for exact, variance in zip(self.known.exact, variances, strict=True)
+        ]
+
+    @cached_property
     def variances(self) -> Variances:
         """How the variances of the measurements go through the two passes of least squares."""
-        noise = [np.maximum(self.noise.variance(scale), _LEAST_VARIANCE) for scale in self.node_noise_scales]
+        noise = [
+            np.where(exact, 0.0, np.maximum(variance, _LEAST_VARIANCE))
+            for exact, variance in zip(self.known.exact, self._measured_variances, strict=True)
+        ]
         return propagate(self.tree, noise)
 
     @cached_property
+    def _unit_errors(self) -> list[FloatArray]:
+        """Standard error of every node, in units."""
+        least_squares = self.consistency != "none"
+        return [
+            np.sqrt(each) for each in (self.variances.final if least_squares else self._measured_variances)
+        ]
+
+    @cached_property
     def node_std_errors(self) -> list[FloatArray]:
-        """Standard error of every node, in counts: for each level, shape (level_sizes[l],) or (1,)."""
+        """Standard error of every node: for each level, shape (level_sizes[l],) or (1,).
+
+        In counts, or in what the values of the column are in.
+        """
+        return list(map(self.in_column, self._unit_errors))
+
+    @cached_property
+    def _noise_cumulants(self) -> list[FloatArray]:
+        """Fourth cumulants of the noise of the measurements, in units: 0 where nothing is measured."""
+        return [
+            np.where(exact | np.isinf(scale), 0.0, self.noise.fourth_cumulant(scale))
+            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+        ]
+
+    @cached_property
+    def error_cumulants(self) -> list[FloatArray]:
+        """Fourth cumulants of the errors that `node_std_errors` speaks of, in units to the fourth power."""
         if self.consistency == "none":
-            return [np.sqrt(self.noise.variance(scale)) for scale in self.node_noise_scales]
-        return [np.sqrt(variance) for variance in self.variances.final]
+            return self._noise_cumulants
+        return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+
+    @cached_property
+    def node_half_widths(self) -> list[FloatArray]:
+        """Half the width of each node's interval, in units, before it is cut to what is possible.
+
+        For each level, shape (level_sizes[l],) or (1,).
+        """
+        assert self.confidence is not None
+        if self.consistency != "none":
+            return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
+        return [
+            np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
+            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+        ]
+
+    @cached_property
+    def possible(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
+        """The least and the most that each node can hold, as is publicly known, in units."""
+        if self.quantity.non_negative:
+            return self.known.least, self.known.most(self.tree)
+        least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
+        return least, [-low for low in least]
+
+    def in_column(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give what units are worth in the column that is added up; counts stay what they are."""
+        return units if self.quantity == COUNT else self.quantity.from_units(units)
 
     @cached_property
     def std_errors(self) -> FloatArray:
-        """Expected standard error of each level, in counts: the root mean square over its nodes."""
+        """Expected standard error of each level: the root mean square over its nodes.
+
+        In counts, or in what the values of the column are in.
+        """
         errors = self.node_std_errors
         return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
     @property
     def expected_error(self) -> float:
-        """Root of the expected squared error that the objective speaks of, in counts."""
+        """Root of the expected squared error that the objective speaks of, in the unit of `std_errors`."""
         weights = cost_weights(self._n_listed, self.objective, self.level_weights)
         return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
 
@@ -226,26 +317,7 @@ class Plan:
 
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
-        """Hold the plan against the lower bound, if there is one."""
-        if not isinstance(self.noise, Gaussian):
-            return None, f"Gap: unknown, as no tight lower bound is known for {self.noise.name} noise."
-        if self.neighbors == "replace":
-            return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
-        if min(scale.min() for scale in self.node_noise_scales) < 1.5:
-            return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
-        bound = _lower_bound(self.tree, self.objective, tuple(self.level_weights.tolist()))
-        if bound is None:
-            return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
-        # The loss allows a sum of precisions: exactly with a rho, and else what is proven of an even split.
-        even = self.noise.noise_scales(self.loss, self.sensitivity, np.ones(self.tree.depth + 1))
-        spent = np.zeros(1)
-        for level, scale in enumerate(self.node_noise_scales):
-            spent = (self.tree.spread(level - 1, spent) if level else spent) + scale**-2.0
-        gap = self.expected_error**2 * max(float(spent.max()), float((even**-2.0).sum())) / bound
-        return (
-            gap,
-            f"Gap: expected squared error is {gap:.4f} times the least of any additive Gaussian noise.",
-        )
+        return gap_of(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plan out as a frame.
@@ -337,6 +409,7 @@ class Plan:
             level_weights=self.level_weights,
             objective=self.objective,
             least_squares=self.consistency != "none",
+            known=self.known.exact,
         )
         return replace(self, noise=noise, split=split, node_shares=shares)
 
@@ -407,9 +480,11 @@ class Plan:
         """The release in a sentence: noise, privacy loss, privacy unit, split and consistency."""
         loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
+        column = self.quantity.column
+        summed = "" if column is None else f" for sums of {column!r}"
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
-            f"Plan: {self.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors}); "
+            f"Plan{summed}: {self.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors}); "
             f"{self.split} split for {self.objective!r}, consistency {self.consistency!r}"
         )
 
@@ -424,12 +499,22 @@ class Plan:
         return f"<p>{escape(self.headline)}</p>\n{table}\n<p>{escape(self.gap_reason)}</p>"
 
 
-@lru_cache(maxsize=4)
-def _lower_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
-    """Remember the lower bound for the other plans of a comparison."""
-    return gaussian_lower_bound(
-        tree, objective=objective, level_weights=np.array(level_weights), max_kinds=_MOST_KINDS
-    )
+def _check_display(confidence: float | None, keep_measurements: bool) -> None:
+    """Check what the table is to show beside the estimates."""
+    if confidence is not None and (
+        isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
+    ):
+        raise ArgumentError(
+            "confidence",
+            f"must be a number between 0 and 1, not {confidence!r}.",
+            hint="for example confidence=0.95; None for a table without intervals.",
+        )
+    if not isinstance(keep_measurements, bool):
+        raise ArgumentError(
+            "keep_measurements",
+            f"must be True or False, not {keep_measurements!r}.",
+            hint="True adds the noisy values that the table was made from.",
+        )
 
 
 _FORMATS: dict[str, Any] = {

@@ -1,35 +1,65 @@
-"""The way of the data: records → exact counts → noisy counts → estimates → the released table.
+"""The way of the data: records → exact values → noisy values → estimates → the released table.
 
-Everything secret lives between the first line of `release` and the call of `measure`.
+Everything secret lives between the first line of `measured` and the call of `measure`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import estimate
+from pandas_dptree.estimation.intervals import intervals
+from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.arrays import leaf_counts
-from pandas_dptree.ingest.bounding import count_leaves
+from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
+from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
 from pandas_dptree.mechanisms.additive import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
-from pandas_dptree.output.frames import release_frame
+from pandas_dptree.output.frames import prefix_of, release_frame
+from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 if TYPE_CHECKING:
     from pandas_dptree.plan import Plan
 
-__all__ = ["release"]
+__all__ = ["Measured", "account", "columns_of", "measured", "measurement_columns", "release"]
+
+Levels = Sequence[npt.NDArray[Any]]
 
 
 def release(plan: Plan, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
     """Measure records by a plan, and lay out the table: see `Plan.release`."""
+    (values,) = measured([plan], data, rng=rng)
+    return release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of one quantity, and estimated from it, in its units: for each level one array.
+
+    Attributes
+    ----------
+    noisy : sequence of (numpy.ndarray of int64 or None)
+        The measurements, known values in the place of theirs; None for a level that was not measured.
+    shown : sequence of numpy.ndarray
+        The estimates that the table shows.
+    """
+
+    noisy: Sequence[IntArray | None]
+    shown: Levels
+
+
+def measured(plans: Sequence[Plan], data: Any, *, rng: np.random.Generator | None = None) -> list[Measured]:
+    """Measure the same records by several plans that agree on all but the quantity and the noise."""
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise ArgumentError(
             "rng",
@@ -37,27 +67,125 @@ def release(plan: Plan, data: Any, *, rng: np.random.Generator | None = None) ->
             hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
         )
     source = byte_source(rng)
-    counts = plan.tree.roll_up(_leaf_counts(plan, data, source))
-    noisy = measure(plan.noise, counts, plan.node_noise_scales, source)
     words = partial(random_words, source)
-    return release_frame(
-        plan.labelled,
-        estimate(plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words),
-        plan.node_std_errors,
-        _account(plan, rng),
-    )
+    answers = []
+    for plan, leaves in zip(plans, _leaf_values(plans, data, source), strict=True):
+        exact = plan.tree.roll_up(leaves)
+        noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
+        shown = estimate(
+            plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words,
+            least=plan.known.least if plan.quantity.non_negative else None,
+            signed=not plan.quantity.non_negative,
+        )  # fmt: skip
+        answers.append(Measured(noisy, shown))
+    return answers
 
 
-def _leaf_counts(plan: Plan, data: Any, source: ByteSource) -> IntArray:
-    """Count the records of each leaf, exactly. The answer is secret."""
+def columns_of(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
+    """Name what the table shows of a quantity, in what its values are in."""
+    name, prefix = plan.quantity.name, prefix_of(plan.quantity.column)
+    columns: dict[Hashable, Levels] = {
+        name: list(map(plan.in_column, values.shown)),
+        f"{prefix}std_error": plan.node_std_errors,
+    }
+    if plan.confidence is not None:
+        columns |= _interval_columns(plan, values, prefix)
+    if plan.keep_measurements:
+        columns |= measurement_columns(plan, values)
+    return columns
+
+
+def account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
+    """Tell how the release was made, in plain JSON."""
+    scales = zip(plan.level_names, plan.noise_scales.tolist(), strict=True)
+    known = [
+        int(np.count_nonzero(np.broadcast_to(exact, shown.shape) & shown)) if exact.any() else 0
+        for exact, shown in zip(
+            plan.known.exact, map(plan.tree.listed, range(plan.tree.depth + 1)), strict=True
+        )
+    ]
+    return {
+        "mechanism": plan.noise.name,
+        **plan.loss.to_dict(),
+        "neighbors": plan.neighbors,
+        "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
+        "max_contributions": plan.max_contributions,
+        "consistency": plan.consistency,
+        "fit": plan.fit,
+        **_told(plan.quantity),
+        "known": {str(name): n for name, n in zip(plan.level_names, known, strict=True) if n},
+        "confidence": plan.confidence,
+        "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
+        "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
+        "version": __version__,
+    }
+
+
+def _told(quantity: Quantity) -> dict[str, Any]:
+    """Tell what was added up, if not the records."""
+    if quantity == COUNT:
+        return {}
+    low, high = ((bound + quantity.shift) * quantity.unit for bound in (quantity.low, quantity.high))
+    return {
+        "column": str(quantity.column),
+        "bounds": [float(low), float(high)],
+        "granularity": float(quantity.unit),
+    }
+
+
+def _with_known(plan: Plan, noisy: Sequence[IntArray | None]) -> list[IntArray | None]:
+    """Put what is known in the place of what was measured."""
+    answer = []
+    for level, (values, exact, least) in enumerate(
+        zip(noisy, plan.known.exact, plan.known.least, strict=True)
+    ):
+        if values is None and exact.all():
+            values = np.broadcast_to(least, plan.tree.level_sizes[level]).copy()
+        elif values is not None and exact.any():
+            values = np.where(exact, least, values)
+        answer.append(values)
+    return answer
+
+
+def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashable, Levels]:
+    """Lay an interval around each unbiased estimate, within what is possible."""
+    unbiased = values.shown
+    if plan.consistency in ("nonnegative", "integer"):
+        unbiased = least_squares(plan.tree, values.noisy, plan.variances)
+    ends = [
+        intervals(*level, whole=True, shown=shown)
+        for *level, shown in zip(unbiased, plan.node_half_widths, *plan.possible, values.shown, strict=True)
+    ]
+    lower, upper = zip(*ends, strict=True)
+    return {
+        f"{prefix}lower": list(map(plan.in_column, lower)),
+        f"{prefix}upper": list(map(plan.in_column, upper)),
+    }
+
+
+def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
+    """Give the noisy values and their noise scales, missing where nothing was measured."""
+    measurements: list[npt.NDArray[Any]] = []
+    scales = []
+    for noisy, exact, scale, size in zip(
+        values.noisy, plan.known.exact, plan.node_noise_scales, plan.tree.level_sizes, strict=True
+    ):
+        unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
+        scales.append(np.where(unknown, plan.in_column(scale), np.nan))
+        filled = np.zeros(size, dtype=np.int64) if noisy is None else noisy
+        if plan.quantity == COUNT:
+            measurements.append(np.ma.array(filled, mask=~unknown))
+        else:
+            measurements.append(np.where(unknown, plan.in_column(filled), np.nan))
+    prefix = prefix_of(plan.quantity.column)
+    return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
+
+
+def _leaf_values(plans: Sequence[Plan], data: Any, source: ByteSource) -> Sequence[IntArray]:
+    """Add up each quantity over the records of each leaf, exactly. The answer is secret."""
+    plan = plans[0]
     if isinstance(data, np.ndarray):
-        if plan.privacy_unit is not None:
-            raise ArgumentError(
-                "data",
-                "holds counts, in which nobody can tell the rows of one privacy unit.",
-                hint="plan with max_contributions alone, and answer for it; or release the records.",
-            )
-        return leaf_counts(data, plan.tree)
+        return [_given_leaves(plan, data)]
     if plan.domain is None:
         raise ArgumentError(
             "data",
@@ -70,29 +198,28 @@ def _leaf_counts(plan: Plan, data: Any, source: ByteSource) -> IntArray:
             "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
             hint='name the column, for example privacy_unit="person_id".',
         )
-    given = contributions(data, plan.domain, privacy_unit=plan.privacy_unit)
-    count = partial(
-        count_leaves,
-        given,
-        plan.tree.n_leaves,
-        max_contributions=plan.max_contributions,
-        random_words=partial(random_words, source),
-    )
-    return discreetly(plan.domain.by, count)
-
-
-def _account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
-    """Tell how the release was made, in plain JSON."""
-    scales = zip(plan.level_names, plan.noise_scales.tolist(), strict=True)
-    return {
-        "mechanism": plan.noise.name,
-        **plan.loss.to_dict(),
-        "neighbors": plan.neighbors,
-        "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
+    quantities = [each.quantity for each in plans]
+    bounded: dict[str, Any] = {
         "max_contributions": plan.max_contributions,
-        "consistency": plan.consistency,
-        "fit": plan.fit,
-        "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
-        "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-        "version": __version__,
+        "random_words": partial(random_words, source),
     }
+    read = partial(contributions, data, plan.domain, privacy_unit=plan.privacy_unit)
+    if quantities == [COUNT]:
+        given = read()
+        return discreetly(plan.domain.by, lambda: [count_leaves(given, plan.tree.n_leaves, **bounded)])
+    given = read(values=quantities)
+    return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
+
+
+def _given_leaves(plan: Plan, data: npt.NDArray[Any]) -> IntArray:
+    """Take what the caller has counted or added up; nobody is where nobody can be."""
+    if plan.privacy_unit is not None:
+        raise ArgumentError(
+            "data",
+            "holds counts, in which nobody can tell the rows of one privacy unit.",
+            hint="plan with max_contributions alone, and answer for it; or release the records.",
+        )
+    leaves = (leaf_counts if plan.quantity.non_negative else leaf_sums)(data, plan.tree)
+    if plan.domain is not None:
+        leaves[plan.domain.impossible] = 0
+    return leaves

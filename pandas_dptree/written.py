@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain, fingerprint
+from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import Quantity
 
 if TYPE_CHECKING:
     from pandas_dptree.plan import Plan
@@ -26,12 +29,11 @@ _FORMAT = "pandas_dptree plan, version 1"
 
 def write_plan(plan: Plan) -> dict[str, Any]:
     """Write a plan down: see `Plan.to_dict`."""
-    if not isinstance(plan.privacy_unit, (str, int, type(None))):
-        raise ArgumentError(
-            "privacy_unit",
-            f"cannot be written down: {plan.privacy_unit!r}.",
-            hint="give the column a name that is text.",
-        )
+    for argument, name in (("privacy_unit", plan.privacy_unit), ("column", plan.quantity.column)):
+        if not isinstance(name, (str, int, type(None))):
+            raise ArgumentError(
+                argument, f"cannot be written down: {name!r}.", hint="give the column a name that is text."
+            )
     return {
         "format": _FORMAT,
         "version": __version__,
@@ -44,6 +46,16 @@ def write_plan(plan: Plan) -> dict[str, Any]:
         "max_contributions": plan.max_contributions,
         "consistency": plan.consistency,
         "fit": plan.fit,
+        "quantity": {
+            "column": plan.quantity.column,
+            "low": plan.quantity.low,
+            "high": plan.quantity.high,
+            "unit": list(plan.quantity.unit.as_integer_ratio()),
+            "shift": plan.quantity.shift,
+        },
+        "known": plan.known.to_dict(),
+        "confidence": plan.confidence,
+        "keep_measurements": plan.keep_measurements,
         "split": plan.split,
         "objective": plan.objective,
         "level_weights": plan.level_weights.tolist(),
@@ -63,10 +75,11 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
             hint="load the same public keys, as the same types (from a CSV file, keys are text); "
             "if they have changed since, plan anew.",
         )
+    tree = domain if isinstance(domain, Tree) else domain.tree
     noises = {noise.name: noise for noise in (Laplace(), Gaussian())}
     try:
         return make(
-            tree=domain if isinstance(domain, Tree) else domain.tree,
+            tree=tree,
             domain=domain if isinstance(domain, Domain) else None,
             loss=PrivacyLoss(**data["loss"]),
             noise=noises[data["mechanism"]],
@@ -75,6 +88,10 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
             max_contributions=data["max_contributions"],
             consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
             fit=FITS[FITS.index(data["fit"])],
+            quantity=Quantity(**{**data["quantity"], "unit": Fraction(*data["quantity"]["unit"])}),
+            known=Known.from_dict(tree, data["known"]),
+            confidence=data["confidence"],
+            keep_measurements=data["keep_measurements"],
             split=data["split"] if data["split"] in SPLITS else "given",
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),

@@ -13,13 +13,17 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["release_frame", "select_level"]
+__all__ = ["prefix_of", "release_frame", "select_level"]
+
+
+def prefix_of(column: Hashable | None) -> str:
+    """Give what the names begin with of the columns that tell about a column's sum or mean."""
+    return "" if column is None else f"{column}_"
 
 
 def release_frame(
     domain: Domain,
-    estimates: Sequence[npt.NDArray[Any]],
-    std_errors: Sequence[npt.NDArray[np.float64]],
+    values: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Lay out one row per node, from the root to the leaves.
@@ -29,38 +33,31 @@ def release_frame(
     Parameters
     ----------
     domain : Domain
-    estimates : sequence of numpy.ndarray, shape (level_sizes[l],)
-        For each level, the estimated counts.
-    std_errors : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, their standard errors.
+    values : mapping of sequences of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        By the name of a column, for each level what it shows. Masked whole numbers become ``Int64``.
     attrs : mapping
         A JSON-able account of the release, put into ``frame.attrs["dp"]``.
 
     Returns
     -------
     pandas.DataFrame
-        ``level`` (ordered categorical), one column per key (missing below its depth), ``count`` and
-        ``std_error``.
+        ``level`` (ordered categorical), one column per key (missing below its depth), and the values.
     """
     listed = [domain.tree.listed(level) for level in range(domain.tree.depth + 1)]
-    level = np.repeat(np.arange(len(listed)), [np.count_nonzero(shown) for shown in listed])
+    level = np.repeat(np.arange(len(listed), dtype=np.int16), [np.count_nonzero(shown) for shown in listed])
     columns: dict[Hashable, Any] = {
         "level": pd.Categorical.from_codes(level, categories=pd.Index(level_names(domain)), ordered=True)
     }
     paths = [domain.path_codes(level) for level in range(len(listed))]
     for key, name in enumerate(domain.by):
         codes = [
-            path[key][shown] if key < len(path) else np.full(np.count_nonzero(shown), -1)
+            _pick(path[key], shown) if key < len(path) else np.full(np.count_nonzero(shown), -1)
             for path, shown in zip(paths, listed, strict=True)
         ]
         columns[name] = _take(domain.labels[key], np.concatenate(codes))
-    columns["count"] = np.concatenate(
-        [values[shown] for values, shown in zip(estimates, listed, strict=True)]
-    )
-    columns["std_error"] = np.concatenate(
-        [np.broadcast_to(error, shown.shape)[shown] for error, shown in zip(std_errors, listed, strict=True)]
-    )
-    frame = pd.DataFrame(columns)
+    for name, levels in values.items():
+        columns[name] = _stack(levels, listed)
+    frame = pd.DataFrame(columns, copy=False)
     frame.attrs["dp"] = dict(attrs)
     return frame
 
@@ -78,7 +75,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``count`` and ``std_error``, indexed by the keys from the coarsest down to `name`.
+        The values and their errors, indexed by the keys from the coarsest down to `name`.
 
     Raises
     ------
@@ -86,16 +83,17 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
         If `released` is no released table, or has no such level.
     """
     columns = list(released.columns)
-    if not {"level", "count", "std_error"} <= set(columns):
+    values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
+    if "level" not in columns or not values:
         raise ArgumentError(
             "released",
-            "is not a table that was released: it lacks level, count or std_error.",
-            hint="call .dp.level() on the frame that tree_counts returned.",
+            "is not a table that was released: it lacks the level, or values with a standard error.",
+            hint="call .dp.level() on the frame that tree_counts, tree_sums or tree_means returned.",
         )
     if isinstance(released["level"].dtype, pd.CategoricalDtype):
         by = list(released["level"].cat.categories[1:])
     else:  # read back from a file
-        by = columns[columns.index("level") + 1 : columns.index("count")]
+        by = columns[columns.index("level") + 1 : columns.index(values[0])]
     if name not in (ROOT, *by):
         raise ArgumentError("name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}.")
     depth = 0 if name == ROOT else by.index(name) + 1
@@ -107,6 +105,25 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
 
 
 _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
+
+
+def _stack(levels: Sequence[npt.NDArray[Any]], listed: Sequence[npt.NDArray[np.bool_]]) -> Any:
+    """Put the listed nodes of all levels into one column."""
+    parts = [
+        _pick(np.broadcast_to(values, shown.shape, subok=True), shown)
+        for values, shown in zip(levels, listed, strict=True)
+    ]
+    if not isinstance(parts[0], np.ma.MaskedArray):
+        return np.concatenate(parts)
+    return pd.arrays.IntegerArray(
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([np.ma.getmaskarray(part) for part in parts]),
+    )
+
+
+def _pick(values: npt.NDArray[Any], shown: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Pick what is shown; where that is all, as where no path ends early, without a copy."""
+    return values if shown.all() else values[shown]
 
 
 def _take(labels: pd.Index, codes: IntArray) -> Any:

@@ -1,0 +1,194 @@
+"""Several quantities of the same records under one privacy loss: sums of several columns, and means."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.estimation.intervals import error_half_widths
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.output.frames import prefix_of, release_frame
+from pandas_dptree.plan import Plan
+from pandas_dptree.planner import find_plan, noises_for
+from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
+from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.release import Levels, Measured, account, columns_of, measured, measurement_columns
+
+__all__ = ["CombinedPlan", "plan_means", "plan_sums"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_FEWEST = 2.0
+"""A mean is shown where the count is at least so many of its standard errors, and at least one record."""
+
+
+_OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho")
+"""What plans for several quantities do not share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinedPlan:
+    """Plans for several quantities of the same records, which keep to one privacy loss together.
+
+    Attributes
+    ----------
+    loss : PrivacyLoss
+        That of the whole release.
+    plans : tuple of Plan
+        One for each quantity. They agree on all but the quantity and its part of the loss.
+    means : bool
+        Whether the table shows, instead of the sums, their quotients by the count, which is the last plan's.
+    """
+
+    loss: PrivacyLoss
+    plans: tuple[Plan, ...]
+    means: bool = False
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+        """Spend the budget: measure the records, and return the table."""
+        values = measured(self.plans, data, rng=rng)
+        columns: dict[Hashable, Levels] = {}
+        for plan, each in zip(self.plans, values, strict=True):
+            if self.means and plan.quantity != COUNT:
+                columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
+            else:
+                columns |= columns_of(plan, each)
+        return release_frame(self.plans[0].labelled, columns, self._account(rng))
+
+    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Tell how the release was made: what all plans agree on, the whole loss, and what is each one's."""
+        told = [account(plan, rng) for plan in self.plans]
+        own = [{key: each.pop(key) for key in _OWN if key in each} for each in told]
+        names = [str(plan.quantity.name) for plan in self.plans]
+        return {**told[0], **self.loss.to_dict(), "quantities": dict(zip(names, own, strict=True))}
+
+
+def plan_sums(domain: Domain, quantities: Sequence[Quantity], **options: Any) -> CombinedPlan:
+    """Plan the sums of several columns, each as accurate as the others beside the most that a row can add."""
+    scales = [float(max(abs(each.low), abs(each.high)) * each.unit) for each in quantities]
+    return _plan_together(domain, quantities, scales, **options)
+
+
+def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Any) -> CombinedPlan:
+    r"""Plan the means of columns: how much the values differ from the middle of their bounds, and counts.
+
+    With :math:`N` records, :math:`S` their summed differences and :math:`t = S / N`, noise moves
+    :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
+    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
+    the average over all t between the bounds, each of the columns measured by half the width h of its
+    bounds: :math:`t^2` is then :math:`h^2 / 3`.
+    """
+    centred = [each.centred() for each in quantities]
+    scales = [float((each.high - each.low) * each.unit) / 2 for each in centred]
+    plans = _plan_together(domain, [*centred, COUNT], [*scales, np.sqrt(3 / len(scales))], **options)
+    return replace(plans, means=True)
+
+
+def _plan_together(
+    domain: Domain,
+    quantities: Sequence[Quantity],
+    scales: Sequence[float],
+    *,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    mechanism: Any,
+    known: Any = None,
+    **options: Any,
+) -> CombinedPlan:
+    r"""Divide a privacy loss such that the squared errors, each in its own scale, have the least sum.
+
+    An error whose variance falls like :math:`s^{-k}` with the share s of the loss, from
+    :math:`\Delta^2` in its scale, has the least sum with the others for :math:`s \propto \Delta^{2/(1+k)}`.
+    """
+    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
+    found = []
+    for noise in noises_for(mechanism, loss, options["split"]):
+        divisible = loss
+        if loss.kind == "approximate" and isinstance(noise, Gaussian):
+            divisible = PrivacyLoss(rho=float(noise.budget(loss)))
+        shares = _shares(noise, divisible, quantities, scales, options)
+        plans = [
+            find_plan(
+                domain, quantity=each, mechanism=noise, known=known if each == COUNT else None,
+                **{**options, **part.to_dict()},
+            )
+            for each, part in zip(quantities, divisible.divide(shares), strict=True)
+        ]  # fmt: skip
+        found.append(_tightened(plans, loss, shares))
+
+    def cost(plans: list[Plan]) -> float:
+        return sum((plan.expected_error / scale) ** 2 for plan, scale in zip(plans, scales, strict=True))
+
+    best: list[Plan] = min(found, key=cost)
+    return CombinedPlan(loss=loss, plans=tuple(best))
+
+
+def _shares(
+    noise: AdditiveNoise,
+    loss: PrivacyLoss,
+    quantities: Sequence[Quantity],
+    scales: Sequence[float],
+    options: Any,
+) -> list[float]:
+    """Divide the loss by how much noise each quantity needs, in its scale."""
+    power = noise.variance_power(loss)
+    sensitivities = [
+        each.sensitivity(neighbors=options["neighbors"], max_contributions=options["max_contributions"])
+        for each in quantities
+    ]
+    moves = [each.l1 if power == 2 else np.sqrt(each.l2_squared) for each in sensitivities]
+    return [
+        float((move * float(each.unit) / scale) ** (2 / (1 + power)))
+        for move, each, scale in zip(moves, quantities, scales, strict=True)
+    ]
+
+
+def _tightened(plans: list[Plan], loss: PrivacyLoss, shares: Sequence[float]) -> list[Plan]:
+    """Spend what an (epsilon, delta) allows beyond the rho that implies it, as far as that is proven."""
+    if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
+        return plans
+    epsilon = loss.epsilon
+
+    def with_rho(rho: float) -> list[Plan]:
+        parts = PrivacyLoss(rho=rho).divide(shares)
+        return [replace(plan, loss=part) for plan, part in zip(plans, parts, strict=True)]
+
+    def delta_at(rho: float) -> float:
+        scaled = [(plan.noise_scales / float(plan.quantity.unit), plan.sensitivity) for plan in with_rho(rho)]
+        return joint_gaussian_delta(epsilon, scaled)
+
+    least = zcdp_rho(epsilon, loss.delta)
+    return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
+
+
+def _mean_columns(plan: Plan, sums: Measured, count_plan: Plan, counts: Measured) -> dict[Hashable, Levels]:
+    """Divide sums by counts, with the errors of the quotients to first order: see `tree_means`."""
+    low, high = (float(end * plan.quantity.unit) for end in (plan.quantity.low, plan.quantity.high))
+    origin = float(plan.quantity.origin)
+    columns: dict[Hashable, list[FloatArray]] = {plan.quantity.name: []}
+    prefix = prefix_of(plan.quantity.column)
+    errors = columns.setdefault(f"{prefix}std_error", [])
+    for level in range(plan.tree.depth + 1):
+        count, count_error = counts.shown[level], count_plan.node_std_errors[level]
+        shown = count >= np.maximum(1.0, _FEWEST * count_error)
+        records = np.where(shown, count, np.nan)
+        quotient = plan.in_column(sums.shown[level]) / records
+        variance = plan.node_std_errors[level] ** 2 + quotient**2 * count_error**2
+        columns[plan.quantity.name].append(origin + np.clip(quotient, low, high))
+        errors.append(np.sqrt(variance) / records)
+        if plan.confidence is not None:
+            unit = float(plan.quantity.unit)
+            fourth = unit**4 * plan.error_cumulants[level] + quotient**4 * count_plan.error_cumulants[level]
+            width = error_half_widths(variance, fourth, np.zeros(1), plan.confidence) / records
+            for end, side in (("lower", -1), ("upper", 1)):
+                ends = origin + np.clip(np.clip(quotient, low, high) + side * width, low, high)
+                columns.setdefault(f"{prefix}{end}", []).append(ends)
+    return {**columns, **(measurement_columns(plan, sums) if plan.keep_measurements else {})}

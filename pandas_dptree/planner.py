@@ -1,0 +1,203 @@
+"""From arguments to the best plan that they allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.plan import Plan
+from pandas_dptree.planning.objective import OBJECTIVES, Objective
+from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.planning.targets import LARGEST_LOSS, Target
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors
+
+__all__ = ["Mechanism", "find_plan", "noises_for"]
+
+Mechanism = Literal["auto", "laplace", "gaussian"]
+
+
+def find_plan(
+    domain: Domain | Tree,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    privacy_unit: Hashable | None = None,
+    max_contributions: int = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    target: Mapping[Hashable, float] | None = None,
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    quantity: Quantity = COUNT,
+) -> Plan:
+    """Find the plan of least expected error: see `pandas_dptree.plan`."""
+    if not isinstance(domain, (Domain, Tree)):
+        raise ArgumentError(
+            "domain",
+            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
+            hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
+        )
+    names = level_names(domain)
+    _check_choice("consistency", consistency, CONSISTENCIES)
+    _check_choice("fit", fit, FITS)
+    _check_choice("objective", objective, OBJECTIVES)
+    if known is not None and quantity != COUNT:
+        raise ArgumentError(
+            "known",
+            "holds counts of records; sums of a column are not known from them.",
+            hint="leave out `known`.",
+        )
+    public = Known.read(domain, known)
+    tree = domain if isinstance(domain, Tree) else domain.tree
+    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+    least_squares = consistency != "none"
+    if isinstance(split, str):
+        _check_choice("split", split, SPLITS)
+    shares = split if isinstance(split, str) else _by_level("split", split, names, 0.0)
+    weights = _by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
+    if target is None:
+        stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
+        losses = [(noise, stated) for noise in noises_for(mechanism, stated, split)]
+    else:
+        if level_weights is not None or objective != "levels" or split == "nodes":
+            raise ArgumentError(
+                "target",
+                "says already how much each level matters, and is met level by level.",
+                hint='leave out `level_weights`, `objective` and split="nodes".',
+            )
+        aim = Target(
+            tree=tree,
+            names=names,
+            std_errors=_by_level("target", target, names, math.inf) / float(quantity.unit),
+            sensitivity=sensitivity,
+            split=shares,
+            least_squares=least_squares,
+            known=public.exact,
+        )
+        losses = [_loss_for(aim, mechanism, epsilon, delta, rho)]
+        weights, objective = aim.weights, "worst"
+    plans = [
+        Plan(
+            tree=tree,
+            domain=domain if isinstance(domain, Domain) else None,
+            quantity=quantity,
+            known=public,
+            loss=loss,
+            noise=noise,
+            neighbors=neighbors,
+            privacy_unit=privacy_unit,
+            max_contributions=int(max_contributions),
+            consistency=consistency,
+            fit=fit,
+            confidence=confidence,
+            keep_measurements=keep_measurements,
+            split=split if isinstance(split, str) else "given",
+            objective=objective,
+            level_weights=weights,
+            node_shares=split_budget(
+                tree,
+                noise=noise,
+                loss=loss,
+                sensitivity=sensitivity,
+                split=shares,
+                level_weights=weights,
+                objective=objective,
+                least_squares=least_squares,
+                known=public.exact,
+            ),
+        )
+        for noise, loss in losses
+    ]
+    return min(plans, key=lambda plan: plan.expected_error)
+
+
+def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
+    """List the noises that a plan may choose from."""
+    if isinstance(mechanism, AdditiveNoise):
+        return [mechanism]
+    _check_choice("mechanism", mechanism, ("auto", "laplace", "gaussian"))
+    if mechanism != "auto":
+        return [Laplace() if mechanism == "laplace" else Gaussian()]
+    if split == "nodes":
+        return [Gaussian()]
+    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
+
+
+def _loss_for(
+    aim: Target,
+    mechanism: Mechanism | AdditiveNoise,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+) -> tuple[AdditiveNoise, PrivacyLoss]:
+    """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
+    if epsilon is not None or rho is not None:
+        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
+    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
+    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
+
+    def loss_of(size: float) -> PrivacyLoss:
+        return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
+
+    noises = noises_for(mechanism, loss_of(1.0), None)
+    sizes = [(aim.smallest_loss(noise, loss_of), noise) for noise in noises]
+    size, noise = min(sizes, key=lambda found: found[0])
+    stated = epsilon if rho is None else rho
+    limit = LARGEST_LOSS if stated is None else stated
+    if size > limit:
+        raise aim.out_of_reach(noise, loss_of, size, limit)
+    return noise, loss_of(size if stated is None else stated)
+
+
+def _by_level(
+    argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
+) -> np.ndarray:
+    """Bring a mapping from level names to numbers into the order of the levels."""
+    if not isinstance(values, Mapping):
+        raise ArgumentError(
+            argument,
+            f"must be a mapping from level names to numbers, not {type(values).__name__}.",
+            hint=f"the levels are {list(names)!r}.",
+        )
+    unknown = [name for name in values if name not in names]
+    if unknown:
+        raise ArgumentError(
+            argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
+        )
+    for value in values.values():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not 0 <= value < np.inf
+        ):
+            raise ArgumentError(
+                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
+            )
+    return np.array([values.get(name, default) for name in names], dtype=np.float64)
+
+
+def _check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise ArgumentError(
+            argument,
+            f"is unknown: {value!r}.",
+            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}.",
+        )
