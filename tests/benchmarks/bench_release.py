@@ -1,4 +1,4 @@
-"""Counting ten million records, and estimating one and ten million leaves."""
+"""Counting ten million records, estimating one and ten million leaves, and how the time grows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import numpy as np
 import pandas as pd
 
 import pandas_dptree as dpt
+from pandas_dptree.estimation.consistency import Consistency, Fit
 
 BY = ["state", "county", "city"]
+MILLION, TEN_MILLION = [100, 100, 100], [100, 100, 1000]
+# Trees of one depth, each ten times the one before, and how often each is timed.
+GROWTH = (([10, 10, 100], 20), ([10, 100, 100], 10), (MILLION, 5), (TEN_MILLION, 2))
 
 
 def seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -65,30 +69,48 @@ def records(n_rows: int = 10_000_000) -> list[dict[str, object]]:
     return table
 
 
-def _release(branching: list[int], consistency: str) -> None:
+def _release_seconds(branching: list[int], consistency: Consistency, fit: Fit, repeats: int = 3) -> float:
+    """Time releases from exact leaf counts to the frame, in a tree of which seven leaves in ten are empty."""
     tree = dpt.Tree.from_branching(branching)
     rng = np.random.default_rng(0)
     leaves = rng.poisson(3.0, tree.n_leaves) * (rng.random(tree.n_leaves) < 0.3)
-    plan = dpt.plan(tree, epsilon=1.0, consistency=consistency)
-    elapsed = seconds(lambda: plan.release(leaves))
-    print(elapsed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    plan = dpt.plan(tree, epsilon=1.0, consistency=consistency, fit=fit)
+    return seconds(lambda: plan.release(leaves), repeats)
+
+
+def _release(branching: list[int], consistency: Consistency, fit: Fit) -> None:
+    print(_release_seconds(branching, consistency, fit))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+
+def _growth() -> None:
+    for branching, repeats in GROWTH:
+        print(_release_seconds(branching, "integer", "totals", repeats))
+
+
+def _in_a_process(call: str) -> list[float]:
+    """Read the numbers that a function of this module prints in a process of its own."""
+    code = f"from tests.benchmarks import bench_release; bench_release.{call}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [float(number) for number in done.stdout.split()]
 
 
 def leaves() -> list[dict[str, object]]:
     """Time releases from exact leaf counts, each in a process of its own to see its memory."""
     table = []
-    for consistency, branching, target in (
-        ("linear", [100, 100, 100], 1.0),
-        ("linear", [100, 100, 1000], 12.0),
-        ("integer", [100, 100, 100], 1.5),
-        ("integer", [100, 100, 1000], 18.0),
+    for consistency, fit, branching, target in (
+        ("linear", "totals", MILLION, 1.0),
+        ("linear", "totals", TEN_MILLION, 12.0),
+        ("integer", "totals", MILLION, 1.5),
+        ("integer", "totals", TEN_MILLION, 18.0),
+        ("integer", "joint", MILLION, 4.0),
+        ("integer", "joint", TEN_MILLION, 18.0),
     ):
-        code = f"from tests.benchmarks.bench_release import _release; _release({branching}, {consistency!r})"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        elapsed, gigabytes = map(float, done.stdout.split())
+        elapsed, gigabytes = _in_a_process(f"_release({branching}, {consistency!r}, {fit!r})")
+        by = f"{consistency}, {fit}" if consistency == "integer" else consistency
         table.append(
             {
-                "what": f"{np.prod(branching):,} leaves, {consistency}, {gigabytes:.1f} GiB at most",
+                "what": f"{np.prod(branching):,} leaves, {by}, {gigabytes:.1f} GiB at most",
                 "ours": f"{elapsed:.2f} s",
                 "peer": "",
                 "ratio": elapsed / target,
@@ -97,6 +119,23 @@ def leaves() -> list[dict[str, object]]:
             }
         )
     return table
+
+
+def growth() -> list[dict[str, object]]:
+    """Fit the exponent with which the time grows with the leaves, from ten thousand to ten million."""
+    times = _in_a_process("_growth()")
+    sizes = [np.prod(branching) for branching, _ in GROWTH]
+    exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    return [
+        {
+            "what": f"growth of time with the leaves, {sizes[0]:,} to {sizes[-1]:,}, integer",
+            "ours": ", ".join(f"{time:.2g}" for time in times) + " s",
+            "peer": "",
+            "ratio": exponent,
+            "target": "exponent <= 1.15",
+            "ok": exponent <= 1.15,
+        }
+    ]
 
 
 def import_time() -> list[dict[str, object]]:
@@ -121,4 +160,4 @@ def import_time() -> list[dict[str, object]]:
 
 def run() -> list[dict[str, object]]:
     """Measure everything in this module."""
-    return [*import_time(), *leaves(), *records()]
+    return [*import_time(), *leaves(), *growth(), *records()]
