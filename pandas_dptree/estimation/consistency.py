@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.adaptive import nonnegative_adaptive
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import Measurements, Variances, least_squares
 from pandas_dptree.estimation.nonnegative import Bounds, nonnegative_totals
@@ -22,8 +23,9 @@ __all__ = ["CONSISTENCIES", "FITS", "Consistency", "Fit", "estimate"]
 
 Consistency = Literal["none", "linear", "nonnegative", "integer"]
 CONSISTENCIES: tuple[Consistency, ...] = ("none", "linear", "nonnegative", "integer")
-Fit = Literal["totals", "joint"]
-FITS: tuple[Fit, ...] = ("totals", "joint")
+Fit = Literal["totals", "joint", "adaptive"]
+FITS: tuple[Fit, ...] = ("totals", "joint", "adaptive")
+_NONNEGATIVE = {"totals": nonnegative_totals, "joint": nonnegative_joint, "adaptive": nonnegative_adaptive}
 
 
 def estimate(
@@ -48,8 +50,9 @@ def estimate(
         From `propagate`.
     consistency : {"none", "linear", "nonnegative", "integer"}
         The noisy nodes as they are; least squares; non-negative and above their lower bounds; whole.
-    fit : {"totals", "joint"}
-        How negative estimates are mended: family by family, keeping the totals; or in one fit of all.
+    fit : {"totals", "joint", "adaptive"}
+        How negative estimates are mended: family by family, keeping the totals; in one fit of all; or family
+        by family, as sparse as each level seems to be.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
@@ -76,6 +79,5 @@ def estimate(
     if consistency == "linear" or signed:
         estimates = least_squares(tree, measurements, variances)
     else:
-        nonnegative = nonnegative_joint if fit == "joint" else nonnegative_totals
-        estimates = nonnegative(tree, measurements, variances, least=least)
+        estimates = _NONNEGATIVE[fit](tree, measurements, variances, least=least)
     return round_to_whole(tree, estimates[-1], random_words) if consistency == "integer" else estimates

@@ -26,7 +26,7 @@ from pandas_dptree.estimation.least_squares import (
 )
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["Bounds", "least_values", "nonnegative_totals", "order_within", "running_sum"]
+__all__ = ["Bounds", "least_values", "nonnegative_totals", "order_within", "project_families", "running_sum"]
 
 Bounds = Sequence[IntArray | FloatArray]
 
@@ -87,7 +87,7 @@ def nonnegative_totals(
         bound = bounds[level + 1]
         excess = subtree[level + 1] - bound
         total = estimates[level] - tree.sum_children(level, bound)
-        estimates.append(bound + _project_families(tree, level, excess, variances.subtree[level + 1], total))
+        estimates.append(bound + project_families(tree, level, excess, variances.subtree[level + 1], total))
     return estimates
 
 
@@ -165,7 +165,7 @@ def _check_bounds(tree: Tree, least: Bounds) -> None:
         )
 
 
-def _project_families(
+def project_families(
     tree: Tree, level: int, estimates: FloatArray, variances: FloatArray, totals: FloatArray
 ) -> FloatArray:
     """Project each family of children onto the non-negative values that add up to its total.

@@ -1,0 +1,274 @@
+r"""Non-negative estimates that shrink small counts as far as the noisy counts of their level suggest.
+
+Going down the tree, each family of children is fitted to what its parent has, as in `nonnegative`. There a
+surplus is taken off all members alike, as far as they have it, so that in a family most of whose members hold
+nobody the few large ones pay for the noise of all. Here a prior allows that a member holds nobody: small
+noisy counts fall to almost nothing, and large ones keep nearly all that they have. How far, is estimated for
+each level. Where the prior is of no use, the level is projected as there.
+
+Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pandas_dptree.estimation.least_squares import FloatArray, Measurements, Variances, subtree_estimates
+from pandas_dptree.estimation.nonnegative import Bounds, least_values, project_families
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+
+__all__ = ["nonnegative_adaptive"]
+
+_DENSITIES = 10.0 ** np.arange(-2, 1.5, 0.5)
+_MIDDLE = 10.0**-0.5
+"""Prior weights that are tried for a standard deviation's length of counts, beside one for nobody.
+
+At the least, a noisy count is as likely as not to be somebody's at 2.7 standard deviations; at the greatest,
+few members are empty. Near the best, neighbours differ by a few per cent in squared error.
+"""
+
+_COST = 2.0
+"""What the choice of a density costs, in mean variances of a level, and again for each power of ten.
+
+It is one parameter more, which costs two (Mallows, "Some comments on Cp", 1973). Small levels say so little
+of it that extremes must earn their place. Levels of some hundred nodes feel neither.
+"""
+
+_SAMPLE = 2**14
+"""Members, in whole families, from which the density of a level is chosen."""
+
+_BLOCK = 2**14
+"""Members fitted at a time: what is needed on the way then stays in the processor's cache."""
+
+_STEPS = 60
+_CLOSE = 1e-6
+"""Prices are sought until sums are as close as this, or for so many steps; the tangent does the rest."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def nonnegative_adaptive(
+    tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
+) -> list[FloatArray]:
+    r"""Estimate every node, non-negative and additive, from the top down, level by level as sparse as it is.
+
+    With the estimates :math:`z` and variances :math:`V` of the upward pass of least squares, the root is
+    :math:`x = \max(b, z)`, where :math:`b` is the least that a node can hold. A member of a family below
+    holds :math:`b_c` and an excess that is 0 or, with density :math:`\rho`, any positive number. Given
+    :math:`u = z_c - b_c` with normal noise, the mean of this excess is
+
+    .. math:: \eta(u) = \sqrt V\,(t + h)\,\frac{\rho \sqrt V}{h + \rho \sqrt V}, \qquad
+              t = \frac{u}{\sqrt V},\; h = \frac{\varphi(t)}{\Phi(t)}.
+
+    A family has to add up. Of all distributions whose means do, the one nearest to this posterior in relative
+    entropy is tilted by one price for all members (Csiszár, "I-divergence geometry of probability
+    distributions and minimization problems", 1975), which for normal noise is a shift. So the children of a
+    node are the means
+
+    .. math:: x_c = b_c + \eta(z_c - b_c - \theta V_c), \qquad \sum_c x_c = x_{parent},
+
+    with the one :math:`\theta` for which they add up. The projection of `nonnegative_totals` is the same with
+    :math:`\eta(u) = \max(0, u)`. Which of seven :math:`\rho` to take for a level, or that projection, is
+    decided by the estimated squared error within families, given their totals (Stein, "Estimation of the mean
+    of a multivariate normal distribution", 1981): with least squares :math:`\hat x` and the variances
+    :math:`D` of the tilted posteriors,
+
+    .. math:: \sum_c (x_c - \hat x_c)^2 + 2 \sum_c D_c \Big(1 - \frac{D_c}{\sum D}\Big) + \text{constant}.
+
+    The total, known values and levels that are full stay as `nonnegative_totals` has them. A level that does
+    not has no zeros but where a parent holds nobody; rounding to whole numbers brings them back.
+
+    Simulated with Gaussian and Laplace noise on trees from full to 99.5 % empty, mean squared errors were at
+    most 1.01 times those of `nonnegative_totals` at every level. At the leaves they were 0.5 to 0.95 times
+    where 95 % are empty, 0.9 to 1 where all are full, and 0.2 to 0.7 where all hold one to ten people on
+    average under a noise of six. Mean absolute errors mostly fell nearly as much, but rose by up to a tenth
+    where the noise drowns nearly all counts or half of the leaves are empty. In sparse levels small counts
+    lose somewhat more than in `nonnegative_totals`, and large ones much less. It takes five to ten times as
+    long, and twenty times in one family of a million.
+
+    Parameters
+    ----------
+    tree : Tree
+    measurements : sequence of numpy.ndarray or None
+        For each level, the noisy values of its nodes; None where the level was not measured.
+    variances : Variances
+        From `propagate`.
+    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
+        For each level, lower bounds of its nodes, at least 0.
+
+    Returns
+    -------
+    list of numpy.ndarray, shape (level_sizes[l],)
+        One array per level, from the root to the leaves.
+
+    Raises
+    ------
+    ArgumentError
+        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
+        each other or the bounds.
+
+    Examples
+    --------
+    >>> from pandas_dptree.estimation.least_squares import propagate
+    >>> from pandas_dptree.estimation.nonnegative import nonnegative_totals
+    >>> tree = Tree.from_branching([40])
+    >>> measurements = [np.array([56]), np.array([2, -1, 0, -1] * 9 + [3, 0, 30, 25])]
+    >>> variances = propagate(tree, [1.0, 2.0])
+    >>> for fit in (nonnegative_totals, nonnegative_adaptive):
+    ...     print(fit(tree, measurements, variances)[1][-4:].round(2).tolist())
+    [1.34, 0.0, 28.34, 23.34]
+    [0.54, 0.02, 29.3, 24.3]
+    """
+    bounds = least_values(tree, measurements, variances, least=least)
+    subtree, _ = subtree_estimates(tree, measurements, variances)
+    estimates = [np.maximum(subtree[0], bounds[0])]
+    for level in range(tree.depth):
+        bound = bounds[level + 1]
+        excess = subtree[level + 1] - bound
+        variance = np.broadcast_to(variances.subtree[level + 1], excess.shape)
+        total = estimates[level] - tree.sum_children(level, bound)
+        counts = np.broadcast_to(tree.child_counts[level], total.shape)
+        fitted = project_families(tree, level, excess, variance, total)
+        sizes = tree.sum_children(level, (variance > 0).astype(np.int64))
+        shared = (total > 0) & (sizes > 1)
+        if shared.any():
+            free = np.repeat(shared, counts) & (variance > 0)
+            families = _Families(excess[free], variance[free], total[shared], sizes[shared])
+            density = _best_density(families, fitted[free])
+            if density > 0:
+                fitted[free] = _fit(families, density)
+        estimates.append(bound + fitted)
+    return estimates
+
+
+@dataclass(frozen=True, slots=True)
+class _Families:
+    """Members of families that stand one after another, and what each family holds together."""
+
+    estimates: FloatArray
+    variances: FloatArray
+    totals: FloatArray
+    sizes: IntArray
+
+    def sum(self, values: FloatArray) -> FloatArray:
+        """Add up what the members of each family have."""
+        return np.asarray(np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes))
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Hand each member the value of its family."""
+        return np.repeat(values, self.sizes)
+
+    def take(self, chosen: slice | NDArray[np.bool_], members: slice | NDArray[np.bool_]) -> _Families:
+        """Keep some families, and with them their members."""
+        return _Families(
+            self.estimates[members], self.variances[members], self.totals[chosen], self.sizes[chosen]
+        )
+
+
+def _best_density(families: _Families, projected: FloatArray) -> float:
+    """Choose the prior density of a level by the estimated risk of its families; 0 for their projection.
+
+    Where a level has many families, some of them decide, by turns of the golden section: no regular order of
+    the families can then favour one kind.
+    """
+    turn = np.arange(len(families.totals)) * _GOLDEN % 1
+    chosen = turn <= _SAMPLE / len(projected)
+    members = families.spread(chosen)
+    sample, projected = families.take(chosen, members), projected[members]
+    unit = float(np.mean(sample.variances))
+    prices, risks = _linear_prices(sample), []
+    for density in _DENSITIES / unit**0.5:
+        prices, fitted, spread = _tilted(sample, density, prices)
+        risks.append(_risk(sample, fitted, spread))
+    risk = np.array(risks) / unit + _COST * (1 + np.abs(np.log10(_DENSITIES / _MIDDLE)))
+    best = int(np.argmin(risk))
+    of_projection = _risk(sample, projected, _projected_spread(sample, projected)) / unit
+    return float(_DENSITIES[best] / unit**0.5) if risk[best] < of_projection else 0.0
+
+
+def _risk(families: _Families, fitted: FloatArray, spread: FloatArray) -> float:
+    """Estimate the squared error within families as Stein did, up to what is the same for every fit."""
+    linear = families.estimates - families.spread(_linear_prices(families)) * families.variances
+    whole = families.spread(families.sum(spread))
+    part = np.divide(spread, whole, out=np.ones_like(spread), where=whole > 0)
+    return float(((fitted - linear) ** 2 + 2 * spread * (1 - part)).sum())
+
+
+def _projected_spread(families: _Families, projected: FloatArray) -> FloatArray:
+    """Variances of projected members, as `_risk` takes them: all or nothing, but for a ramp between.
+
+    Stein's estimate is for normal noise. Under Laplace noise it is too kind to a kink, so this one is spread
+    over a standard deviation on either side.
+    """
+    stays = projected > 0
+    taken = families.sum(np.where(stays, families.estimates - projected, 0.0))
+    price = families.spread(taken / families.sum(np.where(stays, families.variances, 0.0)))
+    above = families.estimates / np.sqrt(families.variances) - price * np.sqrt(families.variances)
+    return np.asarray(np.clip((above + 1) / 2, 0, 1) * families.variances)
+
+
+def _fit(families: _Families, density: float) -> FloatArray:
+    """Fit all families, some whole ones at a time."""
+    ends = np.cumsum(families.sizes)
+    firsts = np.searchsorted(ends, np.arange(0, ends[-1], _BLOCK), side="right")
+    fitted = np.empty(families.estimates.shape)
+    for first, last in pairwise(np.unique([*firsts, len(ends)]).tolist()):
+        members = slice(ends[first] - families.sizes[first], ends[last - 1])
+        block = families.take(slice(first, last), members)
+        _, fitted[members], _ = _tilted(block, density, _linear_prices(block))
+    return fitted
+
+
+def _linear_prices(families: _Families) -> FloatArray:
+    """Prices at which families would add up if nobody were held at 0."""
+    excess = families.sum(families.estimates) - families.totals
+    return np.asarray(excess / families.sum(families.variances))
+
+
+def _tilted(
+    families: _Families, density: float, prices: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Find the families' prices, the means that add up at them, and the variances of these posteriors.
+
+    The sum S of a family falls with its price at the rate of the variances: dS/dθ = -ΣD. It is sought by
+    Newton's method, for log S where S is too large: far out, S falls like 1/θ². Steps that leave the bracket
+    are replaced by bisection. The last one is taken along the tangent, so that what is alike stays alike.
+    """
+    totals, deviations = families.totals, np.sqrt(families.variances)
+    low, high = np.full(prices.shape, -np.inf), np.full(prices.shape, np.inf)
+    reach = 1 / np.mean(deviations)
+    for _ in range(_STEPS):
+        shifted = families.estimates - families.spread(prices) * families.variances
+        means, spreads = _posterior(shifted, deviations, density)
+        sums, rates = families.sum(means), families.sum(spreads)
+        if (np.abs(sums - totals) <= _CLOSE * totals).all():
+            break
+        over = sums > totals
+        low, high = np.where(over, prices, low), np.where(over, high, prices)
+        gap = np.where(over, sums * np.log(np.maximum(sums, totals) / totals), sums - totals)
+        newton = prices + np.clip(gap / rates, -reach, reach)
+        prices = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        reach *= 2
+    means += families.spread((totals - sums) / rates) * spreads
+    return prices, np.maximum(means, 0.0), spreads
+
+
+def _posterior(
+    estimates: FloatArray, deviations: FloatArray, density: float
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of counts that are 0, or of uniform density above it, given their noisy values."""
+    from scipy.special import erfcx  # costs a tenth of a second to import
+
+    t = estimates / deviations
+    hazard = (2 / np.pi) ** 0.5 / erfcx(t / -(2**0.5))  # φ(t) / Φ(t)
+    far = t < -1e3  # there t + φ/Φ cancels; a lower bound (Sampford, 1953) is exact to 2 / t⁴
+    above = np.where(far, 2 / (np.sqrt(t**2 + 8) + np.abs(t)), t + hazard)
+    variance = np.where(far, above**2, 1 - hazard * above)
+    occupied = density * deviations / (hazard + density * deviations)
+    mean = occupied * above * deviations
+    return mean, occupied * (variance + (1 - occupied) * above**2) * deviations**2
