@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
@@ -32,12 +30,9 @@ from pandas_dptree.privacy.composition import gaussian_delta, laplace_delta, lar
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["LARGEST_COUNT", "AdditiveNoise", "FloatArray", "Gaussian", "Laplace", "measure"]
+__all__ = ["AdditiveNoise", "FloatArray", "Gaussian", "Laplace"]
 
 FloatArray = npt.NDArray[np.float64]
-
-LARGEST_COUNT = 2**61
-"""Counts beyond are taken for this; noisy counts end at ± this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,70 +432,19 @@ class Gaussian(AdditiveNoise):
         variable Z, its density :math:`\varphi`, and :math:`u = (t + 1/2)/\sigma`. So u is the normal
         quantile z less :math:`z/24\sigma^2`.
         """
+        from scipy.special import ndtri  # costs a tenth of a second to import
+
         scales, where = np.unique(np.asarray(noise_scales, dtype=np.float64), return_inverse=True)
         mass = np.exp(-((np.arange(125) / np.minimum(scales, 10.0)[..., None]) ** 2) / 2)
         within = 2 * np.cumsum(mass, axis=-1) - 1
         summed = (within < confidence * within[..., -1:]).sum(axis=-1)
-        z = ndtri((1 + confidence) / 2)
+        z = -ndtri((1 - confidence) / 2)
         beyond = np.ceil(z * (scales - 1 / (24 * scales)) - 0.5)
         return np.asarray(np.where(scales < 10.0, summed, beyond)[where])
 
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
         """Draw discrete Gaussian noise."""
         return discrete_gaussian(noise_scale, size, source)
-
-
-def measure(
-    noise: AdditiveNoise,
-    levels: Sequence[IntArray],
-    noise_scales: Sequence[npt.ArrayLike],
-    source: ByteSource,
-) -> tuple[IntArray | None, ...]:
-    """Add noise to the exact counts of every level.
-
-    Parameters
-    ----------
-    noise : AdditiveNoise
-        The kind of noise.
-    levels : sequence of numpy.ndarray of int64
-        The exact counts of each level, from 0 to 2**61.
-    noise_scales : sequence of array_like, a number or an array of the level's shape
-        The noise scale of each level or of each of its nodes; inf where nothing is to be measured.
-    source : callable
-        Where random bytes come from.
-
-    Returns
-    -------
-    tuple of (numpy.ndarray of int64 or None)
-        The noisy counts of each level, 0 for a node that is not measured; None for a level that is not.
-
-    Notes
-    -----
-    **Privacy**: this is the one place where exact counts meet the outside world. The shape of what comes
-    out depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
-    noisy counts end at ±2**61, the answer is the same as with noise that knows no end.
-    """
-    scales = [np.atleast_1d(np.asarray(scale, dtype=np.float64)) for scale in noise_scales]
-    return tuple(
-        None if np.isinf(scale).all() else _measure_level(noise, exact, scale, source)
-        for exact, scale in zip(levels, scales, strict=True)
-    )
-
-
-def _measure_level(noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource) -> IntArray:
-    """Add noise to each count, drawing together what is of one scale."""
-    if len(scales) == 1:
-        noisy = exact + noise.sample(float(scales[0]), len(exact), source)
-    else:
-        noisy = np.zeros_like(exact)
-        distinct, kind = np.unique(scales, return_inverse=True)
-        ends = np.cumsum(np.bincount(kind))[:-1]
-        for scale, nodes in zip(
-            distinct.tolist(), np.split(np.argsort(kind, kind="stable"), ends), strict=True
-        ):
-            if math.isfinite(scale):
-                noisy[nodes] = exact[nodes] + noise.sample(scale, len(nodes), source)
-    return np.asarray(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT))
 
 
 def _scale_up(powered: Fraction, power: int) -> float:

@@ -1,0 +1,71 @@
+"""The one place where exact values meet the outside world: noise is added to them here, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.sampling import ByteSource
+
+__all__ = ["LARGEST_COUNT", "measure"]
+
+LARGEST_COUNT = 2**61
+"""Values beyond are taken for this; noisy values end at ± this."""
+
+
+def measure(
+    noise: AdditiveNoise,
+    levels: Sequence[IntArray],
+    noise_scales: Sequence[npt.ArrayLike],
+    source: ByteSource,
+) -> tuple[IntArray | None, ...]:
+    """Add noise to the exact values of every level.
+
+    Parameters
+    ----------
+    noise : AdditiveNoise
+        The kind of noise.
+    levels : sequence of numpy.ndarray of int64
+        The exact counts or sums of each level, from -2**61 to 2**61.
+    noise_scales : sequence of array_like, a number or an array of the level's shape
+        The noise scale of each level or of each of its nodes; inf where nothing is to be measured.
+    source : callable
+        Where random bytes come from.
+
+    Returns
+    -------
+    tuple of (numpy.ndarray of int64 or None)
+        The noisy counts of each level, 0 for a node that is not measured; None for a level that is not.
+
+    Notes
+    -----
+    **Privacy**: this is the one place where exact counts meet the outside world. The shape of what comes
+    out depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
+    noisy counts end at ±2**61, the answer is the same as with noise that knows no end.
+    """
+    scales = [np.atleast_1d(np.asarray(scale, dtype=np.float64)) for scale in noise_scales]
+    return tuple(
+        None if np.isinf(scale).all() else _measure_level(noise, exact, scale, source)
+        for exact, scale in zip(levels, scales, strict=True)
+    )
+
+
+def _measure_level(noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource) -> IntArray:
+    """Add noise to each count, drawing together what is of one scale."""
+    if len(scales) == 1:
+        noisy = exact + noise.sample(float(scales[0]), len(exact), source)
+    else:
+        noisy = np.zeros_like(exact)
+        distinct, kind = np.unique(scales, return_inverse=True)
+        ends = np.cumsum(np.bincount(kind))[:-1]
+        for scale, nodes in zip(
+            distinct.tolist(), np.split(np.argsort(kind, kind="stable"), ends), strict=True
+        ):
+            if math.isfinite(scale):
+                noisy[nodes] = exact[nodes] + noise.sample(scale, len(nodes), source)
+    return np.asarray(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT))
