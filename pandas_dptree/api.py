@@ -81,10 +81,13 @@ def tree_counts(
         mean variance over all nodes, or the variance of the worst level.
     consistency : {"integer", "nonnegative", "linear", "none"}
         Whole numbers that add up; non-negative and additive; unbiased and additive; raw noisy nodes.
-    fit : {"totals", "joint"}
-        How negative estimates are mended: family by family from the top, which keeps the totals as good as
-        least squares makes them; or in one least-squares fit of all nodes, closest to the truth as a
-        whole, but with totals that are too large where most leaves are empty.
+    fit : {"totals", "adaptive", "joint"}
+        How negative estimates are mended. ``"totals"``: family by family from the top, which keeps the totals
+        as good as least squares makes them. ``"adaptive"``: likewise, but large counts are left alone and
+        small ones made smaller, as far as the noisy counts of a level speak for it; more accurate where
+        most leaves are empty, and a few times slower. ``"joint"``: in one least-squares fit of all
+        nodes, closest to the truth as a whole, but with totals that are too large where most leaves are
+        empty.
     known : mapping or DataFrame, optional
         Counts that are public already, kept exactly: by level, as in ``{"total": 81203}`` or
         ``{"state": populations}`` (indexed like ``groupby(["state"]).size()``); or a frame of keys with a
@@ -182,8 +185,8 @@ def tree_sums(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     columns : hashable or list of hashable
-        The column to add up, or several, which share the budget: as much for each as makes their errors
-        alike beside the most that a row can add.
+        The column to add up, or several, which share the budget such that their squared errors, each beside
+        the most that a row can add, have the least sum. Under add/remove these errors are then alike.
     by : sequence of hashable
         The key columns, from the coarsest to the finest.
     bounds : (float, float), or mapping from columns to such pairs
@@ -199,8 +202,8 @@ level_weights, objective, fit, keep_measurements, rng
         Multiples of the granularity that add up; non-negative and additive; unbiased and additive; raw noisy
         nodes. Sums are kept non-negative only where no value can be negative.
     confidence : float, optional
-        For example 0.95: adds the ends of an interval that holds the true sum (of the clipped values) with
-        this probability.
+        For example 0.95: adds the ends of an interval that holds the true sum, of the values as they were
+        clipped and brought to the grid, with this probability.
 
     Returns
     -------
@@ -309,12 +312,21 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     -----
     What is added up is how much values differ from the middle of their bounds, which halves the noise, or
     better. The quotient of that sum and the released count, plus the middle, is the mean; it is cut to the
-    bounds. Its standard error is that of the quotient to first order (the delta method).
+    bounds. So means times counts add up as the counts do, wherever nothing is cut or missing. (Quotients of
+    the unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than
+    ten of its standard errors, and as accurate above.) The standard error is that of the quotient to first
+    order (the delta method).
 
-    A mean is missing, with its error and interval, where the released count is less than one or less than
-    twice its standard error: there a quotient would be noise.
+    A mean is missing, with its error, where the released count is less than one or less than four times its
+    standard error: there a quotient would be noise, and its error unknown.
 
-    A row that lacks one of the values is dropped, like a row outside the domain.
+    The interval is laid around the unbiased estimates, by a method that needs no large count (Fieller, "Some
+    problems in interval estimation", 1954). It is never missing, and holds the true mean of the clipped
+    values with the stated probability in every node that has records; where little is known of the count,
+    it is as wide as the bounds. Among those nodes alone whose mean is shown it may hold a little less often.
+
+    A row that lacks one of the values is dropped, like a row outside the domain. So what is `known` must be
+    counts of rows that lack none: with a published count of all rows, means are off by what is missing.
 
     **Privacy**: as for `tree_counts`. All sums and counts together spend the stated loss once.
 
@@ -408,6 +420,12 @@ objective, consistency, fit, known, confidence, keep_measurements
     >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
     [2.0, 2.0, 2.0, 2.0]
     """
+    if column is None and (bounds is not None or granularity is not None):
+        raise ArgumentError(
+            "column",
+            "must be given with bounds or a granularity: records are counted without.",
+            hint='for example column="cost".',
+        )
     return find_plan(
         domain,
         epsilon=epsilon,
@@ -491,12 +509,16 @@ def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
 def _quantities(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
     """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
     names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
-    if repeated or not names:
+    if not names:
+        raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
+    odd = [name for name in names if name is None or not isinstance(name, Hashable) or name != name]
+    if odd:
         raise ColumnsError(
-            "columns", "must name at least one column, and each once", columns=repeated,
-            hint='for example ["cost", "days"].',
-        )  # fmt: skip
+            "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'
+        )
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated:
+        raise ColumnsError("columns", "names columns twice", columns=repeated, hint="name each column once.")
     own = {"bounds": bounds, "granularity": granularity}
     for argument, given in own.items():
         unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()

@@ -100,7 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     values.add_argument(
         "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
-        help="the least and the greatest value of a row; once for all columns, or once for each",
+        help="the least and the greatest value of a row, in digits (-1000, not -1e3); once for all columns, or "
+        "once for each",
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="values are brought to its nearest multiple")
     records = argparse.ArgumentParser(add_help=False)
@@ -197,6 +198,10 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
     check_out(arguments.out, ".csv", ".parquet")
     units = [] if arguments.privacy_unit is None else [arguments.privacy_unit]
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
+    if arguments.domain == "observed" and arguments.impossible is not None:
+        raise ArgumentError(
+            "impossible", "is a column of the domain, which is to be observed.", hint="name a file of keys."
+        )
     frame = read(arguments.records, columns, "records")
     return frame, "observed" if arguments.domain == "observed" else _domain(arguments, arguments.by)
 
@@ -204,8 +209,8 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
 def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
     """Read the public keys, and where nobody can be."""
     flags = [] if arguments.impossible is None else [arguments.impossible]
-    places = read(Path(arguments.domain), [*by, *flags], "domain")
-    if flags and not pd.api.types.is_bool_dtype(places[arguments.impossible]):  # text, from a CSV file
+    places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
+    if flags and pd.api.types.is_string_dtype(places[arguments.impossible]):  # as from a CSV file
         told = places[arguments.impossible].str.lower().map({"true": True, "false": False})
         places = places.assign(**{arguments.impossible: told})
     return Domain.from_frame(places, by=by, impossible=arguments.impossible)
@@ -216,7 +221,7 @@ def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
     if arguments.known is None:
         return None
     counts: pd.DataFrame = read(arguments.known, None, "known")
-    for name in {"count", "at_least"} & set(counts.columns):
+    for name in {"count", "at_least"} & set(counts.columns) - set(arguments.by):
         try:
             counts[name] = pd.to_numeric(counts[name])
         except (ValueError, TypeError):
@@ -246,7 +251,7 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
 def _plan(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".json")
     summed: dict[str, Any] = {}
-    if arguments.column is not None or arguments.bounds is not None:
+    if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
         if len(values["columns"]) > 1:
             raise ArgumentError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.bounds import gap_of
+from pandas_dptree.comparison import compare, variant
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
@@ -21,11 +22,12 @@ from pandas_dptree.estimation.least_squares import FloatArray, Variances, propag
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
-from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
@@ -126,6 +128,17 @@ class Plan:
                 f"must name a column that is no key, not {self.privacy_unit!r}.",
                 hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
             )
+        column = self.quantity.column
+        if not isinstance(column, Hashable) or (column is None and self.quantity != COUNT):
+            raise ArgumentError(
+                "column", f"must name what is added up, not {column!r}.", hint='for example "income".'
+            )
+        if column is not None:
+            check_names(self.level_names[1:], [column], argument="column")
+            if any(least.any() for least in self.known.least):
+                raise ArgumentError(
+                    "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
+                )
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are none
         _check_display(self.confidence, self.keep_measurements)
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
@@ -150,7 +163,9 @@ class Plan:
             raise ArgumentError(
                 "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
             )
-        if by_level:
+        if not any(share.any() for share in self.node_shares):  # all is known
+            scales = tuple(np.full(1, np.inf) for _ in self.node_shares)
+        elif by_level:
             levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
             scales = tuple(levels[:, None])
         else:
@@ -195,16 +210,19 @@ class Plan:
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, shape (n_levels,): the root mean square over its nodes.
 
-        In counts, or in what the values of the column are in.
+        In counts, or in what the values of the column are in; inf where no node is measured.
         """
-        return self.in_column(
-            np.array(
-                [
-                    scale[0] if len(scale) == 1 else np.sqrt(self.tree.mean_listed(level, scale**2))
-                    for level, scale in enumerate(self.node_noise_scales)
-                ]
-            )
-        )
+        return self.in_column(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
+
+    def _level_scale(self, level: int) -> float:
+        """Noise scale of a level, in units: the root mean square over its nodes that are measured."""
+        scale = self.node_noise_scales[level]
+        if len(scale) == 1:
+            return float(scale[0])
+        measured = np.isfinite(scale)
+        part = self.tree.mean_listed(level, measured.astype(np.float64))
+        squares = self.tree.mean_listed(level, np.where(measured, scale, 0.0) ** 2)
+        return math.sqrt(squares / part) if part else math.inf
 
     @cached_property
     def labelled(self) -> Domain:
@@ -381,37 +399,7 @@ class Plan:
             best to the worst. One column per level with its expected standard error; ``objective``, the
             root of the expected squared error that the objective speaks of; ``gap``.
         """
-        others = [
-            self._variant(noise, split)
-            for noise in (Laplace(), Gaussian())
-            if noise.can_give(self.loss)
-            for split in SPLITS
-            if split != "nodes" or (isinstance(noise, Gaussian) and self.consistency != "none")
-            if (noise, split) != (self.noise, self.split)
-        ]
-        plans = [self, *sorted(others, key=lambda plan: plan.expected_error)]
-        index = pd.MultiIndex.from_tuples(
-            [(plan.noise.name, plan.split) for plan in plans], names=["mechanism", "split"]
-        )
-        table = pd.DataFrame([plan.std_errors for plan in plans], index=index, columns=list(self.level_names))
-        table.insert(len(table.columns), "objective", [plan.expected_error for plan in plans], True)
-        table.insert(len(table.columns), "gap", [plan.gap for plan in plans], True)
-        return table
-
-    def _variant(self, noise: AdditiveNoise, split: Split) -> Plan:
-        """Plan the same release with another noise and another split."""
-        shares = split_budget(
-            self.tree,
-            noise=noise,
-            loss=self.loss,
-            sensitivity=self.sensitivity,
-            split=split,
-            level_weights=self.level_weights,
-            objective=self.objective,
-            least_squares=self.consistency != "none",
-            known=self.known.exact,
-        )
-        return replace(self, noise=noise, split=split, node_shares=shares)
+        return compare(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the plan down in plain JSON, to be approved today and released tomorrow.
@@ -471,8 +459,9 @@ class Plan:
         """
         return plot_level_errors(
             list(map(str, self.level_names)),
-            {"this plan": self.std_errors, "even split": self._variant(self.noise, "uniform").std_errors},
+            {"this plan": self.std_errors, "even split": variant(self, self.noise, "uniform").std_errors},
             ax,
+            unit="counts" if self.quantity == COUNT else str(self.quantity.column),
         )
 
     @property

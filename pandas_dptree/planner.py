@@ -72,6 +72,14 @@ def find_plan(
     if isinstance(split, str):
         _check_choice("split", split, SPLITS)
     shares = split if isinstance(split, str) else _by_level("split", split, names, 0.0)
+    given = np.zeros(len(names)) if isinstance(shares, str) else shares
+    wasted = [names[level] for level in np.flatnonzero(given * public.levels)]
+    if wasted:
+        raise ArgumentError(
+            "split",
+            f"spends on levels whose counts are all known: {wasted!r}.",
+            hint="leave them out: their counts have no error.",
+        )
     weights = _by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
     if target is None:
         stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
@@ -91,6 +99,7 @@ def find_plan(
             split=shares,
             least_squares=least_squares,
             known=public.exact,
+            unit=float(quantity.unit),
         )
         losses = [_loss_for(aim, mechanism, epsilon, delta, rho)]
         weights, objective = aim.weights, "worst"

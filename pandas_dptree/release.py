@@ -23,7 +23,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
-from pandas_dptree.mechanisms.additive import measure
+from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -134,17 +134,15 @@ def _told(quantity: Quantity) -> dict[str, Any]:
 
 
 def _with_known(plan: Plan, noisy: Sequence[IntArray | None]) -> list[IntArray | None]:
-    """Put what is known in the place of what was measured."""
-    answer = []
-    for level, (values, exact, least) in enumerate(
-        zip(noisy, plan.known.exact, plan.known.least, strict=True)
-    ):
-        if values is None and exact.all():
-            values = np.broadcast_to(least, plan.tree.level_sizes[level]).copy()
-        elif values is not None and exact.any():
-            values = np.where(exact, least, values)
-        answer.append(values)
-    return answer
+    """Put what is known in the place of what was measured; what is neither is 0, without precision."""
+    return [
+        np.where(exact, least, np.zeros(size, dtype=np.int64) if values is None else values)
+        if exact.any()
+        else values
+        for values, exact, least, size in zip(
+            noisy, plan.known.exact, plan.known.least, plan.tree.level_sizes, strict=True
+        )
+    ]
 
 
 def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashable, Levels]:
@@ -156,11 +154,10 @@ def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashabl
         intervals(*level, whole=True, shown=shown)
         for *level, shown in zip(unbiased, plan.node_half_widths, *plan.possible, values.shown, strict=True)
     ]
-    lower, upper = zip(*ends, strict=True)
-    return {
-        f"{prefix}lower": list(map(plan.in_column, lower)),
-        f"{prefix}upper": list(map(plan.in_column, upper)),
-    }
+    lower, upper = (
+        [plan.in_column(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
+    )
+    return {f"{prefix}lower": lower, f"{prefix}upper": upper}
 
 
 def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
@@ -184,7 +181,7 @@ def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
 def _leaf_values(plans: Sequence[Plan], data: Any, source: ByteSource) -> Sequence[IntArray]:
     """Add up each quantity over the records of each leaf, exactly. The answer is secret."""
     plan = plans[0]
-    if isinstance(data, np.ndarray):
+    if isinstance(data, np.ndarray) and len(plans) == 1:
         return [_given_leaves(plan, data)]
     if plan.domain is None:
         raise ArgumentError(

@@ -89,7 +89,7 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
             consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
             fit=FITS[FITS.index(data["fit"])],
             quantity=Quantity(**{**data["quantity"], "unit": Fraction(*data["quantity"]["unit"])}),
-            known=Known.from_dict(tree, data["known"]),
+            known=Known.read(domain, Known.from_dict(tree, data["known"])),
             confidence=data["confidence"],
             keep_measurements=data["keep_measurements"],
             split=data["split"] if data["split"] in SPLITS else "given",
@@ -99,7 +99,7 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
         )
     except DPTreeError:
         raise
-    except (LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ArgumentError(
             "data", f"is not a whole plan: {error!r}.", hint="pass what Plan.to_dict() returned."
         ) from None

@@ -289,3 +289,198 @@ def test_the_table_survives_a_database(files):
         expected, found = released.dp.level(level), back.dp.level(level)
         assert found.index.tolist() == expected.index.tolist()
         assert found.to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+# What is known, what is added up, and what the table shows besides.
+
+
+@pytest.fixture
+def public(files):
+    """Public facts beside the files: a known total and region, and districts where nobody can be."""
+    places = pd.read_csv(files / "places.csv")
+    region = places["region"].iloc[0]
+    known = pd.DataFrame({"region": [None, region], "count": [500, 100], "at_least": [None, None]})
+    known.to_csv(files / "known.csv", index=False)
+    known.convert_dtypes().to_parquet(files / "known.parquet")
+    places["closed"] = places.index == 0
+    places.to_parquet(files / "flagged.parquet")
+    places.assign(closed=places["closed"].map({True: "TRUE", False: "false"})).to_csv(
+        files / "flagged.csv", index=False
+    )
+    return region
+
+
+def run(files, verb, *more, records="visits.csv", domain="places.csv"):
+    where = ["--domain", str(files / domain)]
+    return main([verb, *([] if verb == "plan" else [str(files / records)]), *BY, *where, *more])
+
+
+@pytest.mark.parametrize("name", ["known.csv", "known.parquet"])
+@pytest.mark.parametrize("domain", ["flagged.csv", "flagged.parquet"])
+def test_known_counts_intervals_and_measurements(files, public, name, domain):
+    out = files / "out.parquet"
+    known = ["--known", str(files / name), "--impossible", "closed"]
+    more = ["--confidence", "0.9", "--keep-measurements", "--out", str(out)]
+    assert run(files, "counts", "--epsilon", "1", *known, *more, domain=domain) == 0
+    table = pd.read_parquet(out)
+    values = ["count", "std_error", "lower", "upper", "measurement", "noise_scale"]
+    assert list(table) == ["level", "region", "district", *values]
+    assert table.dp.level("total")[["count", "lower", "upper", "std_error"]].values.tolist() == [
+        [500, 500, 500, 0]
+    ]
+    assert table.dp.level("region").loc[public, "count"] == 100
+    closed = table.dp.level("district").iloc[0]
+    assert closed[["count", "std_error"]].tolist() == [0, 0] and pd.isna(closed["measurement"])
+
+
+def test_sums_and_means(files, public, capsys):
+    out = files / "out.csv"
+    assert run(files, "sums", "--column", "cost", "--bounds", "0", "500", "--epsilon", "9000",
+               "--out", str(out), records="visits.parquet") == 0  # fmt: skip
+    visits = pd.read_csv(files / "visits.csv", dtype={"region": str, "district": str})
+    inside = visits.dropna(subset=["cost"]).merge(pd.read_csv(files / "places.csv", dtype=str))
+    table = pd.read_csv(out)
+    assert list(table) == ["level", "region", "district", "cost", "cost_std_error"]
+    total = inside["cost"].clip(0, 500).sum()
+    assert table.dp.level("total")["cost"].item() == pytest.approx(total, rel=1e-3)
+    more = ["--bounds", "-5", "500", "--granularity", "0.5", "--epsilon", "9000", "--confidence", "0.9"]
+    assert run(files, "means", "--column", "cost", *more) == 0
+    head = capsys.readouterr().out.splitlines()[:2]
+    assert head[0].startswith("level,region,district,cost,cost_std_error,cost_lower,cost_upper,count,")
+    assert float(head[1].split(",")[3]) == pytest.approx(total / len(inside), rel=1e-3)
+    assert run(files, "means", "--column", "cost", *more, "--known", str(files / "known.csv")) == 0
+    assert ",500,0.0,500,500" in capsys.readouterr().out.splitlines()[1]
+
+
+def test_several_columns(files, capsys):
+    visits = pd.read_csv(files / "visits.csv", dtype=str).assign(days="2")
+    visits.to_csv(files / "more.csv", index=False)
+    columns = ["--column", "cost", "--column", "days", "--epsilon", "1"]
+    for bounds in (["--bounds", "0", "500"], ["--bounds", "0", "500", "--bounds", "0", "30"]):
+        for verb in ("sums", "means"):
+            assert run(files, verb, *columns, *bounds, records="more.csv") == 0
+            assert "days_std_error" in capsys.readouterr().out
+    assert run(files, "plan", *columns, "--bounds", "0", "500") == 2
+    assert "`column` must be one for a plan" in capsys.readouterr().err
+
+
+def test_a_plan_for_a_column_is_released(files, public, capsys):
+    plan = ["--out", str(files / "plan.json"), "--column", "cost", "--bounds", "0", "500", "--epsilon", "1",
+            "--confidence", "0.95", "--keep-measurements", "--impossible", "closed"]  # fmt: skip
+    assert run(files, "plan", *plan, domain="flagged.csv") == 0
+    assert "for sums of 'cost'" in capsys.readouterr().out
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out",
+               str(files / "out.csv"), "--domain"]  # fmt: skip
+    assert main([*release, str(files / "flagged.csv"), "--impossible", "closed"]) == 0
+    ends = ["cost_std_error", "cost_lower", "cost_upper", "cost_measurement", "cost_noise_scale"]
+    assert list(pd.read_csv(files / "out.csv"))[3:] == ["cost", *ends]
+    (files / "out.csv").unlink()
+    assert main([*release, str(files / "flagged.csv")]) == 2
+    assert "not the one that this plan was made for" in capsys.readouterr().err
+    records = pd.read_csv(files / "visits.csv", dtype=str).drop(columns="cost")
+    records.to_csv(files / "visits.csv", index=False)
+    assert main([*release, str(files / "flagged.csv"), "--impossible", "closed"]) == 2
+    assert "`records` lacks the columns: 'cost'" in capsys.readouterr().err
+    assert not (files / "out.csv").exists()
+
+
+def test_a_plan_with_known_counts_is_released(files, public, capsys):
+    known = ["--known", str(files / "known.csv"), "--target", "district=9"]
+    assert run(files, "plan", "--out", str(files / "plan.json"), *known) == 0
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    assert main([*release, "--domain", str(files / "places.csv")]) == 0
+    assert "total,,,500,0.0" in capsys.readouterr().out.splitlines()
+
+
+def test_a_key_called_at_least_stays_text(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("at_least\n007\n007\n")
+    (tmp_path / "keys.csv").write_text("at_least\n007\n008\n")
+    (tmp_path / "known.csv").write_text("at_least,count\n008,5\n")
+    arguments = ["--by", "at_least", "--domain", str(tmp_path / "keys.csv"), "--epsilon", "9000"]
+    assert (
+        main(["counts", str(tmp_path / "rows.csv"), *arguments, "--known", str(tmp_path / "known.csv")]) == 0
+    )
+    assert capsys.readouterr().out.splitlines()[-1] == "at_least,008,5,0.0"
+
+
+KNOWN_FILES = {
+    "misspelt": ("regoin,count\nNorth,5\n", "neither keys nor numbers: 'regoin'"),
+    "text": ("region,count\nNORTH,many\n", "has a count that is no number"),
+    "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is no number"),
+    "no count": ("region\nNORTH\n", "lacks the columns: 'count', 'at_least'"),
+    "no region": ("district,count\nAldmark,5\n", "lacks the columns: 'region'"),
+    "elsewhere": ("region,count\nAtlantis,5\n", "region='Atlantis'"),
+    "negative": ("region,count\nNORTH,-5\n", "holds -5, which is no count"),
+    "half": ("region,count\nNORTH,2.5\n", "holds 2.5, which is no count"),
+    "contradiction": ("region,count,at_least\n,5,\nNORTH,,9\n", "the total holds 5, but"),
+    "two counts": ("region,count\nNORTH,5\nNORTH,6\n", "two counts, "),
+    "twice": ("region,count,count\nNORTH,5,6\n", "count"),
+    "empty": ("", "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN_FILES)
+@pytest.mark.parametrize("verb", ["counts", "means", "plan"])
+def test_bad_files_of_known_counts(files, public, capsys, case, verb):
+    text, said = KNOWN_FILES[case]
+    (files / "bad.csv").write_text(text.replace("NORTH", public))
+    out = files / ("out.json" if verb == "plan" else "out.csv")
+    columns = ["--column", "cost", "--bounds", "0", "9"] if verb == "means" else []
+    more = [*columns, "--epsilon", "1", "--known", str(files / "bad.csv"), "--out", str(out)]
+    assert run(files, verb, *more) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
+    assert told.err.startswith("dptree: `known`") and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "more", "said"),
+    [
+        ("sums", [], "`column` must be given"),
+        ("means", ["--bounds", "0", "5"], "`column` must be given"),
+        ("plan", ["--bounds", "0", "5"], "`column` must be given"),
+        ("plan", ["--granularity", "0.5"], "`column` must be given"),
+        ("sums", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
+        ("plan", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
+        ("sums", ["--column", "cost", *["--bounds", "0", "5"] * 2], "`bounds` must be given once, or once"),
+        ("sums", ["--column", "cost", "--bounds", "5", "0"], "the lower one first, not (5.0, 0.0)"),
+        ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`bounds` must be two finite numbers"),
+        ("sums", ["--column", "cost", "--bounds", "0", "5", "--granularity", "-1"], "positive number"),
+        ("sums", ["--column", "region", "--bounds", "0", "5"], "one name: 'region'"),
+        ("sums", [*["--column", "cost"] * 2, "--bounds", "0", "5"], "'cost'"),
+        ("means", ["--column", "costs", "--bounds", "0", "5"], "`records` lacks the columns: 'costs'"),
+        ("counts", ["--confidence", "95"], "`confidence` must be a number between 0 and 1, not 95.0"),
+        ("counts", ["--known", "nothing.csv"], "`known` cannot be read"),
+        ("counts", ["--known", "nothing.xlsx"], "`known` is a file of unknown type"),
+        ("counts", ["--impossible", "closed"], "`domain` lacks the columns: 'closed'"),
+        ("counts", ["--impossible", "region"], "`impossible` must be true or false"),
+        ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`known` holds counts"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_mistakes_are_told_and_nothing_is_written(files, public, capsys, monkeypatch, verb, more, said):
+    monkeypatch.chdir(files)
+    out = "out.json" if verb == "plan" else "out.csv"
+    assert run(files, verb, "--epsilon", "1", "--out", out, *more) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
+    assert "Traceback" not in told.err and not (files / out).exists()
+
+
+@pytest.mark.parametrize("flags", [[0, 1], ["yes", "no"], [True, None], [0.0, 1.0], [["x"], ["y"]]], ids=str)
+def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
+    pd.DataFrame({"k": ["a", "b"], "flag": flags}).to_parquet(tmp_path / "keys.parquet")
+    (tmp_path / "rows.csv").write_text("k\na\n")
+    arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--impossible", "flag"]
+    assert main(["counts", str(tmp_path / "rows.csv"), *arguments, "--epsilon", "1"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "`impossible` must be true or false" in told.err
+
+
+@pytest.mark.parametrize(
+    "more", [["--bounds", "0"], ["--bounds", "a", "b"], ["--confidence", "high"]], ids=str
+)
+def test_what_the_shell_itself_refuses(files, capsys, more):
+    with pytest.raises(SystemExit) as caught:
+        run(files, "sums", "--column", "cost", "--epsilon", "1", *more)
+    assert caught.value.code == 2 and capsys.readouterr().out == ""

@@ -326,3 +326,253 @@ def test_a_plan_sees_no_records(domain):
     assert domain_of(Unreadable(), BY, domain) is domain
     made = domain_of(Unreadable(), BY, dpt.datasets.clinics())
     assert dpt.plan(made, rho=0.1).to_dict() == dpt.plan(domain, rho=0.1).to_dict()
+
+
+# What is known, what is added up, and what the table shows besides.
+
+
+def domain_with_closed_clinics(n_closed):
+    places = dpt.datasets.clinics()
+    places["closed"] = np.arange(len(places)) < n_closed
+    return dpt.Domain.from_frame(places, by=BY, impossible="closed")
+
+
+def totals_of(domain, depth, size=20):
+    keys = domain.keys(depth)
+    return pd.Series(size, index=pd.MultiIndex.from_frame(keys) if depth > 1 else pd.Index(keys[BY[0]]))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("split", ["optimal", "uniform", "geometric"])
+@pytest.mark.parametrize("consistency", ["linear", "none"])
+def test_a_known_level_costs_nothing_and_helps_the_others(domain, mechanism, split, consistency):
+    options = {"rho": 0.1, "mechanism": mechanism, "split": split, "consistency": consistency}
+    before = dpt.plan(domain, **options)
+    after = dpt.plan(domain, known={"region": totals_of(domain, 1, 250)}, **options)
+    assert after.shares[:2].tolist() == [0, 0] and np.isinf(after.noise_scales[:2]).all()
+    assert after.std_errors[:2].tolist() == [0, 0]
+    assert after.shares.sum() == pytest.approx(1) and (after.std_errors[2:] < before.std_errors[2:]).all()
+    few = dpt.plan(domain, known={"region": totals_of(domain, 1, 250).iloc[:1]}, **options)
+    assert 0 < few.std_errors[1] and (few.noise_scales[1] < np.inf or few.shares[1] == 0)
+
+
+FULL = [
+    {"known": {"total": 400, "region": {"North": 100}}, "rho": 0.1, "split": "nodes"},
+    {"known": pd.DataFrame({"region": ["North"], "at_least": [30]}), "epsilon": 1.0, "consistency": "none"},
+    {"column": "cost", "bounds": (-5, 500), "granularity": 0.25, "epsilon": 1.0, "delta": 1e-6},
+]
+
+
+def full(domain, options):
+    region = domain.keys(1)["region"].iloc[0]
+    known = options.get("known")
+    if isinstance(known, pd.DataFrame):
+        known = known.assign(region=region)
+    elif known is not None:
+        known = {**known, "region": {region: 100}}
+    return dpt.plan(domain, confidence=0.9, keep_measurements=True, **{**options, "known": known})
+
+
+@pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])
+def test_a_full_plan_can_be_shown_compared_and_written_down(options):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    domain = domain_with_closed_clinics(3)
+    plan = full(domain, options)
+    table = plan.compare()
+    assert table.index[0] == (plan.noise.name, plan.split) and np.isfinite(table["objective"]).all()
+    assert plan.headline in repr(plan) and plan._repr_html_().count("<tr") == 5
+    label = plan.plot().get_xlabel()
+    assert label == f"expected standard error ({options.get('column', 'counts')})"
+    matplotlib.pyplot.close("all")
+    back = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), domain)
+    assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan)
+    visits = dpt.datasets.clinic_visits(300)
+    tables = [each.release(visits, rng=np.random.default_rng(2)) for each in (plan, back)]
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0].attrs == tables[1].attrs
+    for other in (domain_with_closed_clinics(2), domain_with_closed_clinics(0)):
+        with pytest.raises(dpt.DomainError, match="not the one that this plan was made for"):
+            dpt.Plan.from_dict(plan.to_dict(), other)
+
+
+NO_NUMBERS = [None, "1", -1, 2, 10**400, float("nan"), float("inf"), [], {}, [[1]], True]
+TAMPERED = [
+    *((("confidence",), value) for value in NO_NUMBERS[1:]),
+    *((("keep_measurements",), value) for value in [None, 1, "yes", []]),
+    *((("quantity", "unit"), value) for value in [[0, 1], [1, 0], [-1, 2], [10**400, 1], [1, 10**400],
+                                                  [1, 2, 3], [0.5, 1], "1/2", None, 1, [], [[1], [2]]]),
+    *((("quantity", "low"), value) for value in [3000, 0.5, None, "1", -(2**40), True]),
+    *((("quantity", "high"), value) for value in [-21, 2**40, None, [1]]),
+    *((("quantity", "shift"), value) for value in [2**40, 0.5, None]),
+    *((("quantity", "column"), value) for value in [None, ["cost"], {}, "region", "level", "count"]),
+    *((("quantity",), value) for value in [None, [], {}, "cost", {"column": "cost"}]),
+    *((("known",), value) for value in [None, [], {}, "all", {"exact": []}]),
+    *((("known", "exact"), value) for value in [
+        None, [[]], [[[0, 5]], [[0, 6]], [], []], [[[0, -1]], [], [], []], [[[1, 5]], [], [], []],
+        [[[0, 0.5]], [], [], []], [[[0, 2**62]], [], [], []], [[[0]], [], [], []], [["0"], [], [], []],
+    ]),
+    (("known", "at_least"), [[[0, 7]], [], [], [[0, -7]]]),
+    *((("shares",), value) for value in [None, 1, [], [[10**400], [1], [1], [1]], [[1]] * 3, [[1]] * 5]),
+    *((("level_weights",), value) for value in [[10**400, 1, 1, 1], "1", [[1, 1, 1, 1]], {}]),
+    *((("loss",), value) for value in [None, [], {"epsilon": 10**400}, {"epsilon": "1"}, {"gamma": 1}]),
+    *((("max_contributions",), value) for value in [None, 0, 0.5, "1", [1], 2**70]),
+    *((("mechanism",), value) for value in [None, ["laplace"], {}, "staircase"]),
+    *((("neighbors",), value) for value in [None, ["replace"], {}, "swap"]),
+    *((("consistency",), value) for value in [None, ["none"], "whole"]),
+    *((("fit",), value) for value in [None, ["totals"], "both"]),
+    *((("objective",), value) for value in [None, ["levels"], "mean"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
+def test_whatever_is_tampered_with_is_an_argument_error(domain, place, value):
+    written = dpt.plan(domain, epsilon=1.0, column="cost", bounds=(-5, 500), granularity=0.25).to_dict()
+    *above, key = place
+    inner = written
+    for name in above:
+        inner = inner[name]
+    inner[key] = value
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.Plan.from_dict(written, domain)
+    assert caught.value.hint
+
+
+def test_whatever_is_missing_is_an_argument_error(domain):
+    written = full(domain, FULL[0]).to_dict()
+    for key in set(written) - {"version", "levels"}:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({name: value for name, value in written.items() if name != key}, domain)
+        if isinstance(written[key], dict) and key != "quantity" and key != "loss":
+            for inner in written[key]:
+                less = {name: value for name, value in written[key].items() if name != inner}
+                with pytest.raises(dpt.ArgumentError):
+                    dpt.Plan.from_dict({**written, key: less}, domain)
+
+
+def test_known_counts_that_json_contradicts_are_named(domain):
+    written = dpt.plan(domain, epsilon=1.0, known={"total": 5}).to_dict()
+    written["known"]["at_least"][1] = [[0, 3], [1, 3]]
+    with pytest.raises(dpt.ArgumentError, match=r"the total holds 5, but .* at least 6 together"):
+        dpt.Plan.from_dict(written, domain)
+
+
+# Targets in the measure of a column.
+
+COST = {"column": "cost", "bounds": (0, 500), "granularity": 0.25}
+
+
+@pytest.mark.parametrize("unit", [0.001, 0.25, 100])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"delta": 1e-6}], ids=str)
+def test_a_target_for_a_column_is_in_its_own_measure(domain, unit, options):
+    for wanted in (2000.0, 90_000.0):
+        summed = {"column": "cost", "bounds": (0, 500), "granularity": unit}
+        plan = dpt.plan(domain, target={"district": wanted}, **summed, **options)
+        assert plan.std_errors[2] == pytest.approx(wanted, rel=1e-4) and plan.std_errors[2] <= wanted * (
+            1 + 1e-12
+        )
+        counts = dpt.plan(domain, target={"district": wanted / 500}, **options)
+        size = "rho" if options.get("mechanism") else "epsilon"
+        assert getattr(plan, size) == pytest.approx(getattr(counts, size), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ({"district": 5.0}, {"epsilon": 0.1}, r"'district': 7[0-9]{3}\.\d*}"),
+        ({"district": 1e-9}, {}, r"from 2\.5e-07 to 5e\+07, not \[1e-09\]"),
+        ({"district": 1e9, "clinic": 0.3}, {}, r"from 2\.5e-07 to 5e\+07, not \[1000000000.0, 0.3\]"),
+        ({"total": 1e7}, {"delta": 1e-3}, r"\[10000000\.0, inf, inf, inf\] is met by delta alone"),
+    ],
+    ids=str,
+)
+def test_messages_about_targets_are_in_the_measure_of_the_column(domain, target, options, said):
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, target=target, **options, **COST)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+# What cannot be planned.
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "said"),
+    [
+        ({"known": {"total": 5, "region": "NORTH:9"}}, "known", "the total holds 5, but"),
+        ({"known": {"town": 5}}, "known", "'town'"),
+        ({"known": {"total": -1}}, "known", "is no count"),
+        ({"known": {"total": 0.5}}, "known", "is no count"),
+        ({"known": {"region": {"Atlantis": 5}}}, "known", "region='Atlantis'"),
+        ({"known": 5}, "known", "cannot be a int"),
+        ({"known": {"clinic": "all"}}, "known", "covers all leaves"),
+        ({"known": {"total": 0}}, "known", "covers all leaves"),
+        ({"known": {"total": 5}, "column": "cost", "bounds": (0, 1)}, "known", "sums of a column"),
+        ({"known": {"total": 5}, "split": {"total": 0.5, "clinic": 0.5}}, "split", r"all known: \['total'\]"),
+        ({"known": {"total": 5}, "target": {"total": 5.0}, "epsilon": None}, "target", "all known"),
+        ({"confidence": 95}, "confidence", "between 0 and 1, not 95"),
+        ({"confidence": 0}, "confidence", "between 0 and 1"),
+        ({"confidence": 1.0}, "confidence", "between 0 and 1"),
+        ({"confidence": float("nan")}, "confidence", "between 0 and 1"),
+        ({"confidence": True}, "confidence", "between 0 and 1"),
+        ({"confidence": "0.9"}, "confidence", "between 0 and 1"),
+        ({"keep_measurements": "yes"}, "keep_measurements", "True or False"),
+        ({"column": "cost"}, "bounds", "must be given"),
+        ({"column": "cost", "bounds": (5, 0)}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": 5}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": (0, 1), "granularity": 0}, "granularity", "positive number"),
+        ({"column": "region", "bounds": (0, 1)}, "column", "'region'"),
+        ({"column": "level", "bounds": (0, 1)}, "column", "'level'"),
+        ({"column": "count", "bounds": (0, 1)}, "column", "'count'"),
+        ({"column": ["a", "b"], "bounds": (0, 1)}, "column", "must name a column"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_planned(domain, options, argument, said):
+    known = options.get("known")
+    if isinstance(known, dict) and known.get("region") == "NORTH:9":
+        options = {"known": {**known, "region": {domain.keys(1)["region"].iloc[0]: 9}}}
+    if known == {"clinic": "all"}:
+        options = {"known": {"clinic": np.zeros(domain.tree.n_leaves)}}
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, **{"epsilon": 1.0, **options})
+    assert caught.value.argument == argument and caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
+def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
+    with pytest.raises(dpt.ColumnsError, match="names columns as the released table names its own"):
+        dpt.Domain.from_frame(pd.DataFrame({name: ["a", "b"]}), by=[name])
+
+
+@pytest.mark.parametrize("ending", ["std_error", "lower", "upper", "measurement", "noise_scale"])
+def test_a_key_may_not_be_named_as_what_is_told_about_a_column(ending):
+    domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
+    with pytest.raises(dpt.ColumnsError, match="two columns of the released table one name"):
+        dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))
+
+
+def test_the_noise_scale_of_a_level_is_that_of_the_nodes_that_are_measured():
+    plan = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, np.nan, np.nan]})
+    scales = plan.node_noise_scales[1]
+    assert np.isinf(scales[0]) and np.isfinite(scales[1:]).all()
+    assert plan.noise_scales[1] == pytest.approx(np.sqrt((scales[1:] ** 2).mean()))
+    assert plan.release(np.arange(15)).attrs["dp"]["noise_scale"]["level_1"] == plan.noise_scales[1]
+    raw = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, 5, 9]})
+    assert np.isinf(raw.noise_scales[:2]).all() and np.isfinite(raw.noise_scales[2:]).all()
+
+
+def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():
+    domain = domain_with_closed_clinics(3)
+    written = dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 5)).to_dict()
+    forgetful = {**written, "known": {"exact": [[], [], [], []], "at_least": [[], [], [], []]}}
+    back = dpt.Plan.from_dict(forgetful, domain)
+    assert back.to_dict() == written
+    for kind in ("exact", "at_least"):
+        contradicted = json.loads(json.dumps(written))
+        contradicted["known"][kind][0] = [[0, 5]]
+        with pytest.raises(dpt.ArgumentError, match="say nothing of sums"):
+            dpt.Plan.from_dict(contradicted, domain)
+    contradicted = dpt.plan(domain, epsilon=1.0).to_dict()
+    contradicted["known"]["exact"][3][0][1] = 4
+    with pytest.raises(dpt.ArgumentError, match=r"two counts, [04] and [04]"):
+        dpt.Plan.from_dict(contradicted, domain)

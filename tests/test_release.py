@@ -304,6 +304,14 @@ BAD = [
     ({"epsilon": 1.0, "by": ["region", "region"]}, "by"),
     ({"epsilon": 1.0, "by": ["region", "count"]}, "by"),
     ({"epsilon": 1.0, "by": ["region", "town"]}, "domain"),
+    ({"epsilon": 1.0, "by": ["region", "lower"]}, "by"),
+    ({"epsilon": 1.0, "confidence": 95}, "confidence"),
+    ({"epsilon": 1.0, "keep_measurements": "yes"}, "keep_measurements"),
+    ({"epsilon": 1.0, "known": {"town": 5}}, "known"),
+    ({"epsilon": 1.0, "known": {"region": {"Atlantis": 5}}}, "known"),
+    ({"epsilon": 1.0, "known": {"total": 5, "region": {"Aldmark": 6}}}, "known"),
+    ({"epsilon": 1.0, "known": {"total": 5}, "split": {"total": 0.5, "clinic": 0.5}}, "split"),
+    ({"epsilon": 1.0, "known": {"total": 0}}, "known"),
 ]
 
 
@@ -340,3 +348,59 @@ def test_bad_data_give_the_full_table(visits, clinics):
         counts = records.dp.tree_counts(BY, epsilon=1.0, domain=clinics, consistency="linear")
         expected = visits.dp.tree_counts(BY, epsilon=1.0, domain=clinics, consistency="linear")
         pd.testing.assert_frame_equal(counts.drop(columns="count"), expected.drop(columns="count"))
+
+
+def test_a_level_that_is_not_measured_may_be_known_in_part(visits, clinics):
+    split = {"total": 0.2, "district": 0.4, "clinic": 0.4}
+    for consistency in MODES[1:]:
+        counts = visits.dp.tree_counts(
+            BY, epsilon=1.0, domain=clinics, split=split, known={"region": {"Aldmark": 250}},
+            consistency=consistency, confidence=0.9, keep_measurements=True,
+        )  # fmt: skip
+        regions = counts.dp.level("region")
+        assert regions.loc["Aldmark", ["count", "std_error", "lower", "upper"]].tolist() == [250, 0, 250, 250]
+        assert (regions["std_error"] > 0).sum() == len(regions) - 1 and regions["measurement"].isna().all()
+        assert counts.dp.level("district").loc["Aldmark", "count"].sum() == pytest.approx(250)
+
+
+def test_the_account_tells_what_was_known_and_what_was_added_up(visits, clinics):
+    counts = visits.dp.tree_counts(BY, epsilon=1.0, domain=clinics, known={"total": 4000}, confidence=0.9)
+    told = counts.attrs["dp"]
+    assert told["known"] == {"total": 1} and told["confidence"] == 0.9 and "column" not in told
+    assert told["noise_scale"]["total"] is None
+    plan = dpt.plan(
+        dpt.Domain.from_frame(clinics, by=BY), epsilon=1.0, column="cost", bounds=(-5, 500), granularity=0.25
+    )
+    told = plan.release(visits).attrs["dp"]
+    assert (told["column"], told["bounds"], told["granularity"]) == ("cost", [-5.0, 500.0], 0.25)
+    json.dumps(told)
+
+
+@pytest.mark.parametrize("consistency", MODES)
+def test_what_the_table_shows_besides_changes_nothing_else(visits, clinics, consistency):
+    options = {"epsilon": 0.5, "domain": clinics, "consistency": consistency, "known": {"total": 4000}}
+    plain = visits.dp.tree_counts(BY, rng=rng(8), **options)
+    more = visits.dp.tree_counts(BY, rng=rng(8), confidence=0.9, keep_measurements=True, **options)
+    assert list(more)[len(plain.columns) :] == ["lower", "upper", "measurement", "noise_scale"]
+    pd.testing.assert_frame_equal(more[list(plain)], plain)
+    assert (more["lower"] <= more["count"] + 1e-9).all() and (more["count"] <= more["upper"] + 1e-9).all()
+
+
+def test_sums_of_a_column_by_a_plan_are_the_truth_with_hardly_any_noise(visits, clinics):
+    domain = dpt.Domain.from_frame(clinics, by=BY)
+    inside = visits.dropna(subset=["cost"])
+    exact = inside.assign(cost=inside["cost"].clip(-5, 500)).groupby(BY, observed=True)["cost"].sum()
+    for consistency in MODES:
+        plan = dpt.plan(
+            domain, epsilon=1e5, column="cost", bounds=(-5, 500), granularity=0.01, consistency=consistency,
+            confidence=0.9, keep_measurements=True,
+        )  # fmt: skip
+        table = plan.release(visits)
+        sums = table.dp.level("clinic")
+        exact = exact[exact.index.isin(sums.index)]
+        np.testing.assert_allclose(sums["cost"].reindex(exact.index), exact, atol=1.0)
+        assert (sums["cost_lower"] <= sums["cost"] + 1e-9).all()
+        assert (sums["cost"] <= sums["cost_upper"] + 1e-9).all()
+        measured = table["cost_measurement"] / 0.01
+        np.testing.assert_allclose(measured, measured.round(), atol=1e-6)
+        assert plan.std_errors[-1] < 0.3

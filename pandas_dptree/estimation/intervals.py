@@ -15,7 +15,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfc, gammaln
 
 from pandas_dptree.estimation.least_squares import FloatArray, Variances
 from pandas_dptree.hierarchy.tree import Tree
@@ -217,7 +216,8 @@ def intervals(
         Whether the truth is a whole number. Where no whole number is within an interval it reaches out to
         the two around it.
     shown : numpy.ndarray, shape (n,), optional
-        The numbers that a table shows in place of the estimates. Intervals are widened to hold them.
+        The numbers that a table shows in place of the estimates. Intervals are widened to hold them, and
+        end at whole numbers all the same where the truth is one.
 
     Returns
     -------
@@ -231,13 +231,14 @@ def intervals(
     """
     lower = np.clip(estimates - half_widths, least, most)
     upper = np.clip(estimates + half_widths, least, most)
+    held = (np.inf, -np.inf) if shown is None else (shown, shown)
     if whole:
-        rounding = 1e-9 + 1e-13 * np.abs(estimates)  # sums of floats may miss a whole number
+        # Sums of floats may miss a whole number.
+        rounding = np.minimum(1e-9 + 1e-13 * np.abs(estimates), 0.25)
         inwards = np.ceil(lower - rounding) + 0.0, np.floor(upper + rounding) + 0.0  # not -0.0
         lower, upper = np.minimum(*inwards), np.maximum(*inwards)
-    if shown is not None:
-        lower, upper = np.minimum(lower, shown), np.maximum(upper, shown)
-    return lower, upper
+        held = np.floor(held[0] + rounding), np.ceil(held[1] - rounding)
+    return np.minimum(lower, held[0]), np.maximum(upper, held[1])
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -267,6 +268,8 @@ def _gamma(shapes: FloatArray) -> tuple[FloatArray, FloatArray]:
     to many digits. To the left it does so for large shapes; for small ones what is left out lies so near
     0 that it does not matter.
     """
+    from scipy.special import gammaln  # costs a tenth of a second to import
+
     k = shapes[:, None]
     spread = 1 / np.sqrt(np.maximum(k, 1.0))
     x = np.linspace(-30, 8, 300) * spread - np.log(np.minimum(k, 1.0))
@@ -279,6 +282,8 @@ def _quantiles(variances: FloatArray, masses: FloatArray, confidence: float) -> 
 
     Chebyshev's inequality bounds w from above, since the mean variance is 1.
     """
+    from scipy.special import erfc  # as above
+
     rates = 1 / np.sqrt(2 * variances)
     low = np.zeros(len(variances))
     high = np.full(len(variances), 1 / np.sqrt(1 - confidence))

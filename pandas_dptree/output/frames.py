@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import ROOT, Domain, level_names
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["prefix_of", "release_frame", "select_level"]
+__all__ = ["check_names", "prefix_of", "release_frame", "select_level"]
+
+_TOLD = ("std_error", "lower", "upper", "measurement", "noise_scale")
+"""What a table may tell about each quantity."""
 
 
 def prefix_of(column: Hashable | None) -> str:
     """Give what the names begin with of the columns that tell about a column's sum or mean."""
     return "" if column is None else f"{column}_"
+
+
+def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument: str) -> None:
+    """Check that each column of a table of sums or means can have a name of its own.
+
+    Parameters
+    ----------
+    by : sequence of hashable
+        Names of the keys.
+    columns : sequence of hashable
+        What is added up.
+    argument : str
+        The name of the argument that `columns` come from.
+
+    Raises
+    ------
+    ColumnsError
+        If a column is named like a key or like what every table has; or if what is told about it, such as
+        ``cost_std_error``, is named like a key or another column.
+    """
+    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in _TOLD)] for column in columns}
+    taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(told.values())])
+    clashing = [column for column, names in told.items() if any(taken[name] > 1 for name in names)]
+    if clashing:
+        raise ColumnsError(
+            argument,
+            "would give two columns of the released table one name",
+            columns=clashing,
+            hint=f"rename them; for each column the table keeps its name, and its name with "
+            f"{', '.join(f'_{what}' for what in _TOLD)}.",
+        )
 
 
 def release_frame(

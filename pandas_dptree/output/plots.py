@@ -17,7 +17,11 @@ __all__ = ["plot_level_errors"]
 
 
 def plot_level_errors(
-    levels: Sequence[str], errors: Mapping[str, npt.NDArray[np.float64]], ax: Axes | None = None
+    levels: Sequence[str],
+    errors: Mapping[str, npt.NDArray[np.float64]],
+    ax: Axes | None = None,
+    *,
+    unit: str = "counts",
 ) -> Axes:
     """Draw the expected standard error of each level under several plans, side by side.
 
@@ -26,9 +30,11 @@ def plot_level_errors(
     levels : sequence of str
         Names of the levels, from the root to the leaves.
     errors : mapping from str to numpy.ndarray, shape (n_levels,)
-        For each plan, the standard errors, in counts.
+        For each plan, the standard errors.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
+    unit : str
+        What the errors are in.
 
     Returns
     -------
@@ -50,7 +56,7 @@ def plot_level_errors(
     axes.set_yticks(position, levels)
     axes.invert_yaxis()
     axes.set_xlim(left=0)
-    axes.set_xlabel("expected standard error (counts)")
+    axes.set_xlabel(f"expected standard error ({unit})")
     axes.grid(axis="x", alpha=0.3)
     axes.legend(frameon=False)
     return axes

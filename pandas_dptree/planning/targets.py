@@ -81,7 +81,8 @@ class Target:
     names : sequence of hashable, shape (n_levels,)
         Names of the levels, for messages.
     std_errors : numpy.ndarray, shape (n_levels,)
-        Largest expected standard error of each level, in counts; inf where none is asked for.
+        Largest expected standard error of each level, in units of what is added up; inf where none is
+        asked for.
     sensitivity : Sensitivity
         That of one level.
     split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
@@ -91,6 +92,8 @@ class Target:
     known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
         For each level, which nodes' counts are public; a level of which all are has no error. By default
         none.
+    unit : float, default 1.0
+        What a unit is worth, for messages: 1 for counts.
     """
 
     tree: Tree
@@ -100,6 +103,7 @@ class Target:
     split: Split | FloatArray
     least_squares: bool
     known: Flags | None = None
+    unit: float = 1.0
 
     @property
     def weights(self) -> FloatArray:
@@ -109,11 +113,15 @@ class Target:
     def __post_init__(self) -> None:
         """Check that there is a target, and that noise of that size exists."""
         wanted = self.std_errors[np.isfinite(self.std_errors)]
-        if not len(wanted) or wanted.min() < 1e-6 or wanted.max() > 1e5:
+        person = float(self.sensitivity.l1)
+        least, most = 1e-6, min(1e5 * person, 1e11)  # there is no noise of a scale above 1e12
+        if not len(wanted) or wanted.min() < least or wanted.max() > most:
             raise ArgumentError(
                 "target",
-                f"must name a level and a standard error from 1e-6 to 1e5, not {wanted.tolist()!r}.",
-                hint=f"for example {{{self.names[-1]!r}: 25.0}}, or dpt.relative(0.05, of=2000).",
+                f"must name a level and a standard error from {least * self.unit:g} to {most * self.unit:g}, "
+                f"not {self._told(wanted)}.",
+                hint=f"for example {{{self.names[-1]!r}: {min(25 * person, most) * self.unit:g}}}, "
+                "or dpt.relative(0.05, of=2000).",
             )
         if (
             self.known is not None
@@ -155,7 +163,7 @@ class Target:
             if size <= _SMALLEST_LOSS:
                 raise ArgumentError(
                     "target",
-                    f"{self.std_errors.tolist()!r} is met by delta alone, whatever the epsilon.",
+                    f"{self._told(self.std_errors)} is met by delta alone, whatever the epsilon.",
                     hint="choose a smaller delta: one that a single person's fate can bear.",
                 )
             if math.isinf(size):
@@ -174,7 +182,7 @@ class Target:
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
         reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
         possible = {
-            name: float(f"{error:.4g}")
+            name: float(f"{error * self.unit:.4g}")
             for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
             if math.isfinite(wanted)
         }
@@ -184,6 +192,10 @@ class Target:
             f"needs {needed} with {noise.name} noise, more than {limit:g}.",
             hint=f"{kind}={limit:g} would give standard errors of {possible!r}.",
         )
+
+    def _told(self, errors: FloatArray) -> list[float]:
+        """Write standard errors as their reader measures them, without rounding errors of the unit."""
+        return [float(f"{error * self.unit:.12g}") for error in errors]
 
     def _shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
         return level_shares(

@@ -24,8 +24,8 @@ MAX_UNITS = 2**31
 """Most units that one row may add: sums of fewer than 2**32 rows then fit into 64 bits, and a float tells
 the multiples of the granularity apart (see `Quantity.to_units`)."""
 
-_LARGEST = 10**300
-"""Longest numerator or denominator of a granularity: beyond, it would not be a float."""
+_LARGEST = 10**100
+"""Longest numerator or denominator of a granularity: so that squared errors are floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,79 @@
+"""Confidence intervals for means: ratios of two estimates with independent errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.estimation.intervals import error_half_widths
+from pandas_dptree.estimation.least_squares import FloatArray
+
+__all__ = ["ratio_intervals"]
+
+
+def ratio_intervals(
+    sums: npt.NDArray[np.int64] | FloatArray,
+    counts: npt.NDArray[np.int64] | FloatArray,
+    *,
+    variances: tuple[FloatArray, FloatArray],
+    fourth_cumulants: tuple[FloatArray, FloatArray],
+    bounds: tuple[float, float],
+    confidence: float,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Lay an interval around each ratio of a true sum to a true count.
+
+    With the true ratio t, the error of :math:`S - tN` is :math:`dS - t\,dN`, however small the count is: the
+    sum and t times the count cancel. So the set of all t with
+
+    .. math:: (S - tN)^2 \le q^2 (\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N)
+
+    holds the true one as often as an error is within q of its standard deviations (Fieller, "Some problems
+    in interval estimation", 1954). Where the count is more than q of its own, that is an interval;
+    elsewhere, as good as nothing is known, and it becomes the bounds.
+
+    Parameters
+    ----------
+    sums, counts : numpy.ndarray, shape (n,)
+        Unbiased estimates, in any unit each.
+    variances, fourth_cumulants : pair of numpy.ndarray, shape (n,) or (1,)
+        Of the errors of the sums, and of the counts.
+    bounds : (float, float)
+        What the true ratio is at least and at most.
+    confidence : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    lower, upper : numpy.ndarray, shape (n,)
+
+    Notes
+    -----
+    q is that of the law of :math:`dS - t\,dN` where t is the estimated ratio: see `error_half_widths`.
+
+    Examples
+    --------
+    >>> once = {"variances": (np.ones(1), np.ones(1)), "fourth_cumulants": (np.zeros(1), np.zeros(1))}
+    >>> lower, upper = ratio_intervals(
+    ...     np.array([80.0, 8.0, 0.8]), np.array([100.0, 10.0, 1.0]), bounds=(-1, 1), confidence=0.95, **once
+    ... )
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([0.78, 0.57, -1.0], [0.83, 1.0, 1.0])
+    """
+    (sum_variance, count_variance), (sum_fourth, count_fourth) = variances, fourth_cumulants
+    sums, counts = sums.astype(np.float64), counts.astype(np.float64)
+    with np.errstate(over="ignore"):  # what overflows is clipped
+        ratio = np.clip(np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0), *bounds)
+    variance = sum_variance + ratio**2 * count_variance
+    fourth = sum_fourth + ratio**4 * count_fourth
+    width = error_half_widths(variance, fourth, np.zeros(1), confidence)
+    factor = np.divide(width**2, variance, out=np.zeros_like(variance), where=variance > 0)
+    # The ends solve a quadratic equation, with this in front of its square.
+    leading = counts * np.abs(counts) - factor * count_variance
+    bounded = leading > 0
+    leading = np.where(bounded, leading, 1.0)
+    reach = np.sqrt(np.where(bounded, factor * (count_variance * sums**2 + sum_variance * leading), 0.0))
+    lower, upper = (
+        np.where(bounded, np.clip((sums * counts + side * reach) / leading, *bounds), end)
+        for side, end in zip((-1, 1), bounds, strict=True)
+    )
+    return lower, upper
