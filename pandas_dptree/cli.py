@@ -100,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     values.add_argument(
         "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
-        help="the least and the greatest value of a row, in digits (-1000, not -1e3); once for all columns, or "
-        "once for each",
+        help="the least and the greatest value of a row, in digits (-1000, not -1e3); once for all columns, "
+        "or once for each",
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="values are brought to its nearest multiple")
     records = argparse.ArgumentParser(add_help=False)
