@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.hierarchy.values import canonical_codes, sort_key
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import bound_contributions, count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import Contributions, contributions, key_frame
@@ -86,22 +86,21 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(drawn, leaves, k, 
     """Neighbours through the real way of the data, the priorities of all other units carried over."""
     domain, rows = drawn
     rng = np.random.default_rng(seed)
-    frame = rows.assign(unit=rng.integers(0, 4, len(rows)))
+    unit_of = rng.integers(0, 4, len(rows))
+    frame = rows.assign(unit=unit_of, priority=rng.integers(2**64, size=len(rows), dtype=np.uint64))
     own = data.draw(st.lists(st.sampled_from(listed_leaves(domain)), max_size=6))
     others = frame[frame["unit"] != unit]
     neighbor = others
     if replace:
-        new = frame_of(own, list(domain.by)).assign(unit=unit)
+        drawn_anew = rng.integers(2**64, size=len(own), dtype=np.uint64)
+        new = frame_of(own, list(domain.by)).assign(unit=unit, priority=drawn_anew)
         neighbor = pd.concat([others, new]).sample(frac=1, random_state=1)
-    counts, kept = [], None
+    counts = []
     for records in (frame, neighbor):
         given = contributions(records, domain, privacy_unit="unit")
-        numbers = np.sort(records["unit"].unique())
-        whose = np.repeat(numbers[given.unit], given.rows) if len(numbers) else np.zeros(0)
-        priorities = rng.integers(2**64, size=len(whose), dtype=np.uint64)
-        if kept is None:
-            kept = priorities[whose != unit]
-        priorities[whose != unit] = kept
+        inside = contributions(records.assign(row=range(len(records))), domain, privacy_unit="row").unit
+        assert (records["unit"].unique()[given.unit] == records["unit"].to_numpy()[inside]).all()
+        priorities = records["priority"].to_numpy()[inside]
         counts.append(
             count_leaves(
                 given,
@@ -152,15 +151,42 @@ def test_which_rows_stay_is_uniform():
     np.testing.assert_allclose(kept[:5] / rounds, 0.4, atol=4 * np.sqrt(0.24 / rounds))
 
 
-def test_the_order_of_the_records_does_not_matter():
+def test_which_rows_stay_is_each_units_own_affair():
+    """Against the rule, unit by unit; few distinct priorities, so that many are tied."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        n, k, distinct = rng.integers(0, 30), int(rng.integers(1, 5)), rng.choice([3, 2**32])
+        unit = rng.integers(0, rng.integers(1, 12), n)
+        priorities = rng.integers(distinct, size=n, dtype=np.uint64) << np.uint64(32)
+        expected = np.zeros(n, dtype=bool)
+        for one in set(unit):
+            own = np.flatnonzero(unit == one)
+            first_out = sorted(priorities[own].tolist())[k:][:1] or [2**64]
+            expected[own] = [priority < first_out[0] for priority in priorities[own].tolist()]
+            assert expected[own].sum() <= k
+        assert bound_contributions(unit, priorities, k).tolist() == expected.tolist()
+    assert bound_contributions(unit, priorities, 2**70).all()
+
+
+def test_units_are_bounded_alike_in_every_library():
     domain = Domain.from_frame(pd.DataFrame({"k": list("abc")}), by=["k"])
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"k": rng.choice(list("abc"), 200), "unit": rng.integers(0, 30, 200)})
+    frame["name"] = frame["unit"].map("person {}".format)
+    libraries = (
+        lambda frame: frame,
+        lambda frame: frame.astype({"k": object, "name": object}),
+        lambda frame: frame.astype("category"),
+        polars.from_pandas,
+        lambda frame: polars.from_pandas(frame).lazy(),
+        lambda frame: polars.from_pandas(frame).to_arrow(),
+    )
     results = [
-        counted(shuffled, domain, privacy_unit="unit", k=2).tolist()
-        for shuffled in (frame, frame.sample(frac=1, random_state=0), polars.from_pandas(frame))
+        counted(library(frame), domain, privacy_unit=unit, k=2).tolist()
+        for library in libraries
+        for unit in ("unit", "name")
     ]
-    assert results[0] == results[1] == results[2]
+    assert all(result == results[0] for result in results) and 30 < sum(results[0]) <= 60
 
 
 MOMENTS = pd.to_datetime(["2024-02-29 00:00", "2024-03-31 02:30"])
@@ -327,15 +353,14 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
         assert np.abs(here - there).sum() <= one.l1
 
     unit, bound = units[leave_out], count_sensitivity(neighbors="add_remove", max_contributions=k)
-    levels, kept = [], None
+    priority = rng.integers(2**64, size=len(units), dtype=np.uint64)
+    levels = []
     for places in (everyone, [row for row in everyone if units[row] is None or units[row] != unit]):
         given = contributions(build(places), domain, privacy_unit="unit")
-        present = sorted({units[row] for row in places} - {None}, key=sort_key)
-        whose = [present[number] for number in np.repeat(given.unit, given.rows)]
-        others = np.array([form != unit for form in whose], dtype=bool)
-        priorities = rng.integers(2**64, size=len(whose), dtype=np.uint64)
-        kept = priorities[others] if kept is None else kept
-        priorities[others] = kept
+        rows = [row for row in leaf_of_each(build, places, domain) if units[row] not in (None, UNKNOWN)]
+        whose = {(number, units[row]) for number, row in zip(given.unit, rows, strict=True)}
+        assert len(whose) == len({number for number, _ in whose}) == len({form for _, form in whose})
+        priorities = priority[rows]
         counts = count_leaves(
             given,
             domain.tree.n_leaves,
@@ -917,7 +942,7 @@ def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, se
     sums, kept = [], None
     for part, frame in frames:
         given = contributions(frame, domain, privacy_unit="unit", values=SUMMED)
-        present = np.sort(part["unit"].unique())
+        present = part["unit"].unique()
         whose = present[given.unit] if len(present) else np.zeros(0)
         priorities = rng.integers(2**64, size=len(whose), dtype=np.uint64)
         kept = priorities[whose != unit] if kept is None else kept

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, decoded, kind_of, sort_key, to_pandas
+from pandas_dptree.hierarchy import values as values_module
+from pandas_dptree.hierarchy.values import (
+    UNKNOWN,
+    canonical_codes,
+    decoded,
+    kind_of,
+    located,
+    numbered_units,
+    positions,
+    sort_key,
+    to_pandas,
+)
 from tests.strategies import (
     DEEP,
     ODD_VALUES,
@@ -249,3 +260,75 @@ def test_polars_keeps_nanoseconds_and_wide_numbers():
         column = polars.Series([2**62 + 1, 1, None]).cast(dtype)
         codes, keys = canonical_codes(to_pandas(nw.from_native(column, series_only=True)))
         assert keys == forms and codes.tolist() == [0, 1, -1]
+
+
+TEXTS = [
+    "a",
+    None,
+    "",
+    "\x00",
+    "a\x00",
+    Flatterer("b"),
+    HostileText("a"),
+    np.str_("c"),
+    "é",
+    "b",
+    np.nan,
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("arrow", [True, False], ids=["with pyarrow", "without"])
+@pytest.mark.parametrize(
+    "dtype", [object, "string[python]", pd.StringDtype("python", na_value=np.nan)], ids=str
+)
+def test_text_is_compared_by_its_characters(monkeypatch, dtype, arrow):
+    """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
+
+    def missing():
+        raise ImportError
+
+    if not arrow:
+        monkeypatch.setattr(values_module, "_arrow", missing)
+    for texts in (TEXTS, TEXTS[:-1], TEXTS[:5], TEXTS[8:11]):
+        column = objects(texts).astype(dtype)
+        codes, keys = canonical_codes(column)
+        expected = [form(text) for text in texts]
+        assert [None if code < 0 else keys[code] for code in codes] == expected
+        assert {type(key) for key in keys} == {str}
+        found = located(column, ["b", "a", 1, "\x00"])
+        wanted = {None: -1, "b": 0, "a": 1, "\x00": 3}
+        assert found.tolist() == [wanted.get(text, -2) for text in expected]
+
+
+def test_text_beside_tuples_nested_without_end():
+    deep = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    codes, keys = canonical_codes(objects(["a", deep, "b"]))
+    assert [keys[code] for code in codes] == ["a", UNKNOWN, "b"]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(values=st.lists(zoo(), max_size=8))
+def test_units_are_numbered_as_their_keys(values):
+    known = [form(value) for value in values]
+    numbers = numbered_units(objects(values)).tolist()
+    assert [number < 0 for number in numbers] == [one is None or one == UNKNOWN for one in known]
+    for (one, here), (other, there) in itertools.product(zip(known, numbers, strict=True), repeat=2):
+        assert (here == there) == (one == other) or here < 0 or there < 0
+
+
+FEW = [
+    st.sampled_from(["a", "b", "", "\x00", "\ud800"]),
+    st.sampled_from([0, 1, -1, 2**63 - 1, 2**63, -(2**63)]),
+    st.sampled_from([0, 1.0, 0.5, 2**53 + 1, 2.0**53, "1", ("boolean", True)]),
+]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(data=st.data(), few=st.sampled_from(FEW))
+def test_positions_are_those_of_equal_forms(data, few):
+    keys, wanted = data.draw(st.lists(few, unique=True)), data.draw(st.lists(few))
+    expected = [keys.index(one) if one in keys else -2 for one in wanted]
+    assert positions(wanted, keys).tolist() == expected

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import repeat
 from typing import Any
 
 import narwhals as nw
@@ -23,7 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["ANY", "UNKNOWN", "canonical_codes", "decoded", "kind_of", "positions", "sort_key", "to_pandas"]
+__all__ = [
+    "ANY", "UNKNOWN", "arrow_text", "canonical_codes", "decoded", "kind_of", "located", "numbered_units",
+    "positions", "sort_key", "to_pandas",
+]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
 
@@ -76,11 +80,11 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     if isinstance(column.dtype, pd.CategoricalDtype):
         inner, keys = canonical_codes(column.cat.categories.to_series())
         return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
-    column = decoded(column)
-    if isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind not in "iufb":
-        column = to_pandas(nw.from_native(_chunked(column), series_only=True))
+    column = _exact(column)
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
+        if _is_plain(column.dtype):
+            return place, distinct.tolist()
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
         place, values = pd.factorize(column.to_numpy())
@@ -97,10 +101,70 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     return np.append(np.where(number < 0, -1, number), -1)[place], keys
 
 
+def numbered_units(column: pd.Series) -> IntArray:
+    """Number whom the rows belong to: as `canonical_codes`, without writing out every name.
+
+    Parameters
+    ----------
+    column : pandas.Series
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (len(column),)
+        Equal for equal keys, from 0; -1 where the key is missing or unknown.
+    """
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        column = _exact(column)
+        if _is_plain(column.dtype):
+            return pd.factorize(column)[0]
+    codes, keys = canonical_codes(column)
+    known = np.array([*(key != UNKNOWN for key in keys), False])
+    return np.where(known[codes], codes, -1)
+
+
+def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
+    """Find the keys of a column among canonical forms.
+
+    Parameters
+    ----------
+    column : pandas.Series
+    keys : sequence of hashable
+        Canonical forms without repetition.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (len(column),)
+        The position of each row's key, -1 where it is missing, -2 where it is none of these.
+    """
+    codes, own = canonical_codes(column)
+    return np.append(positions(own, keys), -1)[codes]
+
+
 def positions(wanted: Sequence[Hashable], keys: Sequence[Hashable]) -> IntArray:
-    """Find canonical forms among others: shape (len(wanted),), -2 where there is no such key."""
-    known = {key: place for place, key in enumerate(keys)}
-    return np.fromiter((known.get(form, -2) for form in wanted), dtype=np.int64, count=len(wanted))
+    """Find canonical forms among others, none of which is repeated.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (len(wanted),)
+        -2 where there is no such key.
+    """
+    together = _alike([*keys, *wanted])
+    if together is not None:  # numbered as they first appear, keys have their positions
+        number = pd.factorize(together)[0][len(keys) :]
+        return np.where(number < len(keys), number, -2)
+    known = dict(zip(keys, range(len(keys)), strict=True))
+    return np.fromiter(map(known.get, wanted, repeat(-2)), dtype=np.int64, count=len(wanted))
+
+
+def _alike(forms: list[Hashable]) -> pd.Series | None:
+    """Make a column of forms that are all text or all whole numbers; None if they are not."""
+    types = set(map(type, forms))
+    if types == {str}:
+        return _text(np.array(forms, dtype=object))
+    try:
+        return pd.Series(forms, dtype=np.int64) if types == {int} else None
+    except OverflowError:
+        return None
 
 
 def sort_key(form: Hashable) -> tuple[Any, ...]:
@@ -196,15 +260,66 @@ def _is_dictionary(dtype: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")
 
 
-def _chunked(column: pd.Series) -> Any:
-    pyarrow = importlib.import_module("pyarrow")  # there is such a column, so it is installed
-    return pyarrow.chunked_array([pyarrow.array(column.array)])
+def _exact(column: pd.Series) -> pd.Series:
+    """Bring a column into a type that compares its values by what they are, or into one of objects."""
+    column = decoded(column)
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind not in "iufb":
+        native = _arrow().chunked_array([_arrow().array(column.array)])
+        text = arrow_text(native)
+        return to_pandas(nw.from_native(native, series_only=True)) if text is None else text
+    if dtype == np.dtype(object) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+        values = column.to_numpy(dtype=object)
+        text = _text(values)
+        return pd.Series(values, dtype=object) if text is None else text
+    return column
+
+
+def arrow_text(native: Any) -> pd.Series | None:
+    """Let pandas hold text of Arrow as it is; None for anything else.
+
+    Parameters
+    ----------
+    native : pyarrow.ChunkedArray or another column
+
+    Returns
+    -------
+    pandas.Series or None
+    """
+    if str(getattr(native, "type", "")) in ("string", "large_string"):
+        return pd.Series(pd.arrays.ArrowStringArray(native))
+    return None
+
+
+def _text(values: npt.NDArray[np.object_]) -> pd.Series | None:
+    """Copy objects into Arrow if all are text or missing; None if they are not, or it cannot be done.
+
+    Subclasses of ``str`` count as text. They are copied by their characters and compared by these,
+    whatever they say of their equality.
+    """
+    try:
+        # Arrow itself would tell, too, but not survive tuples nested deep enough, and take bytes for text.
+        if pd.api.types.infer_dtype(values, skipna=True) != "string":
+            return None
+        copied = _arrow().array(values, type=_arrow().large_string(), from_pandas=True)
+        return arrow_text(_arrow().chunked_array([copied]))
+    except Exception:  # no Arrow, lone surrogates, or an object that does anything when it is looked at
+        return None
+
+
+def _arrow() -> Any:
+    return importlib.import_module("pyarrow")
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Tell whether the values of a type are canonical forms, and equal in pandas as they are by value."""
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.storage != "python"  # which may hold subclasses of str
+    return dtype.kind in "iu" or dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def _typed(values: pd.Series) -> list[Hashable]:
     """Give the canonical forms of values of one type other than object."""
-    if values.dtype.kind in "iu" or isinstance(values.dtype, pd.StringDtype):
-        return values.tolist()
     if values.dtype.kind not in "Mm":
         return [_canonical(value) for value in values]
     kind = "duration" if values.dtype.kind == "m" else "time"

@@ -37,13 +37,10 @@ def count_leaves(
     -------
     numpy.ndarray of int64, shape (n_leaves,)
     """
-    leaf: IntArray = given.leaf
-    weight: npt.NDArray[np.int64 | np.bool_] = given.rows
-    if given.unit is not None:
-        unit = np.repeat(given.unit, given.rows)
-        leaf = np.repeat(given.leaf, given.rows)
-        weight = bound_contributions(unit, random_words(len(unit)), max_contributions)
-    return np.bincount(leaf, weights=weight, minlength=n_leaves).astype(np.int64)
+    if given.unit is None:
+        return np.bincount(given.leaf, weights=given.rows, minlength=n_leaves).astype(np.int64)
+    stays = bound_contributions(given.unit, random_words(len(given.unit)), max_contributions)
+    return np.bincount(given.leaf[stays], minlength=n_leaves).astype(np.int64)
 
 
 def sum_leaves(
@@ -93,9 +90,11 @@ def bound_contributions(
     Parameters
     ----------
     unit : numpy.ndarray of int64, shape (n_rows,)
-        Whom each row belongs to. Rows outside the domain must have been dropped before.
+        Whom each row belongs to, numbered from 0 without large gaps, below 2**32. Rows outside the domain
+        must have been dropped before.
     priorities : numpy.ndarray of uint64, shape (n_rows,)
-        Independent uniform words: which rows of a unit stay is then a uniformly random choice.
+        Independent uniform words, of which the upper 32 bits are compared: which rows of a unit stay is then
+        a uniformly random choice.
     max_contributions : int
         How many rows a unit may keep, at least 1.
 
@@ -106,13 +105,21 @@ def bound_contributions(
 
     Notes
     -----
+    Where a unit has more rows than may stay, those stay whose priority is below that of the first one that
+    may not. Rows of the same priority share their fate, so the choice knows no order of the rows. It then
+    keeps fewer than `max_contributions`, which in a unit of m rows happens with a probability of about
+    m / 2**32.
+
     **Privacy.** Which rows of a unit stay depends on that unit's rows and priorities alone. With the
     priorities of all other units carried over, adding or removing a unit therefore adds or removes at
     most `max_contributions` rows, and replacing it does both.
     """
-    order = np.lexsort((priorities, unit))
-    ordered = unit[order]
-    rank = np.arange(len(unit)) - np.searchsorted(ordered, ordered)
-    keep = np.empty(len(unit), dtype=bool)
-    keep[order] = rank < max_contributions
-    return keep
+    # Unit and priority in one word: numpy sorts words several times as fast as it sorts places.
+    ticket = (unit.astype(np.uint64) << np.uint64(32)) | (priorities >> np.uint64(32))
+    queue = np.sort(ticket)
+    rows = np.bincount(unit)
+    first_out = np.cumsum(rows) - rows + min(max_contributions, len(unit))
+    beyond = np.arange(1, len(rows) + 1, dtype=np.uint64) << np.uint64(32)
+    bounded = rows > max_contributions
+    beyond[bounded] = queue[first_out[bounded]]
+    return np.asarray(ticket < beyond[unit], dtype=bool)

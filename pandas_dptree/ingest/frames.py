@@ -1,6 +1,6 @@
 """Records of any dataframe library → what they add to each leaf. Secret: nothing here may leave the package.
 
-Records are grouped once, by distinct keys; what comes out is small and is looked up in the public domain
+Records are grouped once, by distinct keys; each combination of keys is looked up once in the public domain,
 with numpy. Messages speak of the names and types of columns, never of what stands in them.
 """
 
@@ -19,7 +19,15 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import ANY, UNKNOWN, canonical_codes, kind_of, positions, to_pandas
+from pandas_dptree.hierarchy.values import (
+    ANY,
+    arrow_text,
+    canonical_codes,
+    kind_of,
+    located,
+    numbered_units,
+    to_pandas,
+)
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -40,7 +48,7 @@ _NUMERIC_KINDS = {"numbers", "booleans", "text"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Contributions:
-    """Which privacy unit has how many records in which leaf.
+    """Which privacy unit has records in which leaf.
 
     Attributes
     ----------
@@ -49,10 +57,9 @@ class Contributions:
     unit : numpy.ndarray of int64, shape (n,), or None
         Number of the privacy unit; None where each record is protected by itself.
     rows : numpy.ndarray of int64, shape (n,)
-        How many records.
+        How many records: one each where they have a unit or values.
     values : tuple of numpy.ndarray of int64, each of shape (n,)
-        What the record adds to each quantity, in units. Empty where records are only counted; else each
-        entry is one record.
+        What the record adds to each quantity, in units. Empty where records are only counted.
     """
 
     leaf: IntArray
@@ -67,9 +74,9 @@ def contributions(
     """Find the leaf and the privacy unit of each record, and what it adds there.
 
     Records whose keys the domain does not list, records without a unit, and records that lack one of the
-    values are dropped. Without `values`, the records of one unit in one leaf are counted together; units
-    are numbered by value, so the answer depends neither on the order of the records nor on their library.
-    With `values`, records stay apart and in their order.
+    values are dropped. With a unit or values, records stay apart and in their order, and units are numbered
+    as they first appear: the answer does not depend on the library of the records. Without either, the
+    records of a leaf are counted together.
 
     Parameters
     ----------
@@ -105,31 +112,29 @@ def contributions(
             f"is also a column to be added up: {privacy_unit!r}.",
             hint="name another column: what tells units apart is no amount.",
         )
-    named = [*domain.by] if privacy_unit is None else [*domain.by, privacy_unit]
-    columns = list(dict.fromkeys([*named, *summed]))
+    unit = [] if privacy_unit is None else [privacy_unit]
+    columns = list(dict.fromkeys([*domain.by, *unit, *summed]))
     check_columns(frame, columns)
     _check_types(frame, domain)
-    if not values:
-        return discreetly(columns, partial(_counted, frame, domain, named))
     _check_numeric(frame, list(dict.fromkeys(summed)))
-    return discreetly(columns, partial(_valued, frame, domain, privacy_unit, values, columns))
+    if privacy_unit is None and not values:
+        return discreetly(columns, partial(_together, frame, domain))
+    return discreetly(columns, partial(_apart, frame, domain, privacy_unit, values, columns))
 
 
-def _counted(frame: Any, domain: Domain, columns: list[Hashable]) -> Contributions:
-    """Count the records of each unit in each leaf, in the order of these."""
-    cells, rows = _distinct(frame, columns)
-    leaf = _leaves(cells[: len(domain.by)], domain)
+def _together(frame: Any, domain: Domain) -> Contributions:
+    """Count the records of each combination of keys."""
+    if isinstance(frame, pd.DataFrame):
+        cell, leaf = _cells_pandas([frame[name] for name in domain.by], domain)
+        rows = np.bincount(cell, minlength=len(leaf))
+    else:
+        cells, rows = _distinct_narwhals(_narwhals(frame), domain.by)
+        leaf = _leaves(cells, domain)
     inside = leaf >= 0
-    if len(cells) == len(domain.by):
-        return Contributions(leaf[inside], None, rows[inside])
-    unit = _units(cells[-1])
-    inside &= unit >= 0
-    leaf, unit, rows = leaf[inside], unit[inside], rows[inside]
-    order = np.lexsort((leaf, unit))
-    return Contributions(leaf[order], unit[order], rows[order])
+    return Contributions(leaf[inside], None, rows[inside])
 
 
-def _valued(
+def _apart(
     frame: Any,
     domain: Domain,
     privacy_unit: Hashable | None,
@@ -138,13 +143,12 @@ def _valued(
 ) -> Contributions:
     """Read leaf, unit and values of each record, in the order of the records."""
     held = _held(frame, columns)
-    cell, cells = _numbered(held, domain.by)
-    leaf = _leaves(cells, domain)[cell]
+    cell, leaf_of_cell = _cells(held, domain)
+    leaf = leaf_of_cell[cell]
     inside = leaf >= 0
     unit = None
     if privacy_unit is not None:
-        whose, (names,) = _numbered(held, [privacy_unit])
-        unit = _units(names)[whose]
+        unit = numbered_units(_column(held, privacy_unit))
         inside &= unit >= 0
     read = {
         quantity.column: numbers(_column(held, quantity.column))
@@ -165,22 +169,51 @@ def _valued(
     )
 
 
+def _cells(held: pd.DataFrame | nw.DataFrame[Any], domain: Domain) -> tuple[IntArray, IntArray]:
+    """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
+    if isinstance(held, pd.DataFrame):
+        return _cells_pandas([held[name] for name in domain.by], domain)
+    keys = held.select([str(name) for name in domain.by])
+    if not (keys.implementation.is_polars() and _can_be_grouped(keys)):  # pyarrow loses rows without a key
+        return _cells_pandas([_column(held, name) for name in domain.by], domain)
+    row = "row" + max(keys.columns, key=len)  # which is none of them
+    first = keys.with_row_index(row).select(nw.col(row).min().over(keys.columns))[row].to_numpy()
+    leads = first == np.arange(len(first))
+    cells = [to_pandas(keys[name].filter(leads)) for name in keys.columns]
+    return (np.cumsum(leads) - 1)[first], _leaves(cells, domain)
+
+
+def _cells_pandas(columns: list[pd.Series], domain: Domain) -> tuple[IntArray, IntArray]:
+    """Do as `_cells`, for columns of pandas."""
+    codes = [located(column, forms) for column, forms in zip(columns, domain.forms, strict=True)]
+    cell, row = _combined(codes)
+    return cell, domain.find_leaves([code[row] for code in codes])
+
+
 def _leaves(cells: Sequence[pd.Series], domain: Domain) -> IntArray:
     """Find the leaf of each combination of keys, -1 for one that the domain does not list."""
-    encoded = [canonical_codes(cell) for cell in cells]
-    return domain.find_leaves(
-        [
-            np.append(positions(keys, forms), -1)[codes]
-            for (codes, keys), forms in zip(encoded, domain.forms, strict=True)
-        ]
-    )
+    return domain.find_leaves([located(cell, forms) for cell, forms in zip(cells, domain.forms, strict=True)])
 
 
-def _units(names: pd.Series) -> IntArray:
-    """Number privacy units by value, -1 for what is nobody's name."""
-    unit, whose = canonical_codes(names, sort=True)
-    known = np.array([*(key != UNKNOWN for key in whose), False])
-    return np.where(known[unit], unit, -1)
+def _combined(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Number the distinct combinations of codes from -2: the number of each row's, and some row of each.
+
+    Grouping by one whole number per row is faster than ``groupby``, most of all for categories.
+    """
+    cell, n_cells = np.zeros(len(codes[0]), dtype=np.int64), 1
+    for code in codes:
+        width = int(code.max(initial=-1)) + 3
+        if n_cells * width > 2**62:
+            cell, distinct = pd.factorize(cell)
+            n_cells = len(distinct)
+        cell *= width
+        cell += code
+        cell += 2
+        n_cells *= width
+    cell, distinct = pd.factorize(cell)
+    some_row = np.zeros(len(distinct), dtype=np.int64)
+    some_row[cell] = np.arange(len(cell))
+    return cell, some_row
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
@@ -277,25 +310,8 @@ def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series],
 
 def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
     """Count the rows of each combination of keys."""
-    cell, cells = _numbered_pandas(columns)
-    return cells, np.bincount(cell, minlength=len(cells[0]))
-
-
-def _numbered_pandas(columns: list[pd.Series]) -> tuple[IntArray, list[pd.Series]]:
-    """Group by one whole number per row: faster than ``groupby``, most of all for categories."""
-    cell, n_cells = np.zeros(len(columns[0]), dtype=np.int64), 1
-    for column in columns:
-        codes, keys = canonical_codes(column)
-        width = len(keys) + 1
-        if n_cells * width > 2**62:
-            cell, distinct = pd.factorize(cell)
-            n_cells = len(distinct)
-        cell = cell * width + codes + 1
-        n_cells *= width
-    cell, distinct = pd.factorize(cell)
-    some_row = np.zeros(len(distinct), dtype=np.int64)
-    some_row[cell] = np.arange(len(cell))
-    return cell, [column.iloc[some_row].reset_index(drop=True) for column in columns]
+    cell, row = _combined([canonical_codes(column)[0] for column in columns])
+    return [column.iloc[row].reset_index(drop=True) for column in columns], np.bincount(cell)
 
 
 def _distinct_narwhals(
@@ -323,31 +339,12 @@ def _held(frame: Any, columns: Sequence[Hashable]) -> pd.DataFrame | nw.DataFram
 
 
 def _column(held: pd.DataFrame | nw.DataFrame[Any], name: Hashable) -> pd.Series:
-    return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)])
-
-
-def _numbered(
-    held: pd.DataFrame | nw.DataFrame[Any], columns: Sequence[Hashable]
-) -> tuple[IntArray, list[pd.Series]]:
-    """Number the combinations of the columns' keys: the number of each record's, and the keys of each."""
+    """Bring a column into pandas; text stays in Arrow, which need not write out one object for each row."""
     if isinstance(held, pd.DataFrame):
-        return _numbered_pandas([held[name] for name in columns])
-    names = [str(name) for name in columns]
-    keys = held.select(names)
-    if not (keys.implementation.is_polars() and _can_be_grouped(keys)):  # pyarrow loses rows without a key
-        return _numbered_pandas([_keys_to_pandas(keys[name]) for name in names])
-    row = "row" + max(names, key=len)  # which is none of them
-    first = keys.with_row_index(row).select(nw.col(row).min().over(names))[row].to_numpy().astype(np.int64)
-    leads = first == np.arange(len(first))
-    return (np.cumsum(leads) - 1)[first], [to_pandas(keys[name].filter(leads)) for name in names]
-
-
-def _keys_to_pandas(column: nw.Series[Any]) -> pd.Series:
-    """Leave text to pyarrow, which need not write out one object for each row."""
-    native = column.to_native()
-    if str(getattr(native, "type", "")) in ("string", "large_string"):
-        return pd.Series(pd.arrays.ArrowStringArray(native))
-    return to_pandas(column)
+        return held[name]
+    column = held[str(name)]
+    text = arrow_text(column.to_native())
+    return to_pandas(column) if text is None else text
 
 
 def _types(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
