@@ -73,7 +73,7 @@ class Plan:
         Which counts are public already, and how small the others can be.
     consistency : {"none", "linear", "nonnegative", "integer"}
         How the noisy nodes become estimates.
-    fit : {"totals", "joint"}
+    fit : {"totals", "adaptive", "joint"}
         How negative estimates are mended.
     confidence : float or None
         How often an interval holds the true value; None for a table without intervals.

@@ -484,3 +484,11 @@ def test_what_the_shell_itself_refuses(files, capsys, more):
     with pytest.raises(SystemExit) as caught:
         run(files, "sums", "--column", "cost", "--epsilon", "1", *more)
     assert caught.value.code == 2 and capsys.readouterr().out == ""
+
+
+def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
+    arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--impossible", "z"]
+    assert main([*arguments, "--epsilon", "1", "--out", str(files / "out.csv")]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith("dptree: `impossible`") and "Hint: " in told.err
+    assert not (files / "out.csv").exists()

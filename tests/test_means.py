@@ -127,6 +127,34 @@ def test_known_counts_are_kept_and_sharpen_the_means():
     assert "known" not in known.attrs["dp"] and not known.attrs["dp"]["quantities"]["x"]["known"]
 
 
+@pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "stated", [{"epsilon": 0.5}, {"rho": 0.02}, {"epsilon": 0.5, "delta": 1e-6}], ids=repr
+)
+def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanism, consistency):
+    mechanism = "laplace" if set(stated) == {"epsilon"} else mechanism
+    places, records = wards([300, 50, 20, 700])
+    plan = plan_of(places, known={"ward": records.groupby("ward").size()}, consistency=consistency,
+                   mechanism=mechanism, confidence=0.9, keep_measurements=True, **stated)  # fmt: skip
+    means = plan.release(records, rng=rng())
+    for name in ("count", "lower", "upper"):
+        assert means[name].tolist() == [1070, 300, 50, 20, 700]
+    assert (means["std_error"] == 0).all() and means[["measurement", "noise_scale"]].isna().all(axis=None)
+    whole, of_sums, of_counts = (
+        {name: told[name] for name in ("epsilon", "delta", "rho") if name in told}
+        for told in (means.attrs["dp"], *means.attrs["dp"]["quantities"].values())
+    )
+    assert whole == {**({} if "rho" in stated else {"delta": 0.0}), **stated}
+    assert of_counts == dict.fromkeys(of_sums, 0.0)
+    if "delta" in stated and mechanism == "gaussian":  # told as the rho of its noise
+        sums = plan.plans[0]
+        spent = joint_gaussian_delta(0.5, [(np.concatenate(sums.node_noise_scales), sums.sensitivity)])
+        assert list(of_sums) == ["rho"] and 0.999e-6 <= spent <= 1e-6
+    else:
+        assert of_sums == whole
+
+
 def plan_of(places, **options):
     """Plan what `tree_means` would release of wards."""
     return plan_means(

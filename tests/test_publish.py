@@ -16,7 +16,7 @@ from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 
 MODES = ["none", "linear", "nonnegative", "integer"]
-FITS = ["totals", "joint"]
+FITS = ["totals", "adaptive", "joint"]
 LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
 
 
@@ -216,6 +216,23 @@ def test_nobody_is_where_nobody_can_be():
     assert counts.attrs["dp"]["known"] == {"state": 1, "county": 1}
 
 
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("consistency", MODES[1:])
+def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
+    tree, leaves = dpt.Tree.from_branching([16, 16]), np.full(256, 3)
+    some = np.where(np.arange(16) < 5, 48, np.nan)
+    plan = dpt.plan(
+        tree, epsilon=1.0, objective="cells", consistency=consistency, fit=fit, known={"level_1": some},
+        confidence=0.9, keep_measurements=True,
+    )  # fmt: skip
+    assert plan.shares[1] == 0 and plan.shares[[0, 2]].all()  # Laplace noise leaves the level out
+    states = plan.release(leaves, rng=rng()).dp.level("level_1")
+    assert (states[["count", "lower", "upper"]].iloc[:5] == 48).all(axis=None)
+    assert (states["std_error"].iloc[:5] == 0).all() and (states["std_error"].iloc[5:] > 0).all()
+    assert states["count"].iloc[5:].between(10, 90).all()  # their sums, not the 0 of what is not measured
+    assert states[["measurement", "noise_scale"]].isna().all(axis=None)
+
+
 # Intervals and measurements in the table.
 
 
@@ -244,6 +261,25 @@ def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism)
                     assert (table["lower"] >= 0).all()
                     assert (table["upper"] <= np.where(table["level"] == "total", 946, 900)).all()
                     assert (table["upper"][~settled] <= 46).all()
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("consistency", MODES)
+def test_intervals_of_huge_counts_hold_what_is_shown(consistency, fit):
+    """Nearly all children are empty, so what is shown of the full one is far below the linear estimate."""
+    for full in (10**13, 10**14, 10**15):
+        leaves = np.zeros(300, dtype=np.int64)
+        leaves[0] = full
+        plan = dpt.plan(
+            dpt.Tree.from_branching([300]), epsilon=1.0, known={"total": full}, confidence=0.5,
+            consistency=consistency, fit=fit,
+        )  # fmt: skip
+        table = plan.release(leaves, rng=rng())
+        assert table.dp.level("total")[["count", "lower", "upper"]].values.tolist() == [[full] * 3]
+        missed = np.maximum(table["lower"] - table["count"], table["count"] - table["upper"])
+        # Fractions may be off by a quarter, as much as is rounded away: whole numbers are held exactly.
+        assert missed.max() <= (0 if consistency in ("none", "integer") else 0.25)
+        assert (table["upper"] - table["lower"]).max() <= 10
 
 
 def test_a_surer_interval_is_wider():

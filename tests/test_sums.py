@@ -316,6 +316,20 @@ def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
         assert table["v"][0] == expected
 
 
+def test_noise_keeps_to_the_loss_in_units_of_any_size():
+    """Scales in euros would not be floats; those that are used are in units."""
+    domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
+    options = {**OPTIONS, "split": "uniform", "mechanism": "gaussian", "privacy_unit": "p",
+               "max_contributions": 10**8, "epsilon": 1.0, "delta": 1e-6, "rho": None}  # fmt: skip
+    plans = plan_sums(domain, [Quantity.of("v", (0, 9e99), 9e99), Quantity.of("w", (0, 1), 1)],
+                      **options).plans  # fmt: skip
+    pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
+    assert np.isfinite([scales for scales, _ in pairs]).all()
+    assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
+    with pytest.raises(ArgumentError, match="Hint: "):
+        Quantity.of("v", (0, 9e299), 9e299)
+
+
 # --- how accurate it is --------------------------------------------------------------------------------
 
 
@@ -448,3 +462,19 @@ def test_bad_arguments_are_named_and_come_with_a_hint(verb, options, argument, v
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         verb(visits, arguments.pop("columns"), BY, **arguments)
     assert error.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("verb", "columns"), [(dpt.tree_sums, ["v", "w"]), (dpt.tree_means, ["v", "w"]), (dpt.tree_means, "v")]
+)
+def test_an_array_says_nothing_of_several_quantities(verb, columns):
+    with pytest.raises(ArgumentError, match="Hint: ") as error:
+        verb(np.ones(4, dtype=np.int64), columns, ["a", "b"], bounds=(0, 1), domain=PLACES, epsilon=1.0)
+    assert error.value.argument == "frame"
+
+
+@pytest.mark.parametrize("options", [{"bounds": (0, 5)}, {"granularity": 0.5}], ids=repr)
+def test_bounds_without_a_column_are_refused(options):
+    with pytest.raises(ArgumentError, match="Hint: ") as error:
+        dpt.plan(dpt.Domain.from_frame(PLACES, by=["a", "b"]), epsilon=1, **options)
+    assert error.value.argument == "column"

@@ -231,14 +231,17 @@ def intervals(
     """
     lower = np.clip(estimates - half_widths, least, most)
     upper = np.clip(estimates + half_widths, least, most)
-    held = (np.inf, -np.inf) if shown is None else (shown, shown)
     if whole:
         # Sums of floats may miss a whole number.
         rounding = np.minimum(1e-9 + 1e-13 * np.abs(estimates), 0.25)
         inwards = np.ceil(lower - rounding) + 0.0, np.floor(upper + rounding) + 0.0  # not -0.0
         lower, upper = np.minimum(*inwards), np.maximum(*inwards)
-        held = np.floor(held[0] + rounding), np.ceil(held[1] - rounding)
-    return np.minimum(lower, held[0]), np.maximum(upper, held[1])
+    if shown is None:
+        return lower, upper
+    if not whole:
+        return np.minimum(lower, shown), np.maximum(upper, shown)
+    rounding = 1e-9 + 4 * np.spacing(np.abs(shown, dtype=np.float64))
+    return np.minimum(lower, np.floor(shown + rounding)), np.maximum(upper, np.ceil(shown - rounding))
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:

@@ -113,14 +113,14 @@ class Target:
     def __post_init__(self) -> None:
         """Check that there is a target, and that noise of that size exists."""
         wanted = self.std_errors[np.isfinite(self.std_errors)]
-        person = float(self.sensitivity.l1)
-        least, most = 1e-6, min(1e5 * person, 1e11)  # there is no noise of a scale above 1e12
+        one_unit = float(self.sensitivity.l1)
+        least, most = 1e-6, min(1e5 * one_unit, 1e11)  # there is no noise of a scale above 1e12
         if not len(wanted) or wanted.min() < least or wanted.max() > most:
             raise ArgumentError(
                 "target",
                 f"must name a level and a standard error from {least * self.unit:g} to {most * self.unit:g}, "
                 f"not {self._told(wanted)}.",
-                hint=f"for example {{{self.names[-1]!r}: {min(25 * person, most) * self.unit:g}}}, "
+                hint=f"for example {{{self.names[-1]!r}: {min(25 * one_unit, most) * self.unit:g}}}, "
                 "or dpt.relative(0.05, of=2000).",
             )
         if (

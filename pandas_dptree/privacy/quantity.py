@@ -170,8 +170,9 @@ class Quantity:
         -------
         Quantity
             Its values are those of this one less `origin`, the multiple of the granularity nearest to the
-            middle. None is then larger than half of the distance between the bounds, so that the noise of
-            their sum is the least that the bounds allow. A mean is `origin` plus the sum over the count.
+            middle. None is then larger than half of the distance between the bounds, rounded up to a unit,
+            so that the noise of their sum is the least that the bounds allow. A mean is `origin` plus the
+            sum over the count.
 
         Examples
         --------
