@@ -240,7 +240,7 @@ def intervals(
         return lower, upper
     if not whole:
         return np.minimum(lower, shown), np.maximum(upper, shown)
-    rounding = 1e-9 + 4 * np.spacing(np.abs(shown, dtype=np.float64))
+    rounding = np.minimum(1e-9 + 4 * np.spacing(np.abs(shown, dtype=np.float64)), 0.25)
     return np.minimum(lower, np.floor(shown + rounding)), np.maximum(upper, np.ceil(shown - rounding))
 
 
