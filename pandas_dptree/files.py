@@ -28,7 +28,8 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
             with warnings.catch_warnings(action="ignore"):
                 frame = _read_csv(path, columns, argument)
         elif argument == "records" and columns is not None:
-            frame = _read_arrow(path, columns)
+            # In pandas, one missing number would round all others to floats.
+            frame = importlib.import_module("pyarrow.parquet").read_table(path)
         else:
             frame = pd.read_parquet(path)
         if columns is None:
@@ -60,16 +61,6 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
     )  # fmt: skip
     frame.columns = pd.Index(header[wanted])
     return frame
-
-
-def _read_arrow(path: Path, columns: list[Any]) -> Any:
-    """Read records without a change: in pandas, one missing number would round all others to floats."""
-    table = importlib.import_module("pyarrow.parquet").read_table(path)
-    for place, field in enumerate(table.schema):
-        if field.name in columns and str(field.type).startswith("dictionary"):
-            values = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, values)
-    return table
 
 
 def _suffix(path: Path, argument: str, *known: str) -> str:

@@ -338,3 +338,22 @@ def test_flags_are_named_not_passed():
     with pytest.raises(ArgumentError, match="must name a column, not be a Series") as caught:
         Domain.from_frame(PLACES, by=["state", "city"], impossible=FLAGGED["nobody"])
     assert caught.value.argument == "impossible"
+
+
+def test_public_keys_may_be_encoded_in_any_way():
+    pyarrow = pytest.importorskip("pyarrow")
+    chunks = [pyarrow.array(chunk).dictionary_encode() for chunk in (["b", "a"], ["c", "a"])]
+    views = pyarrow.array(["b", "a", "c", "a"], type=pyarrow.string_view())
+    plain = Domain.from_frame(pd.DataFrame({"k": ["b", "a", "c"]}), by=["k"])
+    for column in (pyarrow.chunked_array(chunks), pyarrow.chunked_array([views])):
+        held = pd.Series(pd.arrays.ArrowExtensionArray(column[:3]))
+        sparse = pd.Series(["b", "a", "c"], dtype=object).astype("Sparse[object]")
+        for places in (
+            pyarrow.table({"k": column[:3]}),
+            pd.DataFrame({"k": held}),
+            pd.DataFrame({"k": sparse}),
+        ):
+            domain = Domain.from_frame(places, by=["k"])
+            assert domain.forms == plain.forms and domain.labels[0].tolist() == ["a", "b", "c"]
+        with pytest.raises(DomainError):
+            Domain.from_frame(pyarrow.table({"k": column}), by=["k"])

@@ -6,6 +6,7 @@ import traceback
 import uuid
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -660,6 +661,8 @@ NUMERIC = {
     pyarrow.decimal128(9, 2): [Decimal("0.50"), Decimal("-1"), None],
     pyarrow.string(): ["a", "", None, "1.5", " 7", "nan", "-inf", "1.5"],
     pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): ["a", "2", None, "2"],
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.bool_()): [True, None, False, True],
+    pyarrow.float16(): [np.float16(0.5), None, np.float16("inf")],
     pyarrow.null(): [None, None],
 }
 
@@ -673,7 +676,7 @@ def test_every_library_reads_the_same_numbers(library, kind):
     table = pyarrow.table(
         {
             "k": pyarrow.array(range(len(values))),
-            "x": pyarrow.array(values, type=kind),
+            "x": encoded(values, kind),
             "u": ["me"] * len(values),
         }
     )
@@ -1005,3 +1008,226 @@ def test_the_worst_records_reach_the_sensitivity(bounds, k):
     other = quantity.sensitivity(neighbors="replace", max_contributions=k)
     assert np.abs(moved).sum() == other.l1
     assert max((moved**2).sum(), (changed**2).sum()) == other.l2_squared
+
+
+# Whether records can be counted at all: this shows, so it may depend on the types of columns alone.
+
+
+class Marked(pyarrow.ExtensionType):
+    """Days under another name."""
+
+    def __init__(self):
+        super().__init__(pyarrow.date32(), "marked")
+
+    def __hash__(self):
+        return hash(type(self))
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type, serialized):
+        return cls()
+
+
+INSTANT, WORD = datetime.date(2020, 1, 1), "9" * 5000
+VALUES = {
+    pyarrow.int8(): [1, -128, 127],
+    pyarrow.uint64(): [1, 2**64 - 1],
+    pyarrow.int64(): [1, -(2**63)],
+    pyarrow.float16(): [np.float16(1), np.float16("nan"), np.float16("inf")],
+    pyarrow.float32(): [1.0, math.nan, math.inf],
+    pyarrow.float64(): [1.0, 5e-324, 1e308, math.nan, -math.inf, -0.0],
+    pyarrow.bool_(): [True, False],
+    pyarrow.string(): ["1", "", "x", "\x00", "1e5", WORD, "nan"],
+    pyarrow.large_string(): ["1", "x"],
+    pyarrow.string_view(): ["1", "x", "é", WORD],
+    pyarrow.decimal128(38, 0): [Decimal(1), Decimal(10**37)],
+    pyarrow.decimal256(76, 0): [Decimal(1), Decimal(10**75)],
+    pyarrow.binary(): [b"1", b"\xff"],
+    pyarrow.large_binary(): [b"1", b"\xff"],
+    pyarrow.binary(2): [b"12", b"\xff1"],
+    pyarrow.binary_view(): [b"12", b"\xff1" * 99],
+    pyarrow.date32(): [INSTANT, -(2**31), 2**31 - 1],
+    pyarrow.date64(): [INSTANT, 2**55 // DAY * DAY],
+    pyarrow.time32("s"): [datetime.time(1), datetime.time(23)],
+    pyarrow.time64("ns"): [1, 2**40],
+    pyarrow.timestamp("s"): [0, 2**55, -(2**55)],
+    pyarrow.timestamp("ns"): [0, 2**62],
+    pyarrow.timestamp("us", "Europe/Paris"): [0, 2**60, -(2**60)],
+    pyarrow.duration("s"): [0, 2**61],
+    Marked(): [1, 2**31 - 1],
+    pyarrow.month_day_nano_interval(): [(1, 1, 1)],
+    pyarrow.null(): [None],
+    pyarrow.list_(pyarrow.timestamp("s")): [[1], [], [2**55]],
+    pyarrow.map_(pyarrow.string(), pyarrow.date32()): [[("a", 1)], [], [("a", 2**31 - 1)]],
+    pyarrow.struct([("a", pyarrow.int64())]): [{"a": 1}, {"a": None}],
+}
+BARE = [
+    pyarrow.int64(), pyarrow.float16(), pyarrow.bool_(), pyarrow.string(), pyarrow.string_view(),
+    pyarrow.decimal128(38, 0), pyarrow.binary(), pyarrow.binary_view(), pyarrow.timestamp("s"),
+]  # fmt: skip
+ENCODED = {pyarrow.dictionary(pyarrow.int8(), kind): kind for kind in BARE}
+ENCODED |= {pyarrow.run_end_encoded(pyarrow.int32(), kind): kind for kind in BARE}
+VALUES |= {kind: VALUES[bare] for kind, bare in ENCODED.items()}
+NOT_IN_POLARS = ("month", "decimal256", "map", "run_end", "extension")
+
+TYPED = {
+    "object": [1, *ODD_VALUES, pd.Series([1, 2]), np.longdouble("1e4000")],
+    "string[python]": ["1", "x", "\ud800"],
+    "string[pyarrow]": ["1", "x"],
+    "str": ["1", "x"],
+    "category": ["1", "x", 1],
+    "Int64": [1, 2**62],
+    "uint64": [1, 2**64 - 1],
+    "boolean": [True, False],
+    "Float32": [1.0, math.inf],
+    "float16": [1.0, math.inf],
+    "longdouble": [1.0, np.longdouble("1e4000")],
+    "complex128": [1, 1j, math.nan],
+    "Sparse[float64]": [1.0, math.inf],
+    "Sparse[object]": ["1", "x", 1, (1,)],
+    "datetime64[ns]": [0, 2**62],
+    "datetime64[s]": [0, 2**55],
+    "datetime64[us, UTC]": [0, 2**60],
+    "timedelta64[s]": [0, 2**55],
+    "period[D]": ["2020-01-01", "1900-01-01"],
+}  # fmt: skip
+
+
+def variants(values):
+    """List columns of the first value, and of odd ones and none beside it."""
+    first = values[0]
+    yield from (
+        [first, first],
+        [first],
+        [],
+        [first, None],
+        [None, first],
+        [None, None],
+        [None, *values, None],
+    )
+    yield from ([first, value] for value in values[1:])
+
+
+def encoded(values, kind):
+    """Make a column of Arrow of two chunks, each with a dictionary or with runs of its own."""
+    chunks = []
+    for part in (values[:1], values[1:]):
+        if pyarrow.types.is_dictionary(kind):
+            held = pyarrow.array(part, type=kind.value_type)
+            place = pyarrow.array(range(len(part)), type=kind.index_type)
+            chunks.append(pyarrow.DictionaryArray.from_arrays(place, held))
+        elif pyarrow.types.is_run_end_encoded(kind):
+            held = pyarrow.array(part, type=kind.value_type)
+            ends = pyarrow.array(range(1, len(part) + 1), type=kind.run_end_type)
+            chunks.append(pyarrow.RunEndEncodedArray.from_arrays(ends, held))
+        else:
+            chunks.append(pyarrow.array(part, type=kind))
+    return pyarrow.chunked_array(chunks if values else [], type=kind)
+
+
+def in_arrow(kind, values, role):
+    n = len(values)
+    columns = {"k": ["a"] * n, "u": range(n), "x": [1.0] * n}
+    types = {"k": pyarrow.string(), "u": pyarrow.int64(), "x": pyarrow.float64()}
+    held = {name: pyarrow.array(column, type=types[name]) for name, column in columns.items()}
+    return pyarrow.table(held | {role: encoded(values, kind)})
+
+
+def in_pandas(dtype, values, role):
+    """Make a frame of pandas; None if the type cannot hold the values."""
+    n = len(values)
+    try:
+        column = objects(values).astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    held = {"k": ["a"] * n, "u": range(n), "x": [1.0] * n}
+    return pd.DataFrame(held).astype({"k": object}).assign(**{role: column})
+
+
+OUTCOME_LIBRARIES = {
+    "pyarrow": lambda table: table,
+    "pandas-arrow": lambda table: pd.DataFrame(
+        {name: pd.Series(pd.arrays.ArrowExtensionArray(table[name])) for name in table.column_names}
+    ),
+    "polars": polars.from_arrow,
+}
+
+
+def outcome(frame, domain, **options):
+    """Tell what shows of an answer, or the refusal, and then the answer itself."""
+    try:
+        given = contributions(frame, domain, **options)
+    except ColumnsError as refused:
+        return str(refused), None
+    unit = None if given.unit is None else given.unit.tolist()
+    shape = (unit is None, len(given.values))
+    return shape, (given.leaf.tolist(), unit, given.rows.tolist(), [value.tolist() for value in given.values])
+
+
+OUTCOMES = {
+    f"{library}-{kind}": (lambda values, role, kind=kind, make=make: make(in_arrow(kind, values, role)), held)
+    for kind, held in VALUES.items()
+    for library, make in OUTCOME_LIBRARIES.items()
+    if not (library == "polars" and any(name in str(kind) for name in NOT_IN_POLARS))
+} | {f"pandas-{dtype}": (partial(in_pandas, dtype), held) for dtype, held in TYPED.items()}
+
+
+@pytest.mark.parametrize(("build", "values"), OUTCOMES.values(), ids=OUTCOMES)
+def test_no_value_decides_whether_records_can_be_counted(build, values):
+    text = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    mixed = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1])}), by=["k"])
+    amount = Quantity.of("x", (0, 5), 1)
+    ways = {
+        "x": [(text, {"values": [amount]})],
+        "u": [(text, {"privacy_unit": "u"})],
+        "k": [(text, {}), (mixed, {}), (mixed, {"values": [COUNT]})],
+    }
+    for role, questions in ways.items():
+        frames = [build(column, role) for column in variants(values)]
+        for where, options in questions:
+            outcomes = {outcome(frame, where, **options)[0] for frame in frames if frame is not None}
+            assert len(outcomes) == 1, role
+
+
+@pytest.mark.parametrize("library", OUTCOME_LIBRARIES)
+def test_how_values_are_encoded_makes_no_difference(library):
+    domain = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1, "1", "x", b"1"])}), by=["k"])
+    amount = Quantity.of("x", (-5, 5), 1)
+    for kind, bare in ENCODED.items():
+        if library == "polars" and any(name in str(kind) for name in NOT_IN_POLARS):
+            continue
+        for role, options in (
+            ("x", {"values": [amount]}),
+            ("u", {"privacy_unit": "u"}),
+            ("k", {"values": [COUNT]}),
+        ):
+            for values in variants([*VALUES[kind], VALUES[kind][0]]):
+                make = OUTCOME_LIBRARIES[library]
+                plain, other = (make(in_arrow(one, values, role)) for one in (bare, kind))
+                assert outcome(other, domain, **options) == outcome(plain, domain, **options), (kind, role)
+
+
+@pytest.mark.parametrize("state", ["raise", "print", "warn", "call"])
+def test_no_value_is_told_by_the_arithmetic_of_numpy(state, capfd):
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    extremes = [1.0, 5e-324, 1e308, math.inf, -math.inf, math.nan, -0.0]
+    frame = pd.DataFrame({"k": "a", "e": extremes, "x": extremes})
+    wide = frame.assign(x=np.array([1, "1e-4930", "1e4900"] + [0] * 4, dtype=np.longdouble))
+    frames = (
+        frame,
+        frame.astype(object),
+        frame.astype({"x": "Sparse[float64]"}),
+        wide,
+        polars.from_pandas(frame),
+    )
+    public = Domain.from_frame(pd.DataFrame({"e": extremes[:5]}), by=["e"])
+    values = [Quantity.of("x", (low, 1e6), 0.01) for low in (-1, 0)]
+    told = []
+    with np.errstate(all=state, call=lambda *error: told.append(error)):
+        for made in frames:
+            given = contributions(made, domain, privacy_unit="e", values=values)
+            sum_leaves(given, 1, max_contributions=1, random_words=words())
+            count_leaves(contributions(made, public), 6, max_contributions=1, random_words=words())
+    assert capfd.readouterr() == ("", "") and not told

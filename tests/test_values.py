@@ -12,17 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.hierarchy import values as values_module
+from pandas_dptree.hierarchy import columns as columns_module
+from pandas_dptree.hierarchy.columns import decoded, kind_of, to_pandas
 from pandas_dptree.hierarchy.values import (
     UNKNOWN,
     canonical_codes,
-    decoded,
-    kind_of,
     located,
     numbered_units,
     positions,
     sort_key,
-    to_pandas,
 )
 from tests.strategies import (
     DEEP,
@@ -285,11 +283,11 @@ TEXTS = [
 def test_text_is_compared_by_its_characters(monkeypatch, dtype, arrow):
     """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
 
-    def missing():
+    def missing(*name):
         raise ImportError
 
     if not arrow:
-        monkeypatch.setattr(values_module, "_arrow", missing)
+        monkeypatch.setattr(columns_module, "_arrow", missing)
     for texts in (TEXTS, TEXTS[:-1], TEXTS[:5], TEXTS[8:11]):
         column = objects(texts).astype(dtype)
         codes, keys = canonical_codes(column)

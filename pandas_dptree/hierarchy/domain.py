@@ -13,18 +13,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
+from pandas_dptree.hierarchy.columns import decoded, pick_columns
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, decoded, to_pandas
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 
 __all__ = [
-    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "collected", "fingerprint", "level_names",
-    "pick_columns",
+    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names",
 ]  # fmt: skip
 
 ROOT = "total"
@@ -436,46 +435,6 @@ class Domain:
     def __repr__(self) -> str:
         """Describe the domain in a line."""
         return f"Domain(by={self.by}, level_sizes={self.tree.level_sizes})"
-
-
-def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
-    """Hold a public table of any library in memory; whatever its library raises is not caught."""
-    if isinstance(table, pd.Index):
-        return table.to_frame(index=False)
-    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).lazy().collect()
-
-
-def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
-    """Pick columns out of whatever public table the caller passes as `argument`.
-
-    Raises
-    ------
-    DomainError
-        If it is no table.
-    ColumnsError
-        If a column is missing or repeated.
-    """
-    try:
-        places = collected(places)
-    except Exception:
-        raise DomainError(
-            f"cannot be a {type(places).__name__}, or cannot be read.",
-            hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
-        ) from None
-    names = list(places.columns)
-    absent = [name for name in wanted if name not in names]
-    if absent:
-        raise ColumnsError(
-            argument, "lacks the columns", columns=absent, hint="it needs every column named in the call."
-        )
-    twice = [name for name in wanted if names.count(name) > 1]
-    if twice:
-        raise ColumnsError(
-            argument, "has several columns named", columns=twice, hint="give each column a name of its own."
-        )
-    if isinstance(places, pd.DataFrame):
-        return [places[name] for name in wanted]
-    return [to_pandas(places[str(name)]) for name in wanted]
 
 
 def _truths(name: Hashable, column: pd.Series) -> BoolArray:

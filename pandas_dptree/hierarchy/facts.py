@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, collected, level_names, pick_columns
+from pandas_dptree.hierarchy.columns import collected, pick_columns
+from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import canonical_codes, positions
 

@@ -10,7 +10,6 @@ is not, and they can be ordered. Values of any other type are *unknown*: they eq
 from __future__ import annotations
 
 import datetime
-import importlib
 import math
 import uuid
 from collections.abc import Hashable, Sequence
@@ -19,23 +18,18 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-__all__ = [
-    "ANY", "UNKNOWN", "arrow_text", "canonical_codes", "decoded", "kind_of", "located", "numbered_units",
-    "positions", "sort_key", "to_pandas",
-]  # fmt: skip
+from pandas_dptree.hierarchy.columns import exact, text_column
+
+__all__ = ["UNKNOWN", "canonical_codes", "located", "numbered_units", "positions", "sort_key"]
 
 IntArray = npt.NDArray[np.int64]
 
 UNKNOWN = ("unknown",)
 """The canonical form of what cannot be a key."""
-
-ANY = "objects"
-"""The kind of a column that may hold anything."""
 
 _NANOSECONDS = {
     "W": 7 * 86_400 * 10**9,
@@ -80,7 +74,7 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     if isinstance(column.dtype, pd.CategoricalDtype):
         inner, keys = canonical_codes(column.cat.categories.to_series())
         return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
-    column = _exact(column)
+    column = exact(column)
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
         if _is_plain(column.dtype):
@@ -114,7 +108,10 @@ def numbered_units(column: pd.Series) -> IntArray:
         Equal for equal keys, from 0; -1 where the key is missing or unknown.
     """
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        column = _exact(column)
+        column = exact(column)
+        if column.dtype == np.dtype(object):  # Arrow numbers many names faster than Python, but few slower
+            text = text_column(column.to_numpy())
+            column = column if text is None else text
         if _is_plain(column.dtype):
             return pd.factorize(column)[0]
     codes, keys = canonical_codes(column)
@@ -136,6 +133,8 @@ def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
     numpy.ndarray of int64, shape (len(column),)
         The position of each row's key, -1 where it is missing, -2 where it is none of these.
     """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return np.append(located(column.cat.categories.to_series(), keys), -1)[column.cat.codes.to_numpy()]
     codes, own = canonical_codes(column)
     return np.append(positions(own, keys), -1)[codes]
 
@@ -160,7 +159,7 @@ def _alike(forms: list[Hashable]) -> pd.Series | None:
     """Make a column of forms that are all text or all whole numbers; None if they are not."""
     types = set(map(type, forms))
     if types == {str}:
-        return _text(np.array(forms, dtype=object))
+        return text_column(np.array(forms, dtype=object))
     try:
         return pd.Series(forms, dtype=np.int64) if types == {int} else None
     except OverflowError:
@@ -174,141 +173,6 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     if form is None:  # within a tuple
         return (-1,)
     return (1, form) if isinstance(form, str) else (0, form)
-
-
-def kind_of(dtype: Any) -> str:
-    """Name the kind of values that a column of a type holds, for people.
-
-    Parameters
-    ----------
-    dtype : pandas or narwhals data type
-
-    Returns
-    -------
-    str
-        `ANY` if the type does not tell.
-    """
-    if isinstance(dtype, nw.dtypes.DType):
-        if dtype in (nw.String, nw.Categorical, nw.Enum):
-            return "text"
-        if dtype == nw.Boolean:
-            return "booleans"
-        if dtype.is_numeric():
-            return "numbers"
-        if dtype == nw.Datetime and dtype.time_zone is not None:  # type: ignore[attr-defined]
-            return "times with a time zone"
-        if dtype in (nw.Date, nw.Datetime):
-            return "times"
-        return "durations" if dtype == nw.Duration else ANY
-    if isinstance(dtype, pd.CategoricalDtype):
-        return (
-            kind_of(dtype.categories.dtype) if len(dtype.categories) else ANY
-        )  # as of a column without values
-    if _is_dictionary(dtype):
-        return kind_of(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
-    if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype)):
-        return type(dtype).__name__.removesuffix("Dtype").lower() + "s"
-    if dtype == np.dtype(object):  # of which narwhals would ask what it holds
-        return ANY
-    return kind_of(nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype)
-
-
-def decoded(column: pd.Series) -> pd.Series:
-    """Write out the values of a dictionary column of Arrow: the dictionary may hold more than occurs."""
-    dtype: Any = column.dtype
-    return column.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type)) if _is_dictionary(dtype) else column
-
-
-def to_pandas(column: nw.Series[Any]) -> pd.Series:
-    """Bring a column of any library into pandas without changing a value: whole numbers stay whole.
-
-    Parameters
-    ----------
-    column : narwhals.Series
-
-    Returns
-    -------
-    pandas.Series
-    """
-    if str(getattr(column.to_native(), "type", "")).startswith("date64"):  # unknown to narwhals
-        column = column.cast(nw.Datetime("ms"))
-    dtype, missing = column.dtype, column.is_null().to_numpy()
-    if dtype == nw.Boolean:
-        return pd.Series(pd.arrays.BooleanArray(column.fill_null(False).to_numpy().astype(bool), missing))
-    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):  # which numpy does not know
-        return pd.Series(pd.arrays.IntegerArray(column.fill_null(0).to_numpy().copy(), missing))
-    if dtype in (nw.Date, nw.Datetime, nw.Duration):
-        whole = (
-            column.cast(nw.Int32 if dtype == nw.Date else nw.Int64).fill_null(0).to_numpy().astype(np.int64)
-        )
-        unit = "s" if dtype == nw.Date else dtype.time_unit  # type: ignore[attr-defined]
-        values = (whole * 86_400 if dtype == nw.Date else whole).astype(
-            f"{'m' if dtype == nw.Duration else 'M'}8[{unit}]"
-        )
-        values[missing] = "NaT"
-        series = pd.Series(values)
-        zone = getattr(dtype, "time_zone", None)
-        return series if zone is None else series.dt.tz_localize("UTC").dt.tz_convert(zone)
-    if dtype.is_float():
-        return pd.Series(column.fill_null(float("nan")).to_numpy())
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return pd.Series(column.cast(nw.String).to_list())
-    return pd.Series(column.to_list(), dtype=object)
-
-
-def _is_dictionary(dtype: Any) -> bool:
-    return isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")
-
-
-def _exact(column: pd.Series) -> pd.Series:
-    """Bring a column into a type that compares its values by what they are, or into one of objects."""
-    column = decoded(column)
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.ArrowDtype) and dtype.kind not in "iufb":
-        native = _arrow().chunked_array([_arrow().array(column.array)])
-        text = arrow_text(native)
-        return to_pandas(nw.from_native(native, series_only=True)) if text is None else text
-    if dtype == np.dtype(object) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
-        values = column.to_numpy(dtype=object)
-        text = _text(values)
-        return pd.Series(values, dtype=object) if text is None else text
-    return column
-
-
-def arrow_text(native: Any) -> pd.Series | None:
-    """Let pandas hold text of Arrow as it is; None for anything else.
-
-    Parameters
-    ----------
-    native : pyarrow.ChunkedArray or another column
-
-    Returns
-    -------
-    pandas.Series or None
-    """
-    if str(getattr(native, "type", "")) in ("string", "large_string"):
-        return pd.Series(pd.arrays.ArrowStringArray(native))
-    return None
-
-
-def _text(values: npt.NDArray[np.object_]) -> pd.Series | None:
-    """Copy objects into Arrow if all are text or missing; None if they are not, or it cannot be done.
-
-    Subclasses of ``str`` count as text. They are copied by their characters and compared by these,
-    whatever they say of their equality.
-    """
-    try:
-        # Arrow itself would tell, too, but not survive tuples nested deep enough, and take bytes for text.
-        if pd.api.types.infer_dtype(values, skipna=True) != "string":
-            return None
-        copied = _arrow().array(values, type=_arrow().large_string(), from_pandas=True)
-        return arrow_text(_arrow().chunked_array([copied]))
-    except Exception:  # no Arrow, lone surrogates, or an object that does anything when it is looked at
-        return None
-
-
-def _arrow() -> Any:
-    return importlib.import_module("pyarrow")
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -17,17 +17,10 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy.columns import ANY, arrow_column, kind_of, may_hold_numbers, to_pandas
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import (
-    ANY,
-    arrow_text,
-    canonical_codes,
-    kind_of,
-    located,
-    numbered_units,
-    to_pandas,
-)
+from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_units
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -40,10 +33,6 @@ _UNGROUPABLE = (nw.Object, nw.Unknown)
 
 _ALL_MISSING = np.dtype(np.float64)
 """The type that pandas gives to a column without values, so that it is compared with labels of any kind."""
-
-
-_NUMERIC_KINDS = {"numbers", "booleans", "text"}
-"""Kinds of columns whose values may be numbers, as `kind_of` names them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -115,6 +104,7 @@ def contributions(
     unit = [] if privacy_unit is None else [privacy_unit]
     columns = list(dict.fromkeys([*domain.by, *unit, *summed]))
     check_columns(frame, columns)
+    frame = _opened(frame, columns)
     _check_types(frame, domain)
     _check_numeric(frame, list(dict.fromkeys(summed)))
     if privacy_unit is None and not values:
@@ -125,12 +115,12 @@ def contributions(
 def _together(frame: Any, domain: Domain) -> Contributions:
     """Count the records of each combination of keys."""
     if isinstance(frame, pd.DataFrame):
-        cell, leaf = _cells_pandas([frame[name] for name in domain.by], domain)
+        cell, leaf = _cells(frame, domain)
         rows = np.bincount(cell, minlength=len(leaf))
     else:
         cells, rows = _distinct_narwhals(_narwhals(frame), domain.by)
-        leaf = _leaves(cells, domain)
-    inside = leaf >= 0
+        leaf = domain.find_leaves(_located(cells, domain))
+    inside = (leaf >= 0) & (rows > 0)
     return Contributions(leaf[inside], None, rows[inside])
 
 
@@ -171,47 +161,36 @@ def _apart(
 
 def _cells(held: pd.DataFrame | nw.DataFrame[Any], domain: Domain) -> tuple[IntArray, IntArray]:
     """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
-    if isinstance(held, pd.DataFrame):
-        return _cells_pandas([held[name] for name in domain.by], domain)
-    keys = held.select([str(name) for name in domain.by])
-    if not (keys.implementation.is_polars() and _can_be_grouped(keys)):  # pyarrow loses rows without a key
-        return _cells_pandas([_column(held, name) for name in domain.by], domain)
-    row = "row" + max(keys.columns, key=len)  # which is none of them
-    first = keys.with_row_index(row).select(nw.col(row).min().over(keys.columns))[row].to_numpy()
-    leads = first == np.arange(len(first))
-    cells = [to_pandas(keys[name].filter(leads)) for name in keys.columns]
-    return (np.cumsum(leads) - 1)[first], _leaves(cells, domain)
-
-
-def _cells_pandas(columns: list[pd.Series], domain: Domain) -> tuple[IntArray, IntArray]:
-    """Do as `_cells`, for columns of pandas."""
-    codes = [located(column, forms) for column, forms in zip(columns, domain.forms, strict=True)]
-    cell, row = _combined(codes)
+    codes = _located([_column(held, name) for name in domain.by], domain)
+    cell, row = _combined(codes, [len(forms) for forms in domain.forms])
     return cell, domain.find_leaves([code[row] for code in codes])
 
 
-def _leaves(cells: Sequence[pd.Series], domain: Domain) -> IntArray:
-    """Find the leaf of each combination of keys, -1 for one that the domain does not list."""
-    return domain.find_leaves([located(cell, forms) for cell, forms in zip(cells, domain.forms, strict=True)])
+def _located(columns: Sequence[pd.Series], domain: Domain) -> list[IntArray]:
+    """Find the keys of each column among the domain's."""
+    return [located(column, forms) for column, forms in zip(columns, domain.forms, strict=True)]
 
 
-def _combined(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Number the distinct combinations of codes from -2: the number of each row's, and some row of each.
+def _combined(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Number the combinations of codes from -2 to below their sizes: the number of each row's, and some row.
 
-    Grouping by one whole number per row is faster than ``groupby``, most of all for categories.
+    Grouping by one whole number per row is faster than ``groupby``, most of all for categories. Where there
+    are more rows than combinations could be, these are not even looked for; one that has no row is given
+    any.
     """
     cell, n_cells = np.zeros(len(codes[0]), dtype=np.int64), 1
-    for code in codes:
-        width = int(code.max(initial=-1)) + 3
-        if n_cells * width > 2**62:
+    for code, size in zip(codes, sizes, strict=True):
+        if n_cells * (size + 2) > 2**62:
             cell, distinct = pd.factorize(cell)
             n_cells = len(distinct)
-        cell *= width
+        cell *= size + 2
         cell += code
         cell += 2
-        n_cells *= width
-    cell, distinct = pd.factorize(cell)
-    some_row = np.zeros(len(distinct), dtype=np.int64)
+        n_cells *= size + 2
+    if n_cells > len(cell):
+        cell, distinct = pd.factorize(cell)
+        n_cells = len(distinct)
+    some_row = np.zeros(n_cells, dtype=np.int64)
     some_row[cell] = np.arange(len(cell))
     return cell, some_row
 
@@ -229,6 +208,7 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
         If a column is missing or repeated.
     """
     check_columns(frame, by)
+    frame = _opened(frame, by)
     if isinstance(frame, pd.DataFrame) and all(
         isinstance(frame[name].dtype, pd.CategoricalDtype) for name in by
     ):
@@ -276,7 +256,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
 def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:
     """Count without a word about the records, whatever other libraries warn of or quote when they fail."""
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return count()
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -301,6 +281,14 @@ def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     return known
 
 
+def _opened(frame: Any, columns: Sequence[Hashable]) -> Any:
+    """Let pandas hold the columns of a table of pyarrow, which groups by fewer types than it holds."""
+    frame = nw.to_native(frame, pass_through=True)
+    if nw.dependencies.is_pyarrow_table(frame):
+        return pd.DataFrame({name: arrow_column(frame.column(name)) for name in columns})
+    return frame
+
+
 def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
     """Distinct combinations of the columns' keys, and the number of records of each."""
     if isinstance(frame, pd.DataFrame):
@@ -310,8 +298,11 @@ def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series],
 
 def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
     """Count the rows of each combination of keys."""
-    cell, row = _combined([canonical_codes(column)[0] for column in columns])
-    return [column.iloc[row].reset_index(drop=True) for column in columns], np.bincount(cell)
+    encoded = [canonical_codes(column) for column in columns]
+    cell, row = _combined([codes for codes, _ in encoded], [len(keys) for _, keys in encoded])
+    rows = np.bincount(cell, minlength=len(row))
+    taken = row[rows > 0]
+    return [column.iloc[taken].reset_index(drop=True) for column in columns], rows[rows > 0]
 
 
 def _distinct_narwhals(
@@ -322,7 +313,7 @@ def _distinct_narwhals(
     keys = frame.select([nw.col(str(old)).alias(new) for new, old in zip(names, columns, strict=True)])
     if not _can_be_grouped(keys):
         held = keys.lazy().collect()
-        return _distinct_pandas([to_pandas(held[name]) for name in names])
+        return _distinct_pandas([_column(held, name) for name in names])
     cells = keys.group_by(names).agg(nw.len().alias("rows")).lazy().collect()
     return [to_pandas(cells[name]) for name in names], cells["rows"].to_numpy().astype(np.int64)
 
@@ -339,12 +330,7 @@ def _held(frame: Any, columns: Sequence[Hashable]) -> pd.DataFrame | nw.DataFram
 
 
 def _column(held: pd.DataFrame | nw.DataFrame[Any], name: Hashable) -> pd.Series:
-    """Bring a column into pandas; text stays in Arrow, which need not write out one object for each row."""
-    if isinstance(held, pd.DataFrame):
-        return held[name]
-    column = held[str(name)]
-    text = arrow_text(column.to_native())
-    return to_pandas(column) if text is None else text
+    return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
 
 
 def _types(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
@@ -357,7 +343,7 @@ def _types(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
 def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
     """Refuse columns of values whose type tells that none of them is a number."""
     types = zip(columns, _types(frame, columns), strict=True)
-    unfit = [name for name, dtype in types if not _may_hold_numbers(dtype)]
+    unfit = [name for name, dtype in types if not may_hold_numbers(dtype)]
     if unfit:
         raise ColumnsError(
             "frame",
@@ -365,21 +351,6 @@ def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
             columns=unfit,
             hint="convert them to numbers, for example durations with .dt.total_seconds().",
         )
-
-
-def _may_hold_numbers(dtype: Any) -> bool:
-    """Tell whether some value of a type is a number, or text that may be one."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _may_hold_numbers(dtype.categories.dtype)
-    if (kind := kind_of(dtype)) != ANY:
-        return kind in _NUMERIC_KINDS
-    if not isinstance(dtype, nw.dtypes.DType):
-        if dtype.kind in "cSV":  # numpy's complex numbers, bytes and records
-            return False
-        if dtype == np.dtype(object):
-            return True
-        dtype = nw.from_native(pd.Series([], dtype=dtype), series_only=True).dtype
-    return not (dtype.is_nested() or dtype in (nw.Binary, nw.Time))
 
 
 def _check_types(frame: Any, domain: Domain) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.values import decoded
+from pandas_dptree.hierarchy.columns import exact
 
 __all__ = ["numbers"]
 
@@ -38,13 +38,14 @@ def numbers(column: pd.Series) -> FloatArray:
     numpy.ndarray of float64, shape (len(column),)
         NaN where there is no number. Whole numbers that a float cannot hold are rounded, or infinite.
     """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        categories = column.cat.categories.to_series()
+        return np.append(numbers(categories), np.nan)[column.cat.codes.to_numpy()]
+    column = exact(column)
     dtype: Any = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return np.append(numbers(dtype.categories.to_series()), np.nan)[column.cat.codes.to_numpy()]
-    column = decoded(column)
     if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
         return column.to_numpy(dtype=np.float64)
-    if column.dtype.kind in "iufb":
+    if dtype.kind in "iufb":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     if isinstance(dtype, pd.StringDtype):
         place, texts = pd.factorize(column)

@@ -1,0 +1,333 @@
+"""Columns of any library and type, brought into pandas without changing a value.
+
+What becomes of a column, and whether it can be read at all, depends on its type alone, never on its values.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ColumnsError, DomainError
+
+__all__ = [
+    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "pick_columns",
+    "text_column", "to_pandas",
+]  # fmt: skip
+
+ANY = "objects"
+"""The kind of a column that may hold anything."""
+
+_ENCODED = ("dictionary", "run_end_encoded")
+"""Types of Arrow that hold the values of another one in fewer bytes."""
+
+_RARE = {"string_view": "large_string", "binary_view": "large_binary", "halffloat": "float32"}
+"""Types of Arrow that few functions know, and types that hold the same."""
+
+_LARGE = {"string": "large_string", "binary": "large_binary"}
+"""Types that hold no more than 2**31 bytes, which is soon too little for what was encoded."""
+
+_KNOWN_NAMES = ("arrow.uuid", "arrow.bool8")
+"""Extension types of Arrow that stand for other values than those they are stored in."""
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+
+
+def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
+    """Hold a public table of any library in memory; whatever its library raises is not caught."""
+    if isinstance(table, pd.Index):
+        return table.to_frame(index=False)
+    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).lazy().collect()
+
+
+def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
+    """Pick columns out of whatever public table the caller passes as `argument`.
+
+    Raises
+    ------
+    DomainError
+        If it is no table.
+    ColumnsError
+        If a column is missing or repeated.
+    """
+    try:
+        places = collected(places)
+    except Exception:
+        raise DomainError(
+            f"cannot be a {type(places).__name__}, or cannot be read.",
+            hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
+        ) from None
+    names = list(places.columns)
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise ColumnsError(
+            argument, "lacks the columns", columns=absent, hint="it needs every column named in the call."
+        )
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise ColumnsError(
+            argument, "has several columns named", columns=twice, hint="give each column a name of its own."
+        )
+    if isinstance(places, pd.DataFrame):
+        return [places[name] for name in wanted]
+    return [to_pandas(places[str(name)]) for name in wanted]
+
+
+def kind_of(dtype: Any) -> str:
+    """Name the kind of values that a column of a type holds, for people.
+
+    Parameters
+    ----------
+    dtype : pandas or narwhals data type
+
+    Returns
+    -------
+    str
+        `ANY` if the type does not tell.
+    """
+    if isinstance(dtype, pd.CategoricalDtype) and not len(dtype.categories):
+        return ANY  # as of a column without values
+    dtype = plain_type(dtype)
+    if isinstance(dtype, (pd.IntervalDtype, pd.PeriodDtype)):
+        return type(dtype).__name__.removesuffix("Dtype").lower() + "s"
+    if dtype == np.dtype(object):  # of which narwhals would ask what it holds
+        return ANY
+    if not isinstance(dtype, nw.dtypes.DType):
+        dtype = nw.from_native(_empty(dtype), series_only=True).dtype
+    if dtype in _TEXT:
+        return "text"
+    if dtype == nw.Boolean:
+        return "booleans"
+    if dtype.is_numeric():
+        return "numbers"
+    if dtype == nw.Datetime and dtype.time_zone is not None:
+        return "times with a time zone"
+    if dtype in (nw.Date, nw.Datetime):
+        return "times"
+    return "durations" if dtype == nw.Duration else ANY
+
+
+def may_hold_numbers(dtype: Any) -> bool:
+    """Tell whether some value of a type is a number, or text that may be one.
+
+    Parameters
+    ----------
+    dtype : pandas or narwhals data type
+
+    Returns
+    -------
+    bool
+    """
+    if (kind := kind_of(dtype)) != ANY:
+        return kind in {"numbers", "booleans", "text"}
+    dtype = plain_type(dtype)
+    if not isinstance(dtype, nw.dtypes.DType):
+        if dtype.kind in "cSV":  # numpy's complex numbers, bytes and records
+            return False
+        if dtype == np.dtype(object):
+            return True
+        if isinstance(dtype, pd.ArrowDtype) and "binary" in str(dtype):  # narwhals knows but one of them
+            return False
+        dtype = nw.from_native(_empty(dtype), series_only=True).dtype
+    return not (dtype.is_nested() or dtype in (nw.Binary, nw.Time))
+
+
+def plain_type(dtype: Any) -> Any:
+    """Name the type of the values themselves, where a column holds them encoded."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return plain_type(dtype.categories.dtype)
+    return decoded(_empty(dtype)).dtype if isinstance(dtype, (pd.ArrowDtype, pd.SparseDtype)) else dtype
+
+
+def decoded(column: pd.Series) -> pd.Series:
+    """Write out the values of a column that holds them encoded: sparse, or in a way of Arrow's own.
+
+    A dictionary of Arrow may hold more values than occur, and each chunk has one of its own. Views, runs
+    and half floats can hardly be compared or grouped by anyone.
+
+    Parameters
+    ----------
+    column : pandas.Series
+
+    Returns
+    -------
+    pandas.Series
+        The same values, in a type that depends on that of the column alone. The index may be lost.
+    """
+    if isinstance(column.dtype, pd.SparseDtype):
+        return pd.Series(column.array.to_dense())
+    if not isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    native = _native(column)
+    plain = _plain_arrow(native.type)
+    if plain == native.type:
+        return column
+    return arrow_column(_arrow().chunked_array([_written_out(chunk) for chunk in native.chunks], type=plain))
+
+
+def _plain_arrow(kind: Any) -> Any:
+    """Name the type of Arrow in which `decoded` writes out the values of another one."""
+    if _is_named(kind):
+        return _plain_arrow(kind.storage_type)
+    encoded = str(kind).startswith(_ENCODED)
+    plain = _plain_arrow(kind.value_type) if encoded else kind
+    alias = (_RARE | _LARGE if encoded else _RARE).get(str(plain))
+    return plain if alias is None else _arrow().type_for_alias(alias)
+
+
+def _is_named(kind: Any) -> bool:
+    """Tell whether a type is another one under a name, which may bring any code of its own."""
+    return str(kind).startswith("extension") and kind.extension_name not in _KNOWN_NAMES
+
+
+def _written_out(chunk: Any) -> Any:
+    """Write out one chunk of Arrow."""
+    if _is_named(chunk.type):
+        return _written_out(chunk.storage)
+    plain = _plain_arrow(chunk.type)
+    if str(chunk.type).startswith("dictionary"):
+        return _written_out(chunk.dictionary).cast(plain).take(chunk.indices)
+    if str(chunk.type).startswith("run_end_encoded"):
+        runs = type(chunk).from_arrays(chunk.run_ends, _written_out(chunk.values).cast(plain))
+        return _arrow("pyarrow.compute").run_end_decode(runs.slice(chunk.offset, len(chunk)))
+    return chunk.cast(plain)
+
+
+def exact(column: pd.Series) -> pd.Series:
+    """Bring a column into a type that compares its values by what they are, or into one of objects.
+
+    Parameters
+    ----------
+    column : pandas.Series
+
+    Returns
+    -------
+    pandas.Series
+    """
+    column = decoded(column)
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind not in "iufb":
+        native = _native(column)
+        if str(native.type) in ("string", "large_string"):
+            return pd.Series(pd.arrays.ArrowStringArray(native))
+        return to_pandas(nw.from_native(native, series_only=True))
+    if isinstance(dtype, pd.StringDtype) and dtype.storage == "python":  # may hold subclasses of str
+        return pd.Series(column.to_numpy(dtype=object), dtype=object)
+    if dtype == np.dtype(np.float16):  # pandas has no index of these
+        return column.astype(np.float32)
+    return column
+
+
+def text_column(values: npt.NDArray[np.object_]) -> pd.Series | None:
+    """Copy objects into Arrow if all are text or missing; None if they are not, or it cannot be done.
+
+    Subclasses of ``str`` count as text. They are copied by their characters and compared by these,
+    whatever they say of their equality.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of object, shape (n,)
+
+    Returns
+    -------
+    pandas.Series or None
+    """
+    try:
+        # Arrow itself would tell, too, but not survive tuples nested deep enough, and take bytes for text.
+        if pd.api.types.infer_dtype(values, skipna=True) != "string":
+            return None
+        copied = _arrow().array(values, type=_arrow().large_string(), from_pandas=True)
+        return pd.Series(pd.arrays.ArrowStringArray(_arrow().chunked_array([copied])))
+    except Exception:  # no Arrow, lone surrogates, or an object that does anything when it is looked at
+        return None
+
+
+def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
+    """Bring a column of any library into pandas without changing a value: whole numbers stay whole.
+
+    Parameters
+    ----------
+    column : narwhals.Series
+    keep_arrow : bool
+        Whether text may stay in Arrow's memory, which need not write out one object for each row.
+
+    Returns
+    -------
+    pandas.Series
+    """
+    nested = column.dtype.is_nested()
+    if nw.dependencies.is_pyarrow_chunked_array(column.to_native()):
+        native = _native(decoded(arrow_column(column.to_native())))
+        column = nw.from_native(native, series_only=True)
+        nested = _arrow("pyarrow.types").is_nested(native.type)  # narwhals does not know them all
+        if str(native.type).startswith("date64"):
+            column = column.cast(nw.Datetime("ms"))
+    dtype, missing = column.dtype, column.is_null().to_numpy()
+    if nested:  # they equal no key, and may hold what Python cannot express
+        return pd.Series(np.array([object(), None], dtype=object)[missing.astype(np.int64)])
+    if dtype == nw.Boolean:
+        return pd.Series(pd.arrays.BooleanArray(column.fill_null(False).to_numpy().astype(bool), missing))
+    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):  # which numpy does not know
+        return pd.Series(pd.arrays.IntegerArray(column.fill_null(0).to_numpy().copy(), missing))
+    if dtype in (nw.Date, nw.Datetime, nw.Duration):
+        whole = (
+            column.cast(nw.Int32 if dtype == nw.Date else nw.Int64).fill_null(0).to_numpy().astype(np.int64)
+        )
+        unit = "s" if dtype == nw.Date else dtype.time_unit  # type: ignore[attr-defined]
+        values = (whole * 86_400 if dtype == nw.Date else whole).astype(
+            f"{'m' if dtype == nw.Duration else 'M'}8[{unit}]"
+        )
+        values[missing] = "NaT"
+        series = pd.Series(values)
+        zone = getattr(dtype, "time_zone", None)
+        return series if zone is None else series.dt.tz_localize("UTC").dt.tz_convert(zone)
+    if dtype.is_float():
+        return pd.Series(column.fill_null(float("nan")).to_numpy())
+    if dtype in _TEXT:
+        text = _text_in_arrow(column) if keep_arrow else None
+        return pd.Series(column.cast(nw.String).to_list()) if text is None else text
+    return pd.Series(column.to_list(), dtype=object)
+
+
+def arrow_column(native: Any) -> pd.Series:
+    """Let pandas hold a column of Arrow as it is.
+
+    Parameters
+    ----------
+    native : pyarrow.ChunkedArray
+
+    Returns
+    -------
+    pandas.Series
+    """
+    return pd.Series(pd.arrays.ArrowExtensionArray(native))
+
+
+def _text_in_arrow(column: nw.Series[Any]) -> pd.Series | None:
+    """Move text into Arrow's memory, if there is Arrow."""
+    try:
+        return exact(arrow_column(_arrow().chunked_array([column.cast(nw.String).to_arrow()])))
+    except ImportError:
+        return None
+
+
+def _native(column: pd.Series) -> Any:
+    """Give the column of Arrow that pandas holds."""
+    return column.array.__arrow_array__()
+
+
+def _empty(dtype: Any) -> pd.Series:
+    if isinstance(dtype, pd.ArrowDtype):  # pandas cannot make one of every type
+        return arrow_column(_arrow().chunked_array([], type=dtype.pyarrow_dtype))
+    empty: pd.Series = pd.Series([], dtype=dtype)
+    return empty
+
+
+def _arrow(name: str = "pyarrow") -> Any:
+    return importlib.import_module(name)
