@@ -9,6 +9,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 from scipy.stats import chi2
 
 Cdf = Callable[[int], mpmath.mpf]
@@ -129,3 +130,65 @@ def _chi_square(expected: npt.NDArray, observed: npt.NDArray) -> float:
     if len(expected) == 1:
         return 1.0
     return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+def audited_epsilon(
+    outcomes_a: npt.ArrayLike, outcomes_b: npt.ArrayLike, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """Lower bound on the epsilon of a mechanism, from its outcomes on two neighbouring data sets.
+
+    If it is (epsilon, delta)-private, then P_a(S) <= e**epsilon P_b(S) + delta for every set S of outcomes.
+    The first half of the runs picks a set; the second half, independent of it, bounds both probabilities
+    (Clopper and Pearson).
+
+    Parameters
+    ----------
+    outcomes_a, outcomes_b : array_like, shape (n_runs,) or (n_runs, k)
+        One outcome, a number or a row of numbers, per independent run.
+    delta : float, default 0.0
+    confidence : float, default 0.95
+        Probability with which the bound is not above the true epsilon at this delta.
+
+    Returns
+    -------
+    float
+        At least 0.
+    """
+    a, b = np.asarray(outcomes_a), np.asarray(outcomes_b)
+    distinct, kinds = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
+    kinds_a, kinds_b = np.split(kinds.reshape(-1), [len(a)])
+
+    def counts(kinds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.bincount(kinds, minlength=len(distinct))
+
+    picking, judging = (
+        (counts(kinds_a[part_a]), counts(kinds_b[part_b]))
+        for part_a, part_b in zip(_halves(a), _halves(b), strict=True)
+    )
+    error = (1 - confidence) / 2  # of each of the two probabilities
+    best, found = -math.inf, 0.0
+    for one, other in ((0, 1), (1, 0)):
+        order = np.argsort(-(picking[one] + 1) / (picking[other] + 1), kind="stable")
+        picked, judged = (
+            _epsilon_of_sets(np.cumsum(half[one][order]), np.cumsum(half[other][order]), delta, error)
+            for half in (picking, judging)
+        )
+        at = int(np.argmax(picked))
+        if picked[at] > best:
+            best, found = float(picked[at]), float(judged[at])
+    return max(0.0, found)
+
+
+def _halves(runs: npt.NDArray) -> tuple[slice, slice]:
+    return slice(None, len(runs) // 2), slice(len(runs) // 2, None)
+
+
+def _epsilon_of_sets(
+    in_a: npt.NDArray[np.int64], in_b: npt.NDArray[np.int64], delta: float, error: float
+) -> npt.NDArray[np.float64]:
+    """Bound epsilon from below by each of some growing sets; the last one holds all runs."""
+    n_a, n_b = in_a[-1], in_b[-1]
+    lowest_a = np.where(in_a > 0, betaincinv(np.maximum(in_a, 1), n_a - in_a + 1, error), 0.0)
+    highest_b = np.where(in_b < n_b, betaincinv(in_b + 1, np.maximum(n_b - in_b, 1), 1 - error), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(lowest_a - delta, 0.0) / highest_b)
