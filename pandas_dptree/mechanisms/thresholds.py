@@ -1,0 +1,344 @@
+r"""How large the thresholds must be for counts that are right up to a factor, and what each one may spend.
+
+Counts are compared with a rising chain of thresholds :math:`\tau_1 < \tau_2 < \dots`, from the largest
+down. A node that reaches :math:`\tau_i` but none before lies between :math:`L_i` and :math:`M_i`, and one
+number :math:`v_i` stands for all of these counts. What is computed here is public: it depends on the
+privacy loss and the promised accuracy, and on the records through a noisy total alone.
+
+References
+----------
+Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.mechanisms.chains import LARGEST_TOTAL, Exact, Method, Proof
+from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
+from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+__all__ = ["LARGEST_TOTAL", "Calibration", "Round", "Thresholds", "approximate_loss", "group_loss"]
+
+FloatArray = npt.NDArray[np.float64]
+Calibration = Literal["proof", "exact"]
+
+
+class Round(NamedTuple):
+    """One threshold: what it tells apart, and what it may spend."""
+
+    threshold: int
+    """Counts are asked whether they reach it."""
+    cutoff: int
+    """How many positive answers each tree may have."""
+    slack: int
+    """A positive answer means a count of at least threshold - slack, but for the failure probability."""
+    loss: PrivacyLoss
+    """Half of epsilon is for the questions, the rest is for the nodes where the answer is positive."""
+    estimate: int
+    """What stands for the counts of nodes that reach the threshold."""
+
+    def questions(self, n_trees: int, rng: np.random.Generator | None = None) -> SparseVector:
+        """Open the sparse vector technique on the trees of a forest, at half of epsilon."""
+        assert self.loss.epsilon is not None
+        return SparseVector(
+            threshold=self.threshold,
+            cutoff=self.cutoff,
+            epsilon=self.loss.epsilon / 2,
+            n_streams=n_trees,
+            rng=rng,
+        )
+
+    @property
+    def node_noise(self) -> TruncatedLaplace:
+        """The noise with which nodes are looked at after each positive answer: a part of the other half.
+
+        Both calibrations have a cutoff of 1 or 2, so these divisions are exact.
+        """
+        assert self.loss.epsilon is not None
+        return TruncatedLaplace(self.loss.epsilon / 2 / self.cutoff, self.loss.delta / self.cutoff)
+
+    def cut(self, radius: int) -> int:
+        r"""Give the noisy count from which on a node is taken to reach the threshold.
+
+        **Correction** of Algorithm 1, which has :math:`\tau - \Delta - R` alone: a noisy count above R is
+        one that zero cannot have. So nodes without records never reach any threshold, however small.
+        """
+        return max(self.threshold - self.slack - radius, radius + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Thresholds:
+    r"""A chain of thresholds for counts that are right up to a factor, and its division of the loss.
+
+    The promise is made for each node of a tree, u, with the exact count :math:`w_u` and the estimate
+    :math:`\tilde w_u`:
+
+    .. math:: P\bigl(|\tilde w_u - w_u| \le \alpha \max(w_u, \tau)\bigr) \ge 1 - \eta.
+
+    Parameters
+    ----------
+    alpha : float
+        Relative error, from 0.001 and below 1.
+    eta : float
+        Failure probability of each node, above 0 (from 1e-15) and below 1/2.
+    epsilon, delta : float
+        The privacy loss of the whole, for one row that is added or removed. See `group_loss` for units of
+        several rows and for neighbours that replace rows.
+    depth : int
+        Number of nodes on a path from the root to a leaf.
+    tau : float, optional
+        In counts, at least 1. By default the smallest for which the promise is proven. A smaller one is as
+        private, but nothing is promised.
+    calibration : {"exact", "proof"}
+        "proof" is the chain of the paper, corrected; "exact" is one with thresholds as small as the discrete
+        noise allows.
+
+    Attributes
+    ----------
+    smallest_tau : float
+        The smallest tau for which the promise is proven.
+    bounds : numpy.ndarray of int64, shape (n_thresholds + 1,)
+        :math:`M_0 < M_1 < \dots`: a node that does not reach :math:`\tau_{i+1}` counts at most :math:`M_i`.
+    estimates : numpy.ndarray of int64, shape (n_thresholds + 1,)
+        :math:`v_i`, the only values that come out.
+    thresholds : numpy.ndarray of int64, shape (n_thresholds,)
+        :math:`\tau_1, \tau_2, \dots`, rounded up to whole numbers, which tells counts apart just as well.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or `epsilon` or `delta` is too small to be divided.
+
+    Notes
+    -----
+    **Privacy**: public; computed from the arguments alone.
+
+    *Proof calibration*, Theorem A.1 and Corollary 4.7 with :math:`\beta = \alpha/(6 + 5\alpha)` and
+    :math:`r = (1+\alpha)(1-\beta)/(1+\beta) > 1`:
+
+    .. math::
+        M_i = \alpha\tau r^i, \quad \tau_i = \frac{\alpha\tau}{1+\beta} r^{i-1}, \quad
+        \eta_i = \frac{\eta}{2^i}, \quad
+        \epsilon_i = \frac\epsilon2 \frac{w_i}{\sum_j w_j}, \quad
+        \delta_i = \frac\delta2 \frac{w_i}{\sum_j w_j}, \quad w_i = i\,r^{-(i-1)},
+
+    the sums being over the thresholds in use. (No weight is taken below :math:`2^{-13}` of the mean, so that
+    no noise scale gets out of bounds where the chain is long.)
+
+    **Corrections** of the print: its exponent of r in the weights is i - 1, whose series diverges, so that
+    the losses add up to more than the whole. Algorithm 4 has :math:`r^i` in :math:`\tau_i`, with which
+    condition (4), :math:`M_{i-1} \ge (1+\beta)\tau_i`, fails. The cutoff
+    :math:`M_i/(1-\beta)\tau_i = 1 + \alpha` has to be a whole number, 2. And the constants 162 and 324 are
+    too small, so that the smallest tau is computed from condition (2) itself,
+
+    .. math::
+        \beta\tau_1 \ge \frac{2(1+\alpha)(1-\beta)}{\epsilon_1} \max\Bigl\{48 \ln\frac{4d}\eta,\;
+        6 \ln\Bigl(1 + \frac{e^{\epsilon_1/2} - 1}{\delta_1}\Bigr)\Bigr\} + 4.
+
+    It is enough to look at i = 1 and the infinite series :math:`\sum_i w_i = (1 - 1/r)^{-2}`, increased by
+    that part. Divided by the growth of :math:`\tau_i \epsilon_i \propto i`, the first logarithm falls with
+    i. So does the second,
+    :math:`h(x) = \ln(1 + (e^x - 1)/\kappa x)` with :math:`x = \epsilon_i/2` and
+    :math:`\kappa = 2\delta/\epsilon`: as :math:`0 \le h' \le 1` and :math:`x_i \le i x_1`, it is at most
+    :math:`h(x_1) + (i - 1)x_1 \le i h(x_1)`, for :math:`\delta_1 \le 1` makes :math:`x_1 \le h(x_1)`. With
+    fewer thresholds all losses grow by a factor, and :math:`h(x)/x` falls likewise. The 4 makes room for
+    whole numbers: :math:`\Delta` is rounded up to an even one, R to a whole one.
+
+    *Exact calibration*: the same questions at the same loss, with five savings.
+
+    1. The estimate is not the upper end of :math:`[L_i, M_i]` but the point of equal relative error to both
+       ends. So the ratio of the ends may be :math:`(1+\alpha)/(1-\alpha)` instead of :math:`1 + \alpha`.
+       Likewise for :math:`[0, M_0]`, where :math:`M_0 \ge 2\alpha\tau` instead of :math:`\alpha\tau`.
+    2. The ratio is kept at 2 or below, so that one positive answer per tree is enough. Let all answers be
+       right. After the positive one some node of at least :math:`\tau_i - \Delta_i > M_i/2` is
+       settled with its ancestors; all others beside them count less than that together.
+    3. With a single positive answer the questions are not adaptive: they are the d maxima from the bottom up.
+       Call those of at least :math:`\tau_i + \Delta_i'` large. All goes well if no question before the
+       first large one is answered positively although it is below :math:`\tau_i - \Delta_i`, and the first
+       large one is not answered negatively. With the noises of threshold and question of scales
+       :math:`4/\epsilon_i` and :math:`8/\epsilon_i` and :math:`a = e^{-\epsilon_i/8}`, each of these errors
+       has a probability of at most
+
+       .. math:: P(X > \Delta) \le \frac{1 - a^2}{1 - a^3}\, a^{\Delta + 1},
+
+       the sum of the two laws being known. The former may have :math:`\eta_i/2` in all, the latter too.
+    4. Only what is needed is asked of the distances: :math:`M_{i-1} \ge \tau_i + \Delta_i' - 1` and
+       :math:`L_i \le \tau_i - \Delta_i - 2R_i`, R being the exact radius.
+    5. The total gets a hundredth of the loss instead of half. :math:`\eta_i = \eta/i(i+1)`, and
+       :math:`\epsilon_i`, :math:`\delta_i` follow what the distances cost at a constant growth r, which is
+       chosen for the smallest tau.
+
+    Examples
+    --------
+    >>> chain = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=4)
+    >>> chain.guaranteed, chain.tau == chain.smallest_tau
+    (True, True)
+    >>> proof = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=4, calibration="proof")
+    >>> proof.tau > 100 * chain.tau
+    True
+    """
+
+    alpha: float
+    eta: float
+    epsilon: float
+    delta: float
+    depth: int
+    tau: float = None  # type: ignore[assignment]  # the smallest, filled in below
+    calibration: Calibration = "exact"
+    smallest_tau: float = field(init=False)
+    bounds: IntArray = field(init=False, repr=False)
+    estimates: IntArray = field(init=False, repr=False)
+    thresholds: IntArray = field(init=False, repr=False)
+    _total: PrivacyLoss = field(init=False, repr=False)
+    _rest: PrivacyLoss = field(init=False, repr=False)
+    _method: Method = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the arguments and lay out the chain."""
+        _check_between("alpha", self.alpha, 0.001, 1, example=0.1)
+        _check_between("eta", self.eta, 1e-15, 0.5, example=0.05)
+        depth = whole_number("depth", self.depth, at_least=1, hint="the root alone has depth 1.")
+        loss = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta))
+        if self.calibration not in ("proof", "exact"):
+            raise ArgumentError(
+                "calibration", f"is unknown: {self.calibration!r}.", hint='pass "exact" or "proof".'
+            )
+        kind = Proof if self.calibration == "proof" else Exact
+        total, rest = loss.divide([kind.total_share, 1 - kind.total_share])
+        assert rest.epsilon is not None
+        method: Method = kind(self.alpha, self.eta, rest.epsilon, rest.delta, depth)
+        smallest = method.smallest_tau()
+        tau = smallest if self.tau is None else self.tau
+        _check_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
+        chain = method.chain(float(tau))
+        for name, value in {
+            "smallest_tau": smallest, "tau": float(tau), **chain._asdict(),
+            "_total": total, "_rest": rest, "_method": method,
+        }.items():  # fmt: skip
+            object.__setattr__(self, name, value)
+        shares = method.weights(len(self.thresholds))
+        least = float(shares.min(initial=math.inf) / shares.sum())
+        if (
+            16 * method.cutoff / LARGEST_SCALE > rest.epsilon * least
+            or rest.delta * least < sys.float_info.min
+        ):
+            raise ArgumentError(
+                "epsilon",
+                f"or `delta` is too small to be divided over {len(self.thresholds)} thresholds.",
+                hint="spend more, or ask for a larger alpha or tau.",
+            )
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the promise of `alpha`, `tau` and `eta` is proven, for totals of 2**40 at most."""
+        return self.tau >= self.smallest_tau
+
+    @property
+    def total_noise(self) -> TruncatedLaplace:
+        """The noise of the total that says how many thresholds are needed."""
+        assert self._total.epsilon is not None
+        return TruncatedLaplace(self._total.epsilon, self._total.delta)
+
+    def rounds(self, total: int) -> tuple[Round, ...]:
+        """Divide the loss over the thresholds that a total needs.
+
+        Parameters
+        ----------
+        total : int
+            A noisy total that is not below the exact one.
+
+        Returns
+        -------
+        tuple of Round
+            For the thresholds from the smallest to the largest: none if the total is at most ``bounds[0]``.
+            Their losses and that of `total_noise` sum to at most `epsilon` and `delta`, exactly.
+        """
+        n_rounds = min(int(np.searchsorted(self.bounds, total)), len(self.thresholds))
+        if n_rounds == 0:
+            return ()
+        losses = self._rest.divide(self._method.weights(n_rounds).tolist())
+        slack = self._method.slack(np.array([loss.epsilon for loss in losses], dtype=np.float64))
+        return tuple(
+            Round(
+                threshold=int(self.thresholds[i]),
+                cutoff=self._method.cutoff,
+                slack=int(slack[i]),
+                loss=losses[i],
+                estimate=int(self.estimates[i + 1]),
+            )
+            for i in range(n_rounds)
+        )
+
+
+def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
+    r"""Give the loss for one row that keeps a loss for groups of rows.
+
+    **Correction**: the rows of one unit may lie in several trees, so that their losses do not count in
+    parallel, as the paper's trees do for a single row. A mechanism that is
+    :math:`(\epsilon/k,\; \delta\,(e^{\epsilon/k} - 1)/(e^\epsilon - 1))`-DP for one row is
+    :math:`(\epsilon, \delta)`-DP for k (Fact 2.2).
+
+    Parameters
+    ----------
+    loss : PrivacyLoss
+        An epsilon and a delta, for one unit.
+    rows : int
+        By how many rows, k, added or removed, neighbouring data sets differ: ``Sensitivity.l1`` of the
+        counts. That is the number of a unit's rows, and twice that if they are replaced.
+
+    Returns
+    -------
+    PrivacyLoss
+        Rounded down.
+
+    Raises
+    ------
+    ArgumentError
+        If the loss has no delta, or `rows` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> group_loss(PrivacyLoss(epsilon=1.0, delta=1e-6), 2).epsilon
+    0.5
+    """
+    loss = approximate_loss(loss)
+    k = whole_number("rows", rows, at_least=1, hint="1 where a unit is one row that is added or removed.")
+    if k == 1:
+        return loss
+    assert loss.epsilon is not None
+    (each, *_) = loss.divide([1, k - 1])
+    assert each.epsilon is not None
+    # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t); less than ten roundings, of 2**-52 each
+    part = math.expm1(-each.epsilon) / math.expm1(-loss.epsilon) * math.exp(each.epsilon - loss.epsilon)
+    return PrivacyLoss(epsilon=each.epsilon, delta=loss.delta * part * (1 - 1e-12))
+
+
+def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
+    """Check that a loss has an epsilon and a delta."""
+    if loss.kind != "approximate":
+        raise ArgumentError(
+            "delta", "must be above 0, with an epsilon.", hint="for example epsilon=1.0 and delta=1e-6."
+        )
+    return loss
+
+
+def _check_between(name: str, value: object, low: float, high: float, *, example: float) -> None:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not low <= value < high:  # type: ignore[operator]
+        raise ArgumentError(
+            name,
+            f"must be at least {low} and below {high}, not {value!r}.",
+            hint=f"for example {name}={example}.",
+        )
