@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from pandas_dptree import bounds
+from pandas_dptree.bounds import gaussian as bounds
 from pandas_dptree.bounds import gaussian_lower_bound
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate

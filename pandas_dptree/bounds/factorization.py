@@ -1,0 +1,218 @@
+r"""How small purely additive errors can be under differential privacy: the factorization norm of a tree.
+
+Let W be the 0/1 matrix that says which leaves (columns) are below which nodes (rows). Its factorization
+norm is
+
+.. math:: \gamma_2(W) = \min_{R A = W} \max_{\text{rows } r} \|r\|_2 \max_{\text{columns } a} \|a\|_2
+          = \max_{\|u\|_2 = \|v\|_2 = 1} \bigl\| W \circ v u^\top \bigr\|_*,
+
+the last being the nuclear norm (Mathias, "The Hadamard operator norm of a circulant and applications",
+1993; Lee, Shraibman and Špalek, "A direct product theorem for discrepancy", 2008). Measure A with Gaussian
+noise, which a row in leaf j moves by the norm of column j; multiply by R: the variance of the worst node is
+:math:`\gamma_2(W)^2` times that of a single count which has all of the budget to itself.
+
+**The same bound twice.** The squared singular values of :math:`W \circ v u^\top` are the eigenvalues of
+:math:`D^{1/2} \bigl(\sum_i v_i^2 1_i 1_i^\top\bigr) D^{1/2}` with :math:`D = \mathrm{diag}(u^2)`: with
+:math:`y = u^2` this is the matrix of `gaussian_lower_bound`, and :math:`v_i^2` is the weight of node i.
+There, with the objective ``"worst"``, all nodes of a level weigh the same, since the error of a level is a
+mean. So its root is :math:`\gamma_2` for the worst mean of a level, which is at most that for the worst
+node, and the same if the nodes of each level are alike: the nuclear norm is concave in :math:`(u^2, v^2)`,
+so weights may be averaged over all symmetries of the tree.
+
+**Uniform trees.** With :math:`n_k` nodes on level k, :math:`n_{-1} = 0` and the weight
+:math:`v^2 = a_k / n_k` for each of them, there are :math:`n_k - n_{k-1}` singular values with the square
+:math:`s_k = \sum_{l \ge k} a_l / n_l^2` each. The weights have the sum
+:math:`\sum_k s_k (n_k^2 - n_{k-1}^2) = 1`, so by the Cauchy-Schwarz inequality
+
+.. math:: \gamma_2(W)^2 = \max \Bigl(\sum_k (n_k - n_{k-1}) \sqrt{s_k}\Bigr)^2
+          = \sum_k \frac{n_k - n_{k-1}}{n_k + n_{k-1}} = 1 + \sum_{k=1}^{\text{depth}} \frac{b_k - 1}{b_k + 1}
+
+with :math:`b_k = n_k / n_{k-1}` children of each node, at :math:`\sqrt{s_k} \propto 1 / (n_k + n_{k-1})`,
+which falls with k as it must. A complete binary tree of d levels has :math:`\gamma_2^2 = (d + 2) / 3`; no
+tree of d levels reaches :math:`\sqrt d`.
+
+**Any mechanism.** If estimates of all nodes have an error of at most R for all counts, others have that are
+unbiased and err alike for all counts, up to any small amount: add many random rows first, and subtract them
+(Bhaskara, Dadush, Krishnaswamy and Talwar, "Unconditional differentially private mechanisms for linear
+queries", 2012). For every direction :math:`\theta`, the data with m rows more in leaf j then has a mean
+that is :math:`m\,\theta^\top w_j` further, and the same covariance :math:`\Sigma`. What `noise_floor` says
+of a single number is :math:`\theta^\top \Sigma \theta \ge C^2 (\theta^\top w_j)^2`, or
+:math:`w_j^\top \Sigma^{-1} w_j \le 1 / C^2` for all columns: with the factors :math:`\Sigma^{1/2}` and
+:math:`\Sigma^{-1/2} W`, :math:`\gamma_2(W) \le R / C`. This is the argument of Edmonds, Nikolov and Ullman,
+"The power of factorization mechanisms in local and central differential privacy", 2020, with a constant.
+
+**Privacy**: everything here is a function of the tree and of parameters, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.bounds.gaussian import gaussian_lower_bound
+from pandas_dptree.bounds.single_count import noise_floor
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.least_squares import propagate
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.planning.levels import optimal_shares
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["factorization_error", "factorization_norm", "witness", "worst_node_shares"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_MOST_KINDS = 20_000  # a second at most
+
+
+def factorization_norm(tree: Tree) -> tuple[float, float]:
+    r"""Enclose the factorization norm of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    lower, upper : float
+        Equal for uniform trees, up to rounding. For others, the lower one weighs all nodes of a level
+        alike; where that takes too long, it is that of the uniform tree with the fewest children of each
+        level, which is a part of this tree. The upper one is that of least squares after the best split by
+        level.
+
+    Examples
+    --------
+    >>> tree = Tree.from_branching([2] * 9)
+    >>> [round(float(bound), 6) for bound in factorization_norm(tree)]
+    [2.0, 2.0]
+    >>> [round(bound, 3) for bound in factorization_norm(Tree((np.array([2]), np.array([2, 9]))))]
+    [1.396, 1.484]
+    """
+    if tree.is_uniform:
+        return _uniform_norm(tree), _norm_of(tree, worst_node_shares(tree))
+    square = gaussian_lower_bound(tree, objective="worst", max_kinds=_MOST_KINDS)
+    lower = _uniform_norm(tree) if square is None else max(math.sqrt(square), _uniform_norm(tree))
+    loss, one_row = PrivacyLoss(rho=0.0005), Sensitivity(l1=1, l2_squared=1)
+    return lower, _norm_of(tree, optimal_shares(tree, Gaussian(), loss, one_row, objective="worst"))
+
+
+def worst_node_shares(tree: Tree) -> FloatArray:
+    r"""Give the split of a rho for which the worst node of a uniform tree is most accurate.
+
+    Parameters
+    ----------
+    tree : Tree
+        Uniform.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels,)
+        Shares with sum 1. After least squares the estimates of all nodes have the same variance,
+        :math:`\gamma_2^2` times that of a count that has all of the budget to itself. No additive Gaussian
+        noise has a smaller one for the worst node.
+
+    Raises
+    ------
+    ArgumentError
+        If the tree is not uniform.
+
+    Notes
+    -----
+    In the terms of the module, the precision of the k-th space is proportional to :math:`\sqrt{s_k}`, so
+    level l gets :math:`n_l \bigl(1/(n_l + n_{l-1}) - 1/(n_{l+1} + n_l)\bigr) / \gamma_2^2`, without the last
+    term for the leaves.
+
+    Examples
+    --------
+    >>> worst_node_shares(Tree.from_branching([2, 2])).round(3).tolist()
+    [0.4, 0.2, 0.4]
+    """
+    if not tree.is_uniform:
+        raise ArgumentError(
+            "tree",
+            "is not uniform: its nodes have different numbers of children on a level.",
+            hint='use the objective "worst" of a plan.',
+        )
+    sizes = np.array(tree.level_sizes, dtype=np.float64)
+    roots = 1 / (sizes + np.append(0.0, sizes[:-1]))
+    shares = sizes * (roots - np.append(roots[1:], 0.0))
+    return np.asarray(shares / shares.sum())
+
+
+def witness(tree: Tree) -> float:
+    r"""Bound the factorization norm of a uniform tree from below, with the weights of Theorem 5.2's proof.
+
+    These are :math:`u_j^2 = 1 / n` for the n leaves, and :math:`v_i^2 = 1 / d n_l` for the nodes of level l
+    of d (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2022,
+    Appendix A.7): all levels weigh the same.
+
+    Parameters
+    ----------
+    tree : Tree
+        Uniform, or else the uniform tree with the fewest children of each level is meant.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(witness(Tree.from_branching([2] * 9)), 4)
+    1.9762
+    """
+    sizes = _least_sizes(tree)
+    squares = np.cumsum((1 / (len(sizes) * sizes**2))[::-1])[::-1]
+    return float((np.diff(sizes, prepend=0.0) * np.sqrt(squares)).sum())
+
+
+def factorization_error(tree: Tree, *, epsilon: float, delta: float = 0.0) -> float:
+    r"""Give the least worst-case error that any private mechanism can have on a tree, by factorization.
+
+    Parameters
+    ----------
+    tree : Tree
+    epsilon, delta : float
+        The privacy of one row.
+
+    Returns
+    -------
+    float
+        In counts: no mechanism has a smaller mRMSE, the largest over all counts and nodes of the root of
+        the mean squared error. It is :math:`C\,\gamma_2`, from `noise_floor` and `factorization_norm`:
+        Theorem 5.2 of Ghazi et al. with its constant. (No relative error is allowed for: there is none such
+        bound then.)
+
+    Raises
+    ------
+    ArgumentError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> tree = Tree.from_branching([2] * 9)
+    >>> round(factorization_error(tree, epsilon=1.0, delta=1e-6), 4)
+    1.919
+    """
+    return factorization_norm(tree)[0] * noise_floor(epsilon=epsilon, delta=delta)
+
+
+def _least_sizes(tree: Tree) -> FloatArray:
+    """Give the level sizes of the largest uniform tree that is surely a part of this one."""
+    fewest = [float(counts.min()) for counts in tree.child_counts]
+    return np.cumprod(np.array([1.0, *fewest]))
+
+
+def _uniform_norm(tree: Tree) -> float:
+    sizes = _least_sizes(tree)
+    above = np.append(0.0, sizes[:-1])
+    return float(np.sqrt(((sizes - above) / (sizes + above)).sum()))
+
+
+def _norm_of(tree: Tree, shares: FloatArray) -> float:
+    """Give the largest standard error of a node after least squares, where the shares are precisions."""
+    with np.errstate(divide="ignore"):
+        final = propagate(tree, list(1 / shares)).final
+    return math.sqrt(max(float(level.max()) for level in final))

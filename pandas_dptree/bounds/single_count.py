@@ -1,0 +1,122 @@
+r"""How small the error of a single private count can be at all.
+
+Data with m rows more or less are told apart by a private estimate with :math:`\epsilon_m = m \epsilon` and
+:math:`\delta_m = \delta (e^{m\epsilon} - 1) / (e^\epsilon - 1)` (group privacy). So it is a function of one
+of four symbols, and of chance: which data it is, with probability :math:`\delta_m`, and else an answer that
+is right with the odds :math:`e^{\epsilon_m}` to 1 (Kairouz, Oh and Viswanath, "The composition theorem for
+differential privacy", 2015). The best function of such symbols is easily found.
+
+**Privacy**: everything here is a function of parameters, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.bounds.arguments import checked_alpha
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+__all__ = ["noise_floor", "single_count_error"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def single_count_error(*, epsilon: float, delta: float = 0.0, alpha: float = 0.0) -> float:
+    r"""Give the least worst-case error that any private estimate of a single count can have.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy of one row.
+    alpha : float
+        The relative error that does not count: at least 0 and below 1.
+
+    Returns
+    -------
+    float
+        In counts: no estimate of a count has a smaller :math:`\alpha`-RMSE for all counts.
+
+    Raises
+    ------
+    ArgumentError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    An estimate must tell m rows from none, with errors beyond :math:`\alpha m` in the one case and 0 in the
+    other. The best answer to the symbols of the module has the mean square
+
+    .. math:: (1 - \delta_m) \left(\frac{(1 - \alpha)\,m}{2 \cosh (m \epsilon / 2)}\right)^2.
+
+    The best m is taken.
+
+    Examples
+    --------
+    >>> round(single_count_error(epsilon=0.01, alpha=0.5), 2)
+    33.14
+    """
+    loss, alpha = PrivacyLoss(epsilon=epsilon, delta=delta), checked_alpha(alpha)
+    rows, delta_of, half = _far_data(loss)
+    return float((1 - alpha) * (np.sqrt(1 - delta_of) * rows / 2 * _sech(half)).max())
+
+
+def noise_floor(*, epsilon: float, delta: float = 0.0) -> float:
+    r"""Give the least standard error C of any private unbiased estimate of a count.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy of one row.
+
+    Returns
+    -------
+    float
+        In counts; for estimates whose error has the same variance for all counts.
+
+    Raises
+    ------
+    ArgumentError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    Means that are m apart need, by the Cauchy-Schwarz inequality, functions of the symbols of the module with
+    a variance of at least
+
+    .. math:: \frac{m^2}{4}\,\frac{(1 - \delta_m)(1 - t^2)}{\delta_m + (1 - \delta_m)\,t^2}, \qquad
+              t = \tanh \frac{m \epsilon}{2}.
+
+    The best m is taken. Without delta it is m = 1, and :math:`C = 1 / (2 \sinh (\epsilon / 2))`, the bound of
+    Hammersley, Chapman and Robbins.
+
+    Examples
+    --------
+    >>> round(noise_floor(epsilon=1.0), 4), round(noise_floor(epsilon=0.1, delta=1e-3), 4)
+    (0.9595, 9.4238)
+    """
+    rows, delta_of, half = _far_data(PrivacyLoss(epsilon=epsilon, delta=delta))
+    told_apart = delta_of + (1 - delta_of) * np.tanh(half) ** 2
+    square = rows**2 / 4 * (1 - delta_of) * _sech(half) ** 2 / told_apart
+    return float(np.sqrt(square).max())
+
+
+def _far_data(loss: PrivacyLoss) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give numbers of rows among which a good one is, with their delta and half their epsilon.
+
+    These are all small numbers and some up to 10 / epsilon. Any one gives a bound.
+    """
+    assert loss.epsilon is not None
+    rows = np.unique(np.rint(np.geomspace(1, max(10 / loss.epsilon, 10.0), 2000)))
+    if not loss.delta:
+        return rows, np.zeros_like(rows), rows * loss.epsilon / 2
+    growth = np.expm1(-rows * loss.epsilon) / math.expm1(-loss.epsilon)
+    log_delta = math.log(loss.delta) + (rows - 1) * loss.epsilon + np.log(growth)
+    return rows, np.exp(np.minimum(log_delta, 0.0)), rows * loss.epsilon / 2
+
+
+def _sech(x: FloatArray) -> FloatArray:
+    """Give 1 / cosh(x) for x above 0, without overflow."""
+    return np.asarray(2 * np.exp(-x) / (1 + np.exp(-2 * x)))

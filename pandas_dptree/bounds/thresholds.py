@@ -1,0 +1,67 @@
+"""Counts on a tree from running totals of its leaves.
+
+With the leaves in the order of the tree, the leaves below a node stand next to each other. So its count is
+the running total up to its last leaf less that before its first one, and any release of running totals (of
+thresholds) is a release of the tree (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private
+counting on trees", 2022, Section 1.3). It is not a good one: the error of private running totals grows with
+the logarithm of the number of leaves, which is at least the number of levels less one where all nodes have
+two children, while Gaussian noise on the tree needs only the root of that. Nor does it work for relative
+errors, which a difference does not keep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+
+__all__ = ["from_thresholds"]
+
+
+def from_thresholds(tree: Tree, prefix_sums: npt.ArrayLike) -> tuple[npt.NDArray[Any], ...]:
+    """Give the count of every node from running totals of the leaves, exact or noisy.
+
+    Parameters
+    ----------
+    tree : Tree
+    prefix_sums : array_like, shape (n_leaves,)
+        For each leaf, the total of all leaves up to it.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, shape (level_sizes[l],)
+        One array per level, from the root to the leaves. They add up, since they are made of the same
+        totals. With independent noise of variance v on each total a node's variance is 2v, or v
+        if the first leaf of the tree is below it.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one running total per leaf.
+
+    Notes
+    -----
+    **Privacy**: as private as the running totals, of which it is a function.
+
+    Examples
+    --------
+    >>> tree = Tree.from_branching([2, 3])
+    >>> [level.tolist() for level in from_thresholds(tree, np.cumsum([1, 2, 3, 4, 5, 6]))]
+    [[21], [6, 15], [1, 2, 3, 4, 5, 6]]
+    """
+    totals = np.asarray(prefix_sums)
+    if totals.shape != (tree.n_leaves,):
+        raise ArgumentError(
+            "prefix_sums",
+            f"must have shape ({tree.n_leaves},), not {totals.shape}.",
+            hint="pass one running total per leaf, in the order of the tree.",
+        )
+    levels = []
+    for level, size in enumerate(tree.level_sizes):
+        last = np.cumsum(np.broadcast_to(tree.leaves_below(level), size)) - 1
+        levels.append(np.diff(totals[last], prepend=totals.dtype.type(0)))
+    return tuple(levels)
