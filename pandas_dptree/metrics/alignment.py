@@ -1,0 +1,275 @@
+"""Released tables beside the truth: the same nodes, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy.columns import collected, pick_columns
+from pandas_dptree.hierarchy.domain import ROOT
+from pandas_dptree.hierarchy.values import canonical_codes, located
+
+__all__ = ["Aligned", "Frames", "aligned"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]
+"""A released table, or the tables of repeated releases."""
+
+_N_NAMED = 3
+"""How many keys a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Estimates beside what they are estimates of.
+
+    Attributes
+    ----------
+    estimates : numpy.ndarray, shape (n_releases, ...)
+    truth : numpy.ndarray, shape (...)
+    nodes : pandas.DataFrame or None
+        The level and the keys of each node, as the first table lists them; None for arrays.
+    """
+
+    estimates: FloatArray
+    truth: FloatArray
+    nodes: pd.DataFrame | None = None
+
+    def told(self, name: str, values: FloatArray) -> Any:
+        """Give a number for each node in the form that the estimates came in."""
+        return values if self.nodes is None else self.nodes.assign(**{name: values})
+
+
+def aligned(released: Any, truth: Any, column: Hashable) -> Aligned:
+    """Bring estimates and the truth together: see `pandas_dptree.metrics.alpha_rmse` for the forms.
+
+    Raises
+    ------
+    ArgumentError
+        If they do not fit together.
+    ColumnsError
+        If a table lacks a column.
+    """
+    tables = [released] if isinstance(released, pd.DataFrame) else released
+    if isinstance(tables, Sequence) and tables and isinstance(tables[0], pd.DataFrame):
+        return _aligned_tables(tables, truth, column)
+    estimates, true = _numbers(released, "released"), _numbers(truth, "truth")
+    if estimates.shape == true.shape:
+        estimates = estimates[np.newaxis]
+    if estimates.shape[1:] != true.shape or not estimates.size:
+        raise ArgumentError(
+            "released", f"of shape {estimates.shape} does not fit a truth of shape {true.shape}.",
+            hint="pass released tables, or an array like the truth, with one axis before it for repeated "
+            "releases.",
+        )  # fmt: skip
+    return Aligned(estimates, true)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """The rows of a released table.
+
+    Attributes
+    ----------
+    by : sequence of hashable
+        Names of the keys.
+    forms : sequence of list of hashable
+        The canonical forms of each key.
+    codes : numpy.ndarray of int64, shape (len(by), n)
+        The position of each row's keys among the forms; -1 below the row's depth.
+    depth : numpy.ndarray of int64, shape (n,)
+        How many keys each row has.
+    """
+
+    by: Sequence[Any]
+    forms: Sequence[Sequence[Hashable]]
+    codes: IntArray
+    depth: IntArray
+
+    def located(self, keys: Sequence[pd.Series]) -> IntArray:
+        """Find keys among those of the nodes: -1 where they are missing, -2 where no node has them."""
+        return np.array([located(key, forms) for key, forms in zip(keys, self.forms, strict=True)])
+
+
+def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable) -> Aligned:
+    """Put all tables into the order of the first, and find the truth of each of its rows."""
+    first = tables[0]
+    nodes = _nodes_of(first, column)
+    paths = _paths(nodes.codes, nodes.depth)
+    if not len(paths) or not paths.is_unique:
+        raise ArgumentError(
+            "released", "must list at least one node, and each node once.",
+            hint="pass repeated releases as a list of tables.",
+        )  # fmt: skip
+    estimates = np.empty((len(tables), len(paths)))
+    for number, table in enumerate(tables):
+        *keys, values = _columns(table, [*nodes.by, column], "released")
+        place = paths.get_indexer(_paths(nodes.located(keys), np.int64(len(keys))))
+        if not np.array_equal(np.sort(place), np.arange(len(paths))):
+            raise ArgumentError(
+                "released", f"must list the same nodes in every table; table {number} and table 0 differ.",
+                hint="release by the same plan, and select the same rows of each table.",
+            )  # fmt: skip
+        estimates[number, place] = _numbers(values, "released")
+    if isinstance(truth, np.ndarray):
+        true = _numbers(truth, "truth")
+        if true.shape != (len(paths),):
+            raise ArgumentError(
+                "truth", f"of shape {true.shape} does not fit a table of {len(paths)} rows.",
+                hint="give one number for each row, or a series or frame with keys.",
+            )  # fmt: skip
+    else:
+        true = _truth(truth, nodes, paths, column)
+    listed = first[["level", *nodes.by]].copy()
+    listed.attrs = {}  # the account of one release
+    return Aligned(estimates, true, listed)
+
+
+def _nodes_of(released: pd.DataFrame, column: Hashable) -> _Nodes:
+    """Read which nodes the rows of a table tell about."""
+    _columns(released, ["level", column], "released")
+    if isinstance(released["level"].dtype, pd.CategoricalDtype):
+        by = released["level"].cat.categories[1:].tolist()
+    else:  # read back from a file
+        names: list[Any] = list(released.columns)
+        values = [name for name in names if name == "count" or f"{name}_std_error" in names]
+        by = names[names.index("level") + 1 : names.index((values or [column])[0])]
+    encoded = [canonical_codes(key) for key in _columns(released, by, "released")]
+    codes = np.array([code for code, _ in encoded]).reshape(len(by), len(released))
+    depth = _depths(released["level"], by)
+    if not by or ((np.arange(len(by))[:, np.newaxis] < depth) != (codes >= 0)).any():
+        raise ArgumentError(
+            "released", "has rows whose keys do not end at their level.",
+            hint='pass a table of this package, read from CSV with keep_default_na=False, na_values=[""].',
+        )  # fmt: skip
+    return _Nodes(by, [forms for _, forms in encoded], codes, depth)
+
+
+def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) -> FloatArray:
+    """Find the true number of each node: its own, or the sum over the groups that it holds."""
+    keys, levels, values = _truth_columns(truth, nodes, column)
+    numbers = _numbers(values, "truth")
+    codes = np.full((len(nodes.by), len(numbers)), -1)
+    for key, column_of_keys in enumerate(keys):
+        codes[key] = located(column_of_keys, nodes.forms[key])
+    present = codes != -1
+    ends = np.count_nonzero(present, axis=0)
+    listed = ~(present[1:] & ~present[:-1]).any(axis=0)
+    if levels is None:
+        own = ends
+        listed &= ~_continued(codes, ends, nodes)
+    else:
+        own = _depths(levels, nodes.by)
+        compared = np.isin(own, nodes.depth)
+        listed &= np.where(compared, own == ends, own >= 0)
+        if _paths(codes[:, compared], own[compared]).has_duplicates:
+            raise ArgumentError(
+                "truth", "tells some nodes twice.",
+                hint="tell each once; or pass the numbers of the finest groups alone, without a level.",
+            )  # fmt: skip
+    true = np.zeros(len(paths))
+    for depth in np.unique(nodes.depth):
+        rows = np.flatnonzero(own >= depth if levels is None else own == depth)
+        place = paths.get_indexer(_paths(codes[:, rows], depth))
+        listed[rows] &= place >= 0
+        true += np.bincount(np.maximum(place, 0), np.where(place < 0, 0.0, numbers[rows]), len(paths))
+    _check_listed(np.flatnonzero(~listed & (numbers != 0)), keys, nodes.by)
+    return true
+
+
+def _continued(codes: IntArray, ends: IntArray, nodes: _Nodes) -> npt.NDArray[np.bool_]:
+    """Whether a path ends where a released one goes on: no release counts what is there."""
+    continued = np.zeros(len(ends), dtype=bool)
+    for depth in range(nodes.depth.max()):
+        rows = np.flatnonzero(ends == depth)
+        inner = _paths(nodes.codes[:, nodes.depth > depth], np.int64(depth)).unique()
+        continued[rows] = inner.get_indexer(_paths(codes[:, rows], np.int64(depth))) >= 0
+    return continued
+
+
+def _truth_columns(
+    truth: Any, nodes: _Nodes, column: Hashable
+) -> tuple[list[pd.Series], pd.Series | None, pd.Series]:
+    """Pick keys, levels and numbers out of what ``groupby`` gave, or out of a table like a released one."""
+    if isinstance(truth, pd.Series):
+        named = list(truth.index.names)
+        if named == [None] * len(named):
+            named = list(nodes.by[: len(named)])
+        keys = {name: truth.index.get_level_values(place) for place, name in enumerate(named)}
+        table: Any = pd.DataFrame({**keys, column: truth.array})
+    else:
+        try:
+            table = collected(truth)
+        except Exception:
+            raise ArgumentError(
+                "truth", f"cannot be a {type(truth).__name__}.",
+                hint="pass frame.groupby(keys).size(), a table with a level, or an array.",
+            ) from None  # fmt: skip
+    by = nodes.by[: nodes.depth.max()]
+    if isinstance(table, pd.DataFrame):
+        indexed = [key for key in by if key in table.index.names and key not in table.columns]
+        table = table.reset_index(level=indexed) if indexed else table
+    level = ["level"] if "level" in table.columns else []
+    *found, values = _columns(table, [*level, *by, column], "truth")
+    return found[len(level) :], found[0] if level else None, values
+
+
+def _paths(codes: IntArray, depth: npt.NDArray[np.int64] | np.int64) -> pd.MultiIndex:
+    """Index nodes by the codes of their keys down to a depth."""
+    return pd.MultiIndex.from_arrays([np.where(key < depth, code, -1) for key, code in enumerate(codes)])
+
+
+def _depths(levels: pd.Series, by: Sequence[Hashable]) -> IntArray:
+    """Give how many keys the rows of a level have, -1 for what is no level."""
+    depth_of = {name: depth for depth, name in enumerate([ROOT, *by])}
+    place, names = pd.factorize(levels)
+    return np.array([*(depth_of.get(name, -1) for name in names), -1])[place]
+
+
+def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Series]:
+    """Pick columns out of a table of any library."""
+    lacking = [name for name in names if name not in list(table.columns)]
+    if lacking:
+        raise ColumnsError(
+            argument, "lacks the columns", columns=lacking,
+            hint="pass a table of this package, and name the numbers to compare, for example column=\"cost\"."
+            if argument == "released"
+            else "group by all keys of the released table, and name the numbers as it does.",
+        )  # fmt: skip
+    return pick_columns(table, names, argument=argument)
+
+
+def _numbers(values: Any, argument: str) -> FloatArray:
+    """Read finite numbers."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if not np.isfinite(numbers).all():
+        raise ArgumentError(
+            argument, "must hold finite numbers alone.", hint="leave out what is missing, or fill it."
+        )
+    return numbers
+
+
+def _check_listed(rows: IntArray, keys: Sequence[pd.Series], by: Sequence[Hashable]) -> None:
+    """Refuse records that no row of the table counts."""
+    if len(rows):
+        named = "; ".join(
+            ", ".join(f"{name}={key.iloc[[row]].tolist()[0]!r}" for name, key in zip(by, keys, strict=False))
+            for row in rows[:_N_NAMED]
+        )
+        others = f"; and {len(rows) - _N_NAMED:,} more" if len(rows) > _N_NAMED else ""
+        raise ArgumentError(
+            "truth", f"counts what the released table does not list: {named}{others}.",
+            hint="leave out the records that the domain does not list, as the release did; and where rows of "
+            "the table were selected, select the same of the truth.",
+        )  # fmt: skip

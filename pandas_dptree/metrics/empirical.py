@@ -1,0 +1,430 @@
+r"""The error measures of repeated releases, held against the truth.
+
+For simulations, where the truth may be known. The expectations of the definitions become means over the
+releases that are given: a single one tells what happened, many tell what to expect.
+
+**Privacy**: the truth is secret wherever the records are. What these functions return depends on it without
+noise, and messages name keys of the truth that the release does not list: use them on data whose loss
+nobody would mind, and publish what is predicted instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.metrics.alignment import Aligned, FloatArray, Frames, aligned
+from pandas_dptree.metrics.predicted import check_at_least
+
+__all__ = [
+    "accuracy",
+    "alpha_rmse",
+    "is_accurate",
+    "l2_error",
+    "linf_error",
+    "max_alpha_rmse",
+    "smoothed_relative_error",
+]
+
+Numbers = npt.NDArray[Any]
+
+_ROUNDING = 1e-12
+"""A bound that is passed by rounding alone is kept."""
+
+
+@overload
+def alpha_rmse(
+    released: Frames, truth: Any, alpha: float = ..., *, column: Hashable = ...
+) -> pd.DataFrame: ...
+@overload
+def alpha_rmse(
+    released: Numbers, truth: npt.ArrayLike, alpha: float = ..., *, column: Hashable = ...
+) -> FloatArray: ...
+def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashable = "count") -> Any:
+    r"""Give the root mean squared error of each node, beyond a relative error that counts as none.
+
+    .. math:: \mathrm{RMSE}_\alpha(\tilde z, z)
+              = \sqrt{\mathrm{E}\,\max(|\tilde z - z| - \alpha z, 0)^2}.
+
+    Parameters
+    ----------
+    released : pandas.DataFrame, sequence of pandas.DataFrame, or numpy.ndarray
+        A table that this package released, or rows of it; or those of repeated releases, in any order of
+        rows. Or an array: like the truth, or with an axis before the truth's for repeated releases.
+    truth : pandas.Series, dataframe or array_like
+        For tables, one of these:
+
+        - what ``frame.groupby(keys, dropna=False).size()`` gives for all keys of the table (or a frame with
+          the keys and the number in a column `column`): it is added up over the levels, and nodes that it
+          does not list hold 0;
+        - a table with ``level``, keys and `column`, with one row per node;
+        - an array with one number for each row of the (first) table.
+    alpha : float
+        The relative error that counts as none, at least 0. With 0, this is the root mean squared error.
+    column : hashable
+        What to compare, for tables of sums and means. Where z may be negative, its magnitude counts.
+
+    Returns
+    -------
+    pandas.DataFrame or numpy.ndarray
+        For tables, one row per row of the (first) table, with its index: ``level``, the keys, and
+        ``alpha_rmse``. For arrays, an array of the truth's shape.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is below 0, the shapes do not fit, the tables do not list the same nodes, or the truth
+        counts records that the tables do not.
+    ColumnsError
+        If a table lacks a column.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private, and may not be published where the truth may
+    not. It is meant for simulations.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
+    Definition 1.4.
+
+    Examples
+    --------
+    An error of 10 is within a twentieth of 1000, and not of 100:
+
+    >>> import numpy as np
+    >>> alpha_rmse(np.array([[90, 1010], [110, 990]]), np.array([100, 1000]), alpha=0.05).tolist()
+    [5.0, 0.0]
+
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> wards = pd.DataFrame({"ward": ["eye", "labour", "heart"]})
+    >>> records = pd.DataFrame({"ward": ["eye"] * 30 + ["labour"] * 70})
+    >>> tables = [
+    ...     dpt.tree_counts(records, ["ward"], domain=wards, epsilon=1.0, rng=rng)
+    ...     for rng in np.random.default_rng(0).spawn(100)
+    ... ]
+    >>> errors = alpha_rmse(tables, records.groupby("ward").size())
+    >>> errors.columns.tolist(), errors["alpha_rmse"].round(1).tolist()
+    (['level', 'ward', 'alpha_rmse'], [0.3, 0.7, 1.0, 0.3])
+    """
+    pair = aligned(released, truth, column)
+    return pair.told("alpha_rmse", np.sqrt(np.mean(_excess(pair, alpha) ** 2, axis=0)))
+
+
+def max_alpha_rmse(
+    released: Frames | Numbers, truth: Any, alpha: float = 0.05, *, column: Hashable = "count"
+) -> float:
+    r"""Give the largest alpha-RMSE of all nodes, for the data that were released.
+
+    The :math:`\mathrm{mRMSE}_\alpha` of a mechanism is the largest of these over all data. Noise that does
+    not depend on the counts has it where all counts are 0: there it is the largest standard error, whatever
+    alpha, so that on other data this function shows less. See
+    `pandas_dptree.metrics.predicted_alpha_rmse`.
+
+    Parameters
+    ----------
+    released, truth, alpha, column
+        As for `alpha_rmse`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        As for `alpha_rmse`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
+    Definition 1.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> max_alpha_rmse(np.array([[90, 1010], [110, 990]]), np.array([100, 1000]), alpha=0.05)
+    5.0
+    """
+    squares = _excess(aligned(released, truth, column), alpha) ** 2
+    return float(np.sqrt(np.mean(squares, axis=0).max()))
+
+
+@overload
+def smoothed_relative_error(
+    released: Frames, truth: Any, kappa: float, *, column: Hashable = ...
+) -> pd.DataFrame: ...
+@overload
+def smoothed_relative_error(
+    released: Numbers, truth: npt.ArrayLike, kappa: float, *, column: Hashable = ...
+) -> FloatArray: ...
+def smoothed_relative_error(released: Any, truth: Any, kappa: float, *, column: Hashable = "count") -> Any:
+    r"""Give the mean relative error of each node, where no count is taken for less than a smoothing factor.
+
+    .. math:: \mathrm{REL}_\kappa(\tilde z, z) = \frac{\mathrm{E}\,|\tilde z - z|}{\max(z, \kappa)}.
+
+    Parameters
+    ----------
+    released, truth, column
+        As for `alpha_rmse`.
+    kappa : float
+        The smoothing factor, above 0: with it, empty nodes have a relative error, too.
+
+    Returns
+    -------
+    pandas.DataFrame or numpy.ndarray
+        As for `alpha_rmse`; the column is ``smoothed_relative_error``.
+
+    Raises
+    ------
+    ArgumentError
+        If kappa is not above 0, or as for `alpha_rmse`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Appendix B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> smoothed_relative_error(np.array([[9, 1], [11, 3]]), np.array([10, 0]), kappa=5).tolist()
+    [0.1, 0.4]
+    """
+    check_at_least("kappa", kappa, 0.0, above=True)
+    pair = aligned(released, truth, column)
+    errors = np.mean(np.abs(pair.estimates - pair.truth), axis=0)
+    return pair.told("smoothed_relative_error", errors / np.maximum(np.abs(pair.truth), kappa))
+
+
+@overload
+def accuracy(
+    released: Frames, truth: Any, alpha: float = ..., *, thresholds: Any = ..., column: Hashable = ...
+) -> pd.DataFrame: ...
+@overload
+def accuracy(
+    released: Numbers,
+    truth: npt.ArrayLike,
+    alpha: float = ...,
+    *,
+    thresholds: npt.ArrayLike = ...,
+    column: Hashable = ...,
+) -> FloatArray: ...
+def accuracy(
+    released: Any, truth: Any, alpha: float = 0.05, *, thresholds: Any = 0.0, column: Hashable = "count"
+) -> Any:
+    r"""Give for each node the share of releases that keep a tolerance.
+
+    An estimate keeps it if :math:`|\tilde w_u - w_u| \le \alpha \max(w_u, \tau_u)`.
+
+    Parameters
+    ----------
+    released, truth, column
+        As for `alpha_rmse`.
+    alpha : float
+        The relative error that is tolerated, at least 0.
+    thresholds : float, array_like or mapping
+        The count :math:`\tau_u` below which a tolerance shrinks no further: one for all nodes, one for
+        each (in the order of the rows), or for tables one for each level by its name. At least 0.
+
+    Returns
+    -------
+    pandas.DataFrame or numpy.ndarray
+        As for `alpha_rmse`; the column is ``accuracy``.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha or a threshold is below 0, the thresholds do not fit the nodes, or as for `alpha_rmse`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Problem 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> released, truth = np.array([[90, 3], [115, -4]]), np.array([100, 0])
+    >>> accuracy(released, truth, alpha=0.1, thresholds=30).tolist()
+    [0.5, 0.5]
+    """
+    pair = aligned(released, truth, column)
+    return pair.told("accuracy", _kept(pair, alpha, thresholds))
+
+
+def is_accurate(
+    released: Frames | Numbers,
+    truth: Any,
+    alpha: float = 0.05,
+    eta: float = 0.05,
+    *,
+    thresholds: Any = 0.0,
+    column: Hashable = "count",
+) -> bool:
+    r"""Tell whether every node keeps its tolerance in a share :math:`1 - \eta` of the releases.
+
+    That is what it takes for a mechanism to be :math:`(\alpha, \eta)`-accurate, on these data and as far as
+    these releases can tell.
+
+    Parameters
+    ----------
+    released, truth, alpha, thresholds, column
+        As for `accuracy`.
+    eta : float
+        The share of releases that may miss the tolerance of a node: from 0 to 1.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ArgumentError
+        If eta is not from 0 to 1, or as for `accuracy`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Problem 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_accurate(np.array([[90, 3], [115, -4]]), np.array([100, 0]), 0.1, eta=0.5, thresholds=30)
+    True
+    """
+    check_at_least("eta", eta, 0.0)
+    if eta > 1:
+        raise ArgumentError("eta", f"must be at most 1, not {eta!r}.", hint="it is a share of releases.")
+    kept = _kept(aligned(released, truth, column), alpha, thresholds)
+    return bool((kept >= 1 - eta - _ROUNDING).all())
+
+
+def l2_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "count") -> float:
+    r"""Give the root mean squared error over all nodes, for the data that were released.
+
+    .. math:: \sqrt{\tfrac1m\,\mathrm{E}\,\lVert \tilde z - z \rVert_2^2}.
+
+    Parameters
+    ----------
+    released, truth, column
+        As for `alpha_rmse`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        As for `alpha_rmse`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Section 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> l2_error(np.array([[1.0, 7.0]]), np.array([0, 0]))
+    5.0
+    """
+    pair = aligned(released, truth, column)
+    return float(np.sqrt(np.mean((pair.estimates - pair.truth) ** 2)))
+
+
+def linf_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "count") -> float:
+    r"""Give the mean of the largest error of any node in a release, for the data that were released.
+
+    .. math:: \mathrm{E}\,\lVert \tilde z - z \rVert_\infty.
+
+    Parameters
+    ----------
+    released, truth, column
+        As for `alpha_rmse`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        As for `alpha_rmse`.
+
+    Notes
+    -----
+    **Privacy**: what is computed from the truth is not private.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Section 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> linf_error(np.array([[1, 7], [3, 0]]), np.array([0, 0]))
+    5.0
+    """
+    pair = aligned(released, truth, column)
+    errors = np.abs(pair.estimates - pair.truth)
+    return float(np.mean(errors.reshape(len(errors), -1).max(axis=1)))
+
+
+def _excess(pair: Aligned, alpha: float) -> FloatArray:
+    """Give by how much each error is larger than the one that counts as none."""
+    check_at_least("alpha", alpha, 0.0)
+    excess = np.abs(pair.estimates - pair.truth) - alpha * np.abs(pair.truth)
+    return np.asarray(np.maximum(excess, 0.0))
+
+
+def _kept(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
+    """Give for each node the share of releases that keep its tolerance."""
+    check_at_least("alpha", alpha, 0.0)
+    least = _thresholds(pair, thresholds)
+    tolerance = alpha * np.maximum(np.abs(pair.truth), least) * (1 + _ROUNDING)
+    return np.asarray(np.mean(np.abs(pair.estimates - pair.truth) <= tolerance, axis=0))
+
+
+def _thresholds(pair: Aligned, given: Any) -> FloatArray:
+    """Read thresholds: one for all nodes, for each of them, or for each level."""
+    if isinstance(given, Mapping) and pair.nodes is not None:
+        levels = pair.nodes["level"].astype(object)
+        absent = [level for level in levels.unique() if level not in given]
+        if absent:
+            raise ArgumentError(
+                "thresholds", f"lacks the levels {absent!r}.", hint="give a threshold for each level, or one."
+            )
+        given = levels.map(dict(given)).to_numpy()
+    check_at_least("thresholds", given, 0.0)
+    least = np.asarray(given, dtype=np.float64)
+    if least.shape not in ((), pair.truth.shape):
+        raise ArgumentError(
+            "thresholds", f"of shape {least.shape} do not fit {pair.truth.shape} nodes.",
+            hint="give one number for all nodes, or one for each.",
+        )  # fmt: skip
+    return least

@@ -1,0 +1,371 @@
+r"""The error measures in closed form, from what is known of the noise.
+
+All follows from the *mean squared excess* of an error X over a tolerance t,
+:math:`\mathrm{E}\max(|X| - t, 0)^2`, of which the alpha-RMSE at a true count z is the root, with
+:math:`t = \alpha z`. It falls as t grows, so no count has a larger alpha-RMSE than 0 has; and there it is the
+standard error, whatever alpha. So a tolerance of relative errors does nothing for the largest alpha-RMSE
+of noise that does not depend on the count (Laplace, Gaussian, and least squares after either): it shows
+only at the counts that are large.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray
+
+__all__ = [
+    "accuracy_from_rmse",
+    "check_at_least",
+    "estimate_alpha_rmse",
+    "predicted_alpha_rmse",
+    "relative_error_from_rmse",
+]
+
+_SUMMED = 10.0
+"""Below this scale, discrete Gaussian noise is summed term by term."""
+
+_REACH = 39.0
+"""So many scales from 0, the Gaussian density is below the range of floats."""
+
+
+def predicted_alpha_rmse(
+    noise: AdditiveNoise,
+    noise_scales: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    alpha: float,
+    *,
+    continuous: bool = False,
+) -> FloatArray:
+    r"""Give the alpha-RMSE of noisy counts, at given true counts.
+
+    With :math:`t = \alpha |z|`, it is the root of :math:`\mathrm{E}\max(|X| - t, 0)^2`:
+
+    - discrete Laplace noise, with :math:`q = e^{-1/b}`, the first whole number m above t, and
+      :math:`f = m - t`:
+      :math:`\frac{2 q^m}{1 + q} \bigl(f^2 + \frac{2fq}{1 - q} + \frac{q(1 + q)}{(1 - q)^2}\bigr)`;
+    - discrete Gaussian noise: its sum over the whole numbers above t;
+    - continuous Laplace noise: :math:`2 b^2 e^{-t/b}`;
+    - continuous Gaussian noise, with :math:`u = t/\sigma`:
+      :math:`2\sigma^2 \bigl((1 + u^2)\,\Phi(-u) - u\,\varphi(u)\bigr)`.
+
+    It falls as the count grows: the largest of all is that of an empty node, which is the standard error of
+    the noise for every alpha.
+
+    Parameters
+    ----------
+    noise : AdditiveNoise
+        `Laplace` or `Gaussian`.
+    noise_scales : array_like of float
+        Scales from 1e-3 to 1e12, or inf where nothing is measured.
+    truth : array_like
+        True counts z; both arrays are broadcast.
+    alpha : float
+        The relative error that counts as none, at least 0. With 0, this is the standard error.
+    continuous : bool
+        Whether to speak of the continuous law of that scale, which the discrete one comes near from scale
+        10 on.
+
+    Returns
+    -------
+    numpy.ndarray
+        In counts; inf where nothing is measured.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is below 0, or the noise is of another kind.
+
+    Notes
+    -----
+    Exact to 10 digits but for discrete Gaussian noise from scale 10 on, where the sum is taken for an
+    integral with two corrections (Euler and Maclaurin): its square is then right to within
+    :math:`2 \cdot 10^{-8}\sigma^2`.
+
+    **Privacy**: a function of public parameters and of the counts that are asked about.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
+    Definition 1.4.
+
+    Examples
+    --------
+    A tolerance of a twentieth does nothing for empty nodes, and much for those with hundreds of records:
+
+    >>> from pandas_dptree import Laplace
+    >>> predicted_alpha_rmse(Laplace(), 10.0, [0, 100, 1000], alpha=0.05).round(3).tolist()
+    [14.136, 11.009, 1.16]
+    """
+    check_at_least("alpha", alpha, 0.0)
+    excess = _EXCESS.get((noise.name, continuous))
+    if excess is None:
+        raise ArgumentError(
+            "noise", f"is of a kind without a formula: {noise.name!r}.", hint="pass Laplace() or Gaussian()."
+        )
+    scales, tolerance = np.broadcast_arrays(
+        np.asarray(noise_scales, dtype=np.float64), alpha * np.abs(np.asarray(truth, dtype=np.float64))
+    )
+    measured = np.isfinite(scales)
+    squares = excess(np.where(measured, scales, 1.0), tolerance)
+    return np.asarray(np.where(measured, np.sqrt(squares), np.inf))
+
+
+def estimate_alpha_rmse(
+    variances: npt.ArrayLike, fourth_cumulants: npt.ArrayLike, truth: npt.ArrayLike, alpha: float
+) -> FloatArray:
+    r"""Give the alpha-RMSE of unbiased estimates, from the first moments of their errors.
+
+    An error is taken for the sum Y of a normal variable N and a Laplace variable of scale b that has the
+    error's variance V and fourth cumulant :math:`\kappa_4 = 12 b^4`. As the Laplace law has the
+    characteristic function :math:`1/(1 + b^2 s^2)`, every function g of t that is linear in the law of the
+    error obeys :math:`g_Y - b^2 g_Y'' = g_N`. The mean squared excess over t obeys
+    :math:`g'' = 2 P(|Y| > t)` besides, and so it is
+
+    .. math:: \mathrm{E}\max(|Y| - t, 0)^2 = \mathrm{E}\max(|N| - t, 0)^2 + 2 b^2 P(|Y| > t).
+
+    Parameters
+    ----------
+    variances : array_like
+        Of the errors: of least squares, for example, from `propagate`.
+    fourth_cumulants : array_like
+        Of the errors, from `estimate_cumulants`. Below 0 they are taken for 0, and above those of Laplace
+        variables of the same variance, for these.
+    truth : array_like
+        True counts z. All three arrays are broadcast.
+    alpha : float
+        The relative error that counts as none, at least 0. With 0, this is the standard error.
+
+    Returns
+    -------
+    numpy.ndarray
+        In the unit of the errors.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is below 0.
+
+    Notes
+    -----
+    Exact for a single continuous Laplace or normal variable, and for the sum of both. For sums of several
+    Laplace variables, equal or not, it is off by less than 0.6 % of the standard error. Noise of a scale
+    near one count or below adds the error of taking it for continuous.
+
+    Estimates that are kept from being negative are not of this kind: they do better at small counts.
+
+    **Privacy**: a function of public parameters and of the counts that are asked about.
+
+    Examples
+    --------
+    The average of two measurements with Laplace noise of scale 10:
+
+    >>> estimate_alpha_rmse(2 * 200 / 4, 2 * 12e4 / 16, [0, 100, 1000], alpha=0.05).round(3).tolist()
+    [10.0, 6.739, 0.154]
+    """
+    check_at_least("alpha", alpha, 0.0)
+    variance, fourth, tolerance = np.broadcast_arrays(
+        np.asarray(variances, dtype=np.float64),
+        np.asarray(fourth_cumulants, dtype=np.float64),
+        alpha * np.abs(np.asarray(truth, dtype=np.float64)),
+    )
+    usual = (variance > 0) & np.isfinite(variance)
+    spread = np.sqrt(np.where(usual, variance, 1.0))
+    with np.errstate(over="ignore"):
+        kurtosis = np.where(usual, np.maximum(fourth, 0.0), 0.0) / spread**2 / spread**2
+    laplace = np.minimum(kurtosis / 12, 1 / 4) ** (1 / 4)
+    normal = np.sqrt(np.maximum(1 - 2 * laplace**2, 0.0))
+    u = np.minimum(tolerance / spread, 1e6)  # beyond, all is 0
+    excess = _gaussian(normal, u) + 4 * laplace**2 * _beyond(normal, laplace, u)
+    return np.asarray(np.where(usual, spread * np.sqrt(excess), np.sqrt(variance)))
+
+
+def accuracy_from_rmse(
+    rmse: npt.ArrayLike, alpha: float, wider_alpha: float, thresholds: npt.ArrayLike
+) -> FloatArray:
+    r"""Bound how often an estimate misses a tolerance, from its alpha-RMSE.
+
+    For :math:`\alpha' > \alpha`, by Chebyshev's inequality,
+
+    .. math:: P\bigl(|\tilde w - w| > \alpha' \max(w, \tau)\bigr)
+              \le \Bigl(\frac{\mathrm{RMSE}_\alpha}{(\alpha' - \alpha)\,\tau}\Bigr)^2 = \eta,
+
+    so that the release is :math:`(\alpha', \eta)`-accurate with the largest :math:`\eta` of all nodes.
+
+    Parameters
+    ----------
+    rmse : array_like
+        The alpha-RMSE of each node, or the largest of them.
+    alpha : float
+        What it was computed for.
+    wider_alpha : float
+        The :math:`\alpha'` of the tolerance, above alpha.
+    thresholds : array_like
+        The :math:`\tau` of each node, above 0, or the least of them. Both arrays are broadcast.
+
+    Returns
+    -------
+    numpy.ndarray
+        The chance :math:`\eta`, at most 1.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is below 0, the wider alpha not above it, or a threshold not above 0.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Lemma 3.2.
+
+    Examples
+    --------
+    >>> accuracy_from_rmse(5.0, alpha=0.05, wider_alpha=0.15, thresholds=[100, 500]).round(4).tolist()
+    [0.25, 0.01]
+    """
+    check_at_least("alpha", alpha, 0.0)
+    check_at_least("wider_alpha", wider_alpha, alpha, above=True)
+    check_at_least("thresholds", thresholds, 0.0, above=True)
+    reach = (wider_alpha - alpha) * np.asarray(thresholds, dtype=np.float64)
+    return np.minimum((np.asarray(rmse, dtype=np.float64) / reach) ** 2, 1.0)
+
+
+def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) -> FloatArray:
+    r"""Bound the smoothed relative error of an estimate from its alpha-RMSE.
+
+    Since :math:`|\tilde z - z| \le \max(|\tilde z - z| - \alpha z, 0) + \alpha z`, and a mean is at most the
+    root of the mean square,
+
+    .. math:: \frac{\mathrm{E}\,|\tilde z - z|}{\max(z, \kappa)}
+              \le \frac{\mathrm{RMSE}_\alpha}{\kappa} + \alpha.
+
+    Parameters
+    ----------
+    rmse : array_like
+        The alpha-RMSE of each node.
+    alpha : float
+        What it was computed for.
+    kappa : float
+        The smoothing factor, above 0.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is below 0, or kappa not above 0.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Lemma B.1,
+    where the bound is the square root of 2 times this one.
+
+    Examples
+    --------
+    >>> relative_error_from_rmse([5.0, 1.0], alpha=0.05, kappa=100).tolist()
+    [0.1, 0.060000000000000005]
+    """
+    check_at_least("alpha", alpha, 0.0)
+    check_at_least("kappa", kappa, 0.0, above=True)
+    return np.asarray(rmse, dtype=np.float64) / kappa + alpha
+
+
+def check_at_least(argument: str, value: npt.ArrayLike, least: float, *, above: bool = False) -> None:
+    """Refuse numbers below a bound, or at it."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if not (np.isfinite(numbers) & ((numbers > least) if above else (numbers >= least))).all():
+        bound = f"{'above' if above else 'at least'} {least:g}"
+        raise ArgumentError(argument, f"must be {bound}, not {value!r}.", hint="pass a finite number.")
+
+
+def _discrete_laplace(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Mean squared excess of discrete Laplace noise over t."""
+    first = np.floor(t) + 1
+    f = first - t
+    q, rest = np.exp(-1 / scale), -np.expm1(-1 / scale)
+    tail = 2 * np.exp(-first / scale) / (1 + q)
+    return np.asarray(tail * (f**2 + 2 * f * q / rest + q * (1 + q) / rest**2))
+
+
+def _discrete_gaussian(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Mean squared excess of discrete Gaussian noise over t."""
+    excess = np.empty(scale.shape)
+    small = scale < _SUMMED
+    excess[small] = _summed(scale[small], t[small])
+    excess[~small] = _integrated(scale[~small], t[~small])
+    return excess
+
+
+def _summed(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Sum (k - t)² over k > t, from sums of 1, k and k² over the tails of each scale."""
+    excess = np.zeros(len(scale))
+    order = np.argsort(scale)
+    alike = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
+    for rows in alike if len(order) else []:
+        sigma, tolerance = scale[rows[0]], t[rows]
+        k = np.arange(np.ceil(_REACH * sigma) + 2)
+        mass = np.exp(-((k / sigma) ** 2) / 2)
+        mass /= 2 * mass.sum() - 1
+        first = np.minimum(np.floor(tolerance) + 1, len(k) - 1).astype(np.int64)
+        none, one, two = (np.cumsum((k**power * mass)[::-1])[::-1][first] for power in range(3))
+        excess[rows] = 2 * np.maximum(two - 2 * tolerance * one + tolerance**2 * none, 0.0)
+    return excess
+
+
+def _integrated(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Correct the continuous law by the first terms of Euler and Maclaurin."""
+    f = np.floor(t) + 1 - t
+    u = t / scale
+    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / scale
+    slope = -u / scale * density
+    third, fourth = f * (f - 0.5) * (f - 1), f**2 * (f - 1) ** 2 - 1 / 30  # Bernoulli's polynomials
+    corrections = 2 * (third * density / 3 + fourth * slope / 4)
+    return np.asarray(np.maximum(_gaussian(scale, t) - corrections, 0.0))
+
+
+def _laplace(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Mean squared excess of a Laplace variable over t."""
+    return np.asarray(2 * scale**2 * np.exp(-t / scale))
+
+
+def _gaussian(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Mean squared excess of a normal variable over t."""
+    from scipy.special import ndtr  # costs a tenth of a second to import
+
+    u = np.divide(t, scale, out=np.full(scale.shape, _REACH), where=scale > t / _REACH)
+    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
+    return np.asarray(2 * scale**2 * np.maximum((1 + u**2) * ndtr(-u) - u * density, 0.0))
+
+
+_EXCESS = {
+    ("laplace", False): _discrete_laplace,
+    ("gaussian", False): _discrete_gaussian,
+    ("laplace", True): _laplace,
+    ("gaussian", True): _gaussian,
+}
+"""The mean squared excess, by the name of the noise and whether it is continuous."""
+
+
+def _beyond(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:
+    r"""Give P(Y > t) for the sum Y of a normal variable of scale s and a Laplace variable of scale b.
+
+    It is :math:`\Phi(-u) + \frac12 (A(r - u) - A(r + u))` with :math:`u = t/s`, :math:`r = s/b` and
+
+    .. math:: A(x) = e^{(x^2 - u^2)/2}\,\Phi(-x) = \tfrac12 e^{-u^2/2}\,\mathrm{erfcx}(x/\sqrt2).
+    """
+    from scipy.special import erfcx, ndtr  # as above
+
+    s = np.maximum(normal, 1e-9)  # below, the normal part is as good as none
+    u, r = t / s, s / np.maximum(laplace, 1e-150)
+    x = r - u
+    # Where x is below 0, the scaled function overflows, and the exponent of the other form is negative.
+    falling = np.exp(np.minimum(r * (r / 2 - u), 0.0)) * ndtr(-x)
+    density = np.exp(-(u**2) / 2) / 2
+    near = np.where(x < 0, falling, density * erfcx(np.maximum(x, 0.0) / np.sqrt(2)))
+    return np.asarray(ndtr(-u) + (near - density * erfcx((r + u) / np.sqrt(2))) / 2)
