@@ -4,13 +4,17 @@ Importing this package registers the accessor ``.dp``.
 """
 
 from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
-from pandas_dptree import datasets
+from pandas_dptree import bounds, datasets, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTreeError, MissingExtraError
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels import binary, prefixes
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.implicit import ImplicitPlan, expected_recall, plan_implicit
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
 
@@ -21,13 +25,22 @@ __all__ = [
     "Domain",
     "DomainError",
     "Gaussian",
+    "ImplicitPlan",
     "Laplace",
     "MissingExtraError",
     "Plan",
+    "SparseVector",
     "Tree",
+    "TruncatedLaplace",
     "__version__",
+    "binary",
+    "bounds",
     "datasets",
+    "expected_recall",
+    "metrics",
     "plan",
+    "plan_implicit",
+    "prefixes",
     "relative",
     "tree_counts",
     "tree_means",

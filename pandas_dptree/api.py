@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,12 @@ from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, check_by
+from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.plan import Plan
-from pandas_dptree.planner import Mechanism, find_plan
+from pandas_dptree.planner import Mechanism, find_implicit_plan, find_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -27,7 +28,7 @@ __all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
 
 def tree_counts(
     frame: Any,
-    by: Sequence[Hashable],
+    by: Sequence[Hashable] | PrefixTree,
     *,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -36,7 +37,7 @@ def tree_counts(
     privacy_unit: Hashable | None = None,
     max_contributions: int = 1,
     domain: Any = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
+    mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
@@ -53,8 +54,9 @@ def tree_counts(
     ----------
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-    by : sequence of hashable
-        The key columns, from the coarsest to the finest.
+    by : sequence of hashable, BitPrefixes or CharPrefixes
+        The key columns, from the coarsest to the finest. Or all prefixes of a column, from `prefixes` or
+        `binary`: see the notes.
     epsilon, delta, rho : float, optional
         The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
         approximate; `rho` is zero-concentrated.
@@ -121,6 +123,10 @@ def tree_counts(
     Records whose keys it does not list are dropped silently; keys that are missing from some level on
     belong to the leaf of the shorter path, if the domain lists that.
 
+    **Prefixes.** A tree of all prefixes needs no domain, and nobody can list it: only nodes with a large
+    noisy count are released, each with a bound that holds for certain, and everything else is pooled. It
+    needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table.
+
     See Also
     --------
     plan : the same release, described before anything is spent.
@@ -134,24 +140,26 @@ def tree_counts(
     >>> list(counts.columns)
     ['level', 'region', 'district', 'count', 'std_error']
     """
-    return plan(
-        domain_of(frame, by, domain),
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        mechanism=mechanism,
-        split=split,
-        level_weights=level_weights,
-        objective=objective,
-        consistency=consistency,
-        fit=fit,
-        known=known,
-        confidence=confidence,
-        keep_measurements=keep_measurements,
-    ).release(frame, rng=rng)
+    options: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "neighbors": neighbors,
+        "privacy_unit": privacy_unit,
+        "max_contributions": max_contributions,
+        "mechanism": mechanism,
+        "split": split,
+        "level_weights": level_weights,
+        "objective": objective,
+        "consistency": consistency,
+        "fit": fit,
+        "known": known,
+        "confidence": confidence,
+        "keep_measurements": keep_measurements,
+    }
+    if isinstance(by, (BitPrefixes, CharPrefixes)):
+        return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng)
+    return find_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng)
 
 
 def tree_sums(

@@ -12,7 +12,9 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES, Objective
@@ -22,9 +24,21 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Mechanism", "find_plan", "noises_for"]
+__all__ = ["Mechanism", "find_implicit_plan", "find_plan", "noises_for"]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
+
+_NOT_FOR_PREFIXES = {
+    "rho": None,
+    "domain": None,
+    "level_weights": None,
+    "objective": "levels",
+    "consistency": "integer",
+    "fit": "totals",
+    "known": None,
+    "confidence": None,
+}
+"""What a tree that is too large to be listed has no use for, and what it is left at."""
 
 
 def find_plan(
@@ -136,6 +150,28 @@ def find_plan(
         for noise, loss in losses
     ]
     return min(plans, key=lambda plan: plan.expected_error)
+
+
+def find_implicit_plan(
+    tree: PrefixTree,
+    *,
+    epsilon: float | None,
+    mechanism: object = "auto",
+    **options: Any,
+) -> ImplicitPlan:
+    """Plan a tree that is too large to be listed, as far as the arguments of `tree_counts` allow."""
+    for name, default in _NOT_FOR_PREFIXES.items():
+        given = options.pop(name, default)
+        if given is not default and not (isinstance(given, str) and given == default):
+            raise ArgumentError(
+                name, "has no meaning for a tree of all prefixes.", hint="leave it out, or list the leaves."
+            )
+    _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"))
+    if epsilon is None:
+        raise ArgumentError(
+            "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
+        )
+    return plan_implicit(tree, epsilon=epsilon, **options)
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:

@@ -136,7 +136,11 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
         return rows.reset_index(drop=True)
-    types = {key: _PLAIN[str(rows[key].dtype)] for key in by[:depth] if str(rows[key].dtype) in _PLAIN}
+    types = {
+        key: _PLAIN[str(rows[key].dtype)]
+        for key in by[:depth]
+        if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
+    }
     return rows.astype(types).set_index(by[:depth])
 
 

@@ -6,12 +6,13 @@ import sys
 
 import pandas as pd
 
-from tests.benchmarks import bench_planning, bench_release, bench_sampling
+from tests.benchmarks import bench_implicit, bench_planning, bench_release, bench_sampling
 
 
 def main() -> int:
     """Measure everything."""
-    table = pd.DataFrame([*bench_sampling.run(), *bench_planning.run(), *bench_release.run()])
+    benches = (bench_sampling, bench_planning, bench_release, bench_implicit)
+    table = pd.DataFrame([row for bench in benches for row in bench.run()])
     python, cores = platform.python_version(), os.cpu_count()
     print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
     print(table.to_string(index=False, float_format="{:.3g}".format))

@@ -1,0 +1,281 @@
+"""Estimates for the few released nodes of a tree that is too large to be listed.
+
+What a node holds beside its released children is one *remainder*, of which nothing was measured but that
+it is not negative. Noise that ends at a radius R bounds every count with certainty.
+
+Everything here is a function of noisy numbers and of public facts: post-processing, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.estimation.nonnegative import project_families
+from pandas_dptree.estimation.rounding import round_to_whole
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+
+__all__ = ["SparseLevel", "certain_bounds", "remainder_bounds", "sparse_estimates", "summed"]
+
+BoolArray = npt.NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseLevel:
+    """The nodes of one level that a table shows.
+
+    Attributes
+    ----------
+    parent : numpy.ndarray of int64, shape (n,)
+        Which node of the level above each belongs to, never falling; 0 for the root.
+    noisy : numpy.ndarray of int64, shape (n,)
+        The noisy counts; any number where there is none.
+    measured : numpy.ndarray of bool, shape (n,)
+        Whether there is one. The root and the deepest nodes have one; a node between them without one was
+        found not to have more than R.
+    complete : numpy.ndarray of bool, shape (n,)
+        Whether all children that the node can have are shown, so that nothing remains.
+    variance : float
+        Variance of the noise, above 0.
+    radius : int
+        R, the largest magnitude of the noise.
+    """
+
+    parent: IntArray
+    noisy: IntArray
+    measured: BoolArray
+    complete: BoolArray
+    variance: float
+    radius: int
+
+
+def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
+    """Bound the true counts of the nodes, with certainty.
+
+    A measured node is within R of its noisy count, any other holds at most 2R. A node holds no less than its
+    children together, and a child no more than its parent without the other children.
+
+    Parameters
+    ----------
+    levels : sequence of SparseLevel
+        From the root down.
+
+    Returns
+    -------
+    lower, upper : list of numpy.ndarray of int64
+        One array per level.
+
+    Examples
+    --------
+    >>> yes, no = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
+    >>> root = SparseLevel(np.array([0]), np.array([50]), yes, no, 8.0, 10)
+    >>> node = SparseLevel(np.array([0]), np.array([58]), yes, no, 8.0, 10)
+    >>> [[bound.tolist() for bound in bounds] for bounds in certain_bounds([root, node])]
+    [[[48], [48]], [[60], [60]]]
+    """
+    lower: list[IntArray] = []
+    children = np.zeros(1, dtype=np.int64)  # what the children of each node hold at least
+    for place, level in reversed(list(enumerate(levels))):
+        own = np.where(level.measured, level.noisy - level.radius, 0)
+        lower.append(np.maximum(np.maximum(own, children), 0))
+        children = summed(level.parent, lower[-1], len(levels[max(place - 1, 0)].parent))
+    lower.reverse()
+    upper: list[IntArray] = []
+    for place, level in enumerate(levels):
+        most = np.where(level.measured, level.noisy + level.radius, 2 * level.radius)
+        if upper:
+            others = summed(level.parent, lower[place], len(upper[-1]))[level.parent] - lower[place]
+            most = np.minimum(most, upper[-1][level.parent] - others)
+        upper.append(np.maximum(most, 0))
+    return lower, upper
+
+
+def remainder_bounds(
+    levels: Sequence[SparseLevel], lower: Sequence[IntArray], upper: Sequence[IntArray]
+) -> tuple[list[IntArray], list[IntArray]]:
+    """Bound what the nodes hold beside their children, with certainty.
+
+    Parameters
+    ----------
+    levels : sequence of SparseLevel
+    lower, upper : sequence of numpy.ndarray of int64
+        From `certain_bounds`.
+
+    Returns
+    -------
+    lower, upper : list of numpy.ndarray of int64
+        One array per level but the deepest.
+    """
+    least, most = [], []
+    for place, below in enumerate(levels[1:]):
+        n = len(lower[place])
+        least.append(np.maximum(lower[place] - summed(below.parent, upper[place + 1], n), 0))
+        most.append(upper[place] - summed(below.parent, lower[place + 1], n))
+    return least, most
+
+
+def sparse_estimates(
+    levels: Sequence[SparseLevel],
+    bounds: Sequence[IntArray],
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> tuple[list[IntArray], list[IntArray]]:
+    r"""Estimate the nodes and what remains of each: whole numbers that add up.
+
+    Least squares of the measurements :math:`y`,
+
+    .. math:: \min \sum_{v\ \text{measured}} (x_v - y_v)^2 / \sigma_v^2 \quad\text{subject to}\quad
+              x_v \ge \sum_{c\ \text{child of}\ v} x_c,
+
+    with equality for nodes that are complete. Nodes whose children would have more than themselves are
+    pooled with these: their remainder is 0 from then on. That is repeated until there are none. On a chain
+    of nodes it is the pool-adjacent-violators algorithm and gives the exact minimiser; elsewhere, a remainder
+    that would have to be freed again stays 0. Then each family, from the top down, is moved the least so
+    that no node falls below its certain lower bound, and all is rounded by `round_to_whole`.
+
+    Parameters
+    ----------
+    levels : sequence of SparseLevel
+        From the root down.
+    bounds : sequence of numpy.ndarray of int64
+        The certain lower bounds, from `certain_bounds`.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
+
+    Returns
+    -------
+    estimates : list of numpy.ndarray of int64
+        One array per level.
+    remainders : list of numpy.ndarray of int64
+        One array per level but the deepest: what each node holds beside its children. 0 for those that are
+        complete, or have no measurement of their own.
+    """
+    pooled = [level.complete | ~level.measured for level in levels[:-1]]
+    while True:
+        fitted = _least_squares(levels, pooled)
+        crossed = [
+            ~pool & (summed(below.parent, values, len(pool)) > np.maximum(above, 0.0))
+            for pool, below, above, values in zip(pooled, levels[1:], fitted, fitted[1:], strict=False)
+        ]
+        if not any(cross.any() for cross in crossed):
+            break
+        pooled = [pool | cross for pool, cross in zip(pooled, crossed, strict=True)]
+    estimates = [np.maximum(fitted[0], bounds[0])]
+    for pool, level, values, least in zip(pooled, levels[1:], fitted[1:], bounds[1:], strict=True):
+        estimates.append(_within(estimates[-1], pool, level.parent, np.maximum(values, least), least))
+    return _rounded(levels, estimates, random_words)
+
+
+def _least_squares(levels: Sequence[SparseLevel], pooled: Sequence[BoolArray]) -> list[FloatArray]:
+    """Fit the nodes, as if the children of nodes that are not pooled said nothing of these.
+
+    The two passes of `pandas_dptree.estimation.least_squares`, on the trees that pooled nodes make.
+    """
+    z = [level.noisy.astype(np.float64) for level in levels]
+    variance = [np.where(level.measured, level.variance, np.inf) for level in levels]
+    below, spread = [np.empty(0)] * len(pooled), [np.empty(0)] * len(pooled)
+    for place in reversed(range(len(pooled))):
+        pool, parent = pooled[place], levels[place + 1].parent
+        below[place] = summed(parent, z[place + 1], len(pool))
+        spread[place] = summed(parent, variance[place + 1], len(pool))
+        weight = 1 / (1 + variance[place][pool] / spread[place][pool])
+        z[place][pool] = below[place][pool] + weight * (z[place] - below[place])[pool]
+        variance[place][pool] = (1 - weight) * spread[place][pool]
+    fitted = [z[0]]
+    for place, pool in enumerate(pooled):
+        parent = levels[place + 1].parent
+        missing = np.where(pool, fitted[-1] - below[place], 0.0)[parent]
+        fitted.append(z[place + 1] + variance[place + 1] / spread[place][parent] * missing)
+    return fitted
+
+
+def _within(
+    totals: FloatArray, pooled: BoolArray, parent: IntArray, estimates: FloatArray, least: IntArray
+) -> FloatArray:
+    """Bring families to what their parents have, or not above that if they are not pooled."""
+    counts = np.bincount(parent, minlength=len(totals))
+    over = (summed(parent, estimates, len(totals)) > totals) | pooled
+    families = np.flatnonzero(over & (counts > 0))
+    if not len(families):
+        return estimates
+    member = over[parent]
+    tree = Tree((np.array([len(families)]), counts[families]))
+    room = totals - summed(parent, least, len(totals))
+    moved = estimates.copy()
+    moved[member] = least[member] + project_families(
+        tree, 1, (estimates - least)[member], np.ones(1), np.maximum(room[families], 0.0)
+    )
+    return moved
+
+
+def _rounded(
+    levels: Sequence[SparseLevel],
+    estimates: Sequence[FloatArray],
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> tuple[list[IntArray], list[IntArray]]:
+    """Round the nodes and what remains of them together."""
+    tree, nodes, rest = _with_remainders(levels)
+    values = estimates[0]
+    for place, (level, below) in enumerate(pairwise(levels)):
+        remains = estimates[place] - summed(below.parent, estimates[place + 1], len(level.parent))
+        values = np.repeat(values, np.broadcast_to(tree.child_counts[place], values.shape))
+        values[rest[place][~level.complete]] = np.maximum(remains, 0.0)[~level.complete]
+        values[nodes[place + 1]] = estimates[place + 1]
+    whole = round_to_whole(tree, values, random_words)
+    remainders = [
+        np.where(level.complete, 0, below[place])
+        for level, below, place in zip(levels[:-1], whole[1:], rest, strict=True)
+    ]
+    return [level[place] for level, place in zip(whole, nodes, strict=True)], remainders
+
+
+def _with_remainders(levels: Sequence[SparseLevel]) -> tuple[Tree, list[IntArray], list[IntArray]]:
+    """Make the tree of nodes and remainders: the last child of each node that is not complete.
+
+    Returns
+    -------
+    tree : Tree
+    nodes : list of numpy.ndarray of int64
+        For each level, where the nodes stand.
+    rest : list of numpy.ndarray of int64
+        For each level but the deepest, where its nodes' remainders stand on the level below.
+    """
+    child_counts, nodes, rest = [], [np.zeros(1, dtype=np.int64)], []
+    n_above = 1
+    for above, level in pairwise(levels):
+        children, has_rest = np.ones(n_above, dtype=np.int64), np.ones(n_above, dtype=bool)
+        has_rest[nodes[-1]] = ~above.complete
+        children[nodes[-1]] = np.bincount(level.parent, minlength=len(nodes[-1])) + ~above.complete
+        last = np.cumsum(children) - 1
+        is_rest = np.zeros(last[-1] + 1, dtype=bool)
+        is_rest[last[has_rest]] = True
+        child_counts.append(children)
+        rest.append(last[nodes[-1]])
+        nodes.append(np.flatnonzero(~is_rest))
+        n_above = len(is_rest)
+    return Tree(tuple(child_counts)), nodes, rest
+
+
+def summed(parent: IntArray, values: npt.NDArray[Number], n_parents: int) -> npt.NDArray[Number]:
+    """Add up the values of the children of each node.
+
+    Parameters
+    ----------
+    parent : numpy.ndarray of int64, shape (n,)
+    values : numpy.ndarray, shape (n,)
+    n_parents : int
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_parents,)
+        Of the same type; 0 where there are no children.
+    """
+    sums = np.zeros(n_parents, dtype=values.dtype)
+    np.add.at(sums, parent, values)
+    return sums

@@ -1,0 +1,345 @@
+"""Trees that nobody writes down: every prefix of a number or of a text is a node.
+
+The leaves are all numbers of so many bits, or all texts over an alphabet: a domain that is public by its
+definition. Nodes are named by *prefixes*, arrays whose order is that of the tree on every level.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.domain import ROOT
+
+__all__ = ["LETTERS_AND_DIGITS", "BitPrefixes", "CharPrefixes", "PrefixTree", "binary", "prefixes"]
+
+LETTERS_AND_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+"""The alphabet of texts, if none is given."""
+
+Notation = Literal["number", "ipv4"]
+Keys = npt.NDArray[Any]
+
+_WIDEST = 64
+_ADDRESS_BITS = 32
+_LONGEST = 1_000
+_LARGEST_ALPHABET = 255
+"""Characters are kept in one byte each, of which 0 stands for the end of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitPrefixes:
+    """All whole numbers of so many bits, level by level by their leading bits.
+
+    Parameters
+    ----------
+    column : hashable
+        Where the records have the number.
+    lengths : tuple of int
+        How many leading bits name a node of each level below the root, rising.
+    width : int
+        How many bits a number has, from the largest of `lengths` to 64.
+    notation : {"number", "ipv4"}
+        How nodes are written: as the whole number that their leading bits make (``UInt64``), or as a block of
+        addresses (``"10.0.0.0/8"``; needs 32 bits).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    See Also
+    --------
+    prefixes, binary
+    """
+
+    column: Hashable
+    lengths: tuple[int, ...]
+    width: int
+    notation: Notation = "number"
+
+    def __post_init__(self) -> None:
+        """Check that the levels lead from the root to the numbers."""
+        object.__setattr__(self, "lengths", _rising("bits", self.lengths, _WIDEST))
+        if not _is_whole(self.width) or not self.lengths[-1] <= self.width <= _WIDEST:
+            raise ArgumentError(
+                "width",
+                f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {self.width!r}.",
+                hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
+            )
+        if self.notation not in ("number", "ipv4"):
+            raise ArgumentError(
+                "notation", f"is unknown: {self.notation!r}.", hint='pass "number" or "ipv4".'
+            )
+        if self.notation == "ipv4" and self.width != _ADDRESS_BITS:
+            raise ArgumentError(
+                "notation",
+                f"cannot be 'ipv4' for numbers of {self.width} bits.",
+                hint="IPv4 addresses have 32: leave `width` out.",
+            )
+        _check_column(self.column)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels: ``"total"``, then the column and the length, as in ``"ip/8"``."""
+        return _level_names(self.column, self.lengths)
+
+    def shorten(self, keys: Keys, start: int, length: int) -> Keys:
+        """Cut prefixes of `start` bits to their first `length`."""
+        return keys >> np.uint64(start - length)
+
+    def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which prefixes are as long as a level asks: all of them."""
+        return np.ones(len(keys), dtype=bool)
+
+    def n_children(self, level: int) -> int | None:
+        """Count the children of each node of a level, whether or not they hold anybody."""
+        return 1 << (self.lengths[level] - (self.lengths[level - 1] if level else 0))
+
+    def labels(self, keys: Keys, length: int) -> Any:
+        """Write prefixes of a length as the released table does, in an array that can lack values."""
+        if self.notation == "number":
+            return pd.array(keys, dtype="UInt64")
+        first = keys << np.uint64(_ADDRESS_BITS - length)
+        octets = np.stack([first >> np.uint64(shift) & np.uint64(255) for shift in (24, 16, 8, 0)], axis=-1)
+        blocks = [f"{a}.{b}.{c}.{d}/{length}" for a, b, c, d in octets.tolist()]
+        return pd.Series(blocks, dtype="str").array
+
+
+@dataclass(frozen=True, slots=True)
+class CharPrefixes:
+    """All texts over an alphabet, level by level by their first characters.
+
+    Parameters
+    ----------
+    column : hashable
+        Where the records have the text.
+    lengths : tuple of int
+        How many characters name a node of each level below the root, rising.
+    alphabet : str
+        The characters that there are, from 1 to 255. Nodes are in its order.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    See Also
+    --------
+    prefixes
+    """
+
+    column: Hashable
+    lengths: tuple[int, ...]
+    alphabet: str = LETTERS_AND_DIGITS
+
+    def __post_init__(self) -> None:
+        """Check that the levels lead from the root to the texts."""
+        object.__setattr__(self, "lengths", _rising("chars", self.lengths, _LONGEST))
+        symbols = self.alphabet
+        if (
+            not isinstance(symbols, str)
+            or not 1 <= len(symbols) <= _LARGEST_ALPHABET
+            or len(set(symbols)) < len(symbols)
+            or "\0" in symbols
+        ):
+            raise ArgumentError(
+                "alphabet",
+                f"must be a text of 1 to {_LARGEST_ALPHABET} different characters, NUL not among them.",
+                hint='for example alphabet="0123456789".',
+            )
+        _check_column(self.column)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels: ``"total"``, then the column and the length, as in ``"zip/3"``."""
+        return _level_names(self.column, self.lengths)
+
+    def encode(self, texts: Sequence[str]) -> tuple[Keys, npt.NDArray[np.bool_]]:
+        """Turn texts into prefixes of the deepest level.
+
+        Parameters
+        ----------
+        texts : sequence of str
+
+        Returns
+        -------
+        keys : numpy.ndarray of bytes, shape (len(texts),)
+            For each of the first characters its place in the alphabet, from 1.
+        fits : numpy.ndarray of bool, shape (len(texts),)
+            Whether all of these are in the alphabet. What follows them is not looked at.
+        """
+        longest = self.lengths[-1]
+        characters = np.array(texts, dtype=f"U{longest}").view(np.uint32).reshape(len(texts), longest)
+        symbols = np.frombuffer(self.alphabet.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        place = np.zeros(int(symbols.max()) + 2, dtype=np.uint8)  # the last is for what lies beyond
+        place[symbols] = np.arange(1, len(symbols) + 1)
+        places = place[np.minimum(characters, len(place) - 1)]
+        sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        fits = np.count_nonzero(places, axis=1) == np.minimum(sizes, longest)
+        return places.view(f"S{longest}").reshape(len(texts)), fits
+
+    def shorten(self, keys: Keys, start: int, length: int) -> Keys:
+        """Cut prefixes of up to `start` characters to their first `length`."""
+        return keys.astype(f"S{length}")
+
+    def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which prefixes are as long as a level asks: shorter texts end above it."""
+        return _bytes(keys, length)[:, -1] > 0
+
+    def n_children(self, level: int) -> int | None:
+        """Tell that a text may end at any node, so that its children are never all there is."""
+        return None
+
+    def labels(self, keys: Keys, length: int) -> Any:
+        """Write prefixes of a length as the released table does, in an array that can lack values."""
+        symbols = np.array(["", *self.alphabet])
+        texts = ["".join(row) for row in symbols[_bytes(keys, length)].tolist()]
+        return pd.Series(texts, dtype="str").array
+
+
+PrefixTree = BitPrefixes | CharPrefixes
+
+
+def prefixes(
+    column: Hashable,
+    *,
+    bits: Sequence[int] | None = None,
+    chars: Sequence[int] | None = None,
+    width: int | None = None,
+    notation: Notation | None = None,
+    alphabet: str | None = None,
+) -> PrefixTree:
+    """Describe a tree of prefixes, too large to be listed: of numbers by their bits, or of texts.
+
+    Parameters
+    ----------
+    column : hashable
+        The column that holds the numbers, addresses or texts.
+    bits : sequence of int, optional
+        How many leading bits name a node of each level, rising, as in ``[8, 16, 24, 32]``.
+    chars : sequence of int, optional
+        How many first characters do so. Give one of the two.
+    width : int, optional
+        With `bits`: how many bits a number has, 64 at most. By default 32 with ``notation="ipv4"``, else
+        as many as the last of `bits`.
+    notation : {"number", "ipv4"}, optional
+        With `bits`: how nodes are written. By default as blocks of IPv4 addresses where numbers have 32
+        bits, else as whole numbers.
+    alphabet : str, optional
+        With `chars`: the characters that there are, by default digits and the letters A to Z and a to z.
+
+    Returns
+    -------
+    BitPrefixes or CharPrefixes
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or belongs to the other kind of prefixes.
+
+    Notes
+    -----
+    **Privacy**: the tree is public: it is told by these arguments alone. Records that do not fit it are
+    dropped silently, each by its own value: numbers that are negative, too large or not whole; with
+    ``notation="ipv4"``, texts that are not four decimal numbers with dots; texts with other characters among
+    the first; and whatever is missing. A text that is shorter than a level counts on the levels that it
+    reaches.
+
+    Examples
+    --------
+    >>> prefixes("ip", bits=[8, 16, 24, 32]).level_names
+    ('total', 'ip/8', 'ip/16', 'ip/24', 'ip/32')
+    >>> prefixes("zip", chars=[1, 3, 5], alphabet="0123456789").level_names
+    ('total', 'zip/1', 'zip/3', 'zip/5')
+    """
+    if (bits is None) == (chars is None):
+        raise ArgumentError(
+            "bits", "or `chars` must be given, not both.", hint="for example bits=[8, 16], or chars=[1, 3]."
+        )
+    unfit = {"alphabet": alphabet} if chars is None else {"width": width, "notation": notation}
+    for name, value in unfit.items():
+        if value is not None:
+            raise ArgumentError(
+                name,
+                "says nothing of prefixes of this kind.",
+                hint="`alphabet` goes with `chars`, `width` and `notation` go with `bits`.",
+            )
+    if chars is not None:
+        lengths = _rising("chars", chars, _LONGEST)
+        return CharPrefixes(column, lengths, LETTERS_AND_DIGITS if alphabet is None else alphabet)
+    assert bits is not None
+    lengths = _rising("bits", bits, _WIDEST)
+    if width is None:
+        width = _ADDRESS_BITS if notation == "ipv4" else lengths[-1]
+    return BitPrefixes(column, lengths, width, notation or ("ipv4" if width == _ADDRESS_BITS else "number"))
+
+
+def binary(column: Hashable, *, bits: int) -> BitPrefixes:
+    """Describe the binary tree of all whole numbers of so many bits, with a level for every bit.
+
+    Parameters
+    ----------
+    column : hashable
+        The column that holds the numbers.
+    bits : int
+        From 1 to 64.
+
+    Returns
+    -------
+    BitPrefixes
+
+    Raises
+    ------
+    ArgumentError
+        If `bits` is out of range.
+
+    Examples
+    --------
+    >>> binary("user_id", bits=3).level_names
+    ('total', 'user_id/1', 'user_id/2', 'user_id/3')
+    """
+    if not _is_whole(bits) or not 1 <= bits <= _WIDEST:
+        raise ArgumentError(
+            "bits",
+            f"must be a whole number from 1 to {_WIDEST}, not {bits!r}.",
+            hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
+        )
+    return BitPrefixes(column, tuple(range(1, bits + 1)), bits)
+
+
+def _bytes(keys: Keys, length: int) -> npt.NDArray[np.uint8]:
+    """View prefixes of up to a number of characters as one row of bytes each."""
+    return np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), length)
+
+
+def _level_names(column: Hashable, lengths: Sequence[int]) -> tuple[str, ...]:
+    return (ROOT, *(f"{column}/{length}" for length in lengths))
+
+
+def _rising(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:
+    """Check that lengths lead downwards, level by level."""
+    listed = tuple(lengths) if isinstance(lengths, (list, tuple, range, np.ndarray)) else ()
+    whole = bool(listed) and all(map(_is_whole, listed))
+    if not whole or listed[0] < 1 or listed[-1] > largest or any(np.diff(listed) < 1):
+        raise ArgumentError(
+            name,
+            f"must list rising whole numbers from 1 to {largest}, not {lengths!r}.",
+            hint=f"one for each level below the root, for example {name}=[1, 3, 5].",
+        )
+    return tuple(map(int, listed))
+
+
+def _check_column(column: object) -> None:
+    if not isinstance(column, Hashable) or column != column:
+        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "ip".')
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,0 +1,422 @@
+r"""Releases of trees that are too large to be listed: all prefixes of addresses, numbers or texts.
+
+Only nodes that hold somebody are looked at, and of these only the ones with a large noisy count are released.
+Each level gets a part of the budget, and truncated discrete Laplace noise of some radius R. A node is
+released if its noisy count is above R. So a node that is not released holds at most 2R records, with
+certainty, and one that holds more is released, with certainty.
+
+**Privacy.** What is released of one level is as private as its noise (`large_counts` has the proof); the
+levels' epsilons and deltas add up. A unit of k rows moves the counts of a level by k in all, wherever its
+rows lie, or by 2k if it is replaced: that is the sensitivity of the noise. All that follows, the ancestors of
+released nodes that are shown as well and the number of rows among it, is a function of what was released.
+
+References
+----------
+Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023: truncated noise
+on trees of exponential size (Lemma 2.8). Korolova, Kenthapadi, Mishra and Ntoulas, "Releasing search queries
+and clicks privately", 2009: releasing only what has a large noisy count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree._version import __version__
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
+from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.mechanisms.sparse_counts import large_counts
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.output.sparse import sparse_frame
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+
+__all__ = ["ImplicitPlan", "expected_recall", "plan_implicit"]
+
+FloatArray = npt.NDArray[np.float64]
+Released = list[tuple[npt.NDArray[Any], IntArray]]
+"""For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
+
+_LEAST_VARIANCE = 1e-30
+"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ImplicitPlan:
+    """What a release of an implicit tree will measure, and which nodes it will show.
+
+    Made by `plan_implicit`. It is a function of the tree and the privacy parameters alone.
+
+    Attributes
+    ----------
+    tree : BitPrefixes or CharPrefixes
+        The tree.
+    loss : PrivacyLoss
+        The privacy loss of one release: epsilon and delta.
+    neighbors : {"add_remove", "replace"}
+        What may differ between neighbouring data sets.
+    privacy_unit : hashable or None
+        The column that names whom to protect; None where each row is protected by itself.
+    max_contributions : int
+        How many rows of a unit are counted.
+    shares : tuple of float
+        Each level's part of epsilon and of delta. Only their proportions matter.
+    keep_measurements : bool
+        Whether the table shows the noisy counts that it was made from.
+    noise : tuple of TruncatedLaplace
+        The noise of each level. A node is released if its noisy count is above ``radius``.
+    """
+
+    tree: PrefixTree
+    loss: PrivacyLoss
+    neighbors: Neighbors = "add_remove"
+    privacy_unit: Hashable | None = None
+    max_contributions: int = 1
+    shares: tuple[float, ...]
+    keep_measurements: bool = False
+    noise: tuple[TruncatedLaplace, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Check the arguments, and find the noise that the shares allow."""
+        if not isinstance(self.tree, (BitPrefixes, CharPrefixes)):
+            raise ArgumentError(
+                "tree",
+                f"must describe prefixes, not be a {type(self.tree).__name__}.",
+                hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
+            )
+        if self.loss.kind != "approximate":
+            raise ArgumentError(
+                "delta",
+                "must be above 0, beside an epsilon: which nodes appear in the table depends on the records.",
+                hint="for example epsilon=1.0, delta=1e-6.",
+            )
+        if not isinstance(self.privacy_unit, Hashable) or self.privacy_unit == self.tree.column:
+            raise ArgumentError(
+                "privacy_unit",
+                f"must name a column that is no key, not {self.privacy_unit!r}.",
+                hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
+            )
+        if not isinstance(self.keep_measurements, bool):
+            raise ArgumentError(
+                "keep_measurements", f"must be True or False, not {self.keep_measurements!r}.",
+                hint="True adds the noisy counts that the table was made from.",
+            )  # fmt: skip
+        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
+        if self.privacy_unit is None and self.max_contributions > 1:
+            raise ArgumentError(
+                "max_contributions",
+                "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
+                hint='name the column, for example privacy_unit="person_id".',
+            )
+        parts = (part.to_dict() for part in self.loss.divide(self.shares))
+        noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
+        object.__setattr__(self, "noise", tuple(noise))
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels, from the root down."""
+        return self.tree.level_names
+
+    def to_frame(self) -> pd.DataFrame:
+        """Lay the plan out as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per level: ``level``, ``epsilon``, ``delta``, ``noise_scale``, ``std_error`` (of a noisy
+            count), ``released_above`` (the noisy count, R, that a released node exceeds) and
+            ``largest_unseen`` (2R, the most that a node can hold that is not released). The root is
+            released in any case.
+        """
+        radius = np.array([noise.radius for noise in self.noise])
+        return pd.DataFrame(
+            {
+                "level": self.level_names,
+                "epsilon": [noise.epsilon for noise in self.noise],
+                "delta": [noise.delta for noise in self.noise],
+                "noise_scale": [noise.noise_scale for noise in self.noise],
+                "std_error": [math.sqrt(noise.variance) for noise in self.noise],
+                "released_above": pd.Series(radius, dtype="Int64").where(np.arange(len(radius)) > 0),
+                "largest_unseen": pd.Series(2 * radius, dtype="Int64").where(np.arange(len(radius)) > 0),
+            }
+        )
+
+    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+        """Spend the budget: measure the records, and return the table of the large nodes.
+
+        Parameters
+        ----------
+        frame : dataframe
+            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        rng : numpy.random.Generator, optional
+            Makes the release repeatable, for tests and simulation: it is then not private.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Level by level, one row for each released node and its ancestors: ``level`` (ordered categorical),
+            one column per level such as ``ip/8`` (missing below a node's depth), and
+
+            - ``count``: whole and non-negative. A node's children and their remainder add up to it.
+            - ``std_error``: that of the noise, as if the node had been released in any case. Missing for
+              an ancestor whose own noisy count was not above R, and for remainders of which such a count is
+              a part.
+            - ``max_error``: how far the true count can be from `count`, with certainty. (True counts are
+              those of the rows that fit the tree and were kept for their unit.)
+            - ``other``: True for a remainder, what a node of the level above holds beside the children that
+              are shown. Its own key is missing. There is one for each such node, unless all its children
+              are shown.
+
+            With `keep_measurements` also ``measurement``, the noisy count, and its ``noise_scale``; missing
+            where nothing was released.
+
+        Raises
+        ------
+        ArgumentError
+            If `frame` is no dataframe or cannot be counted.
+        ColumnsError
+            If a column is missing or repeated, or is of a type that cannot fit the tree.
+
+        Notes
+        -----
+        **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
+        follow from the plan alone; which nodes appear is covered by delta. Records that do not fit the tree
+        are dropped, and nothing tells how many.
+        """
+        source = noise_source(rng)
+        levels, keys = _with_ancestors(self, _released(self, frame, source))
+        bounds = certain_bounds(levels)
+        counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
+        scales = [noise.noise_scale for noise in self.noise]
+        return sparse_frame(
+            self.tree,
+            levels,
+            keys,
+            (counts, remainders),
+            bounds,
+            noise_scales=scales if self.keep_measurements else None,
+            attrs=_account(self, private=rng is None),
+        )
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence."""
+        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
+        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+        return (
+            f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
+            f"epsilon={self.loss.epsilon:g}, delta={self.loss.delta:g}, protecting {unit} "
+            f"({rows}, {self.neighbors})"
+        )
+
+    def __repr__(self) -> str:
+        """Print the plan as a table."""
+        formats: dict[str, Any] = dict.fromkeys(
+            ["epsilon", "delta", "noise_scale", "std_error"], "{:.4g}".format
+        )
+        return f"{self.headline}\n{self.to_frame().to_string(index=False, formatters=formats, na_rep='-')}"
+
+
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: Neighbors = "add_remove",
+    privacy_unit: Hashable | None = None,
+    max_contributions: int = 1,
+    split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = "optimal",
+    keep_measurements: bool = False,
+) -> ImplicitPlan:
+    """Describe the release of a tree that is too large to be listed. Spends nothing.
+
+    Parameters
+    ----------
+    tree : BitPrefixes or CharPrefixes
+        From `prefixes` or `binary`.
+    epsilon, delta : float
+        The privacy loss of one release; both above 0.
+    neighbors : {"add_remove", "replace"}
+        What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
+    privacy_unit : hashable, optional
+        The column that names whom to protect. By default each row is protected by itself.
+    max_contributions : int, default 1
+        How many rows of one unit are kept, chosen uniformly at random.
+    split : {"optimal", "uniform"} or mapping
+        How epsilon and delta are split over the levels. Evenly with both names: that makes the largest
+        radius of all levels as small as it can be. Or each level's share by name, above 0, which sum to one.
+    keep_measurements : bool, default False
+        Whether the table shows the noisy counts that it was made from.
+
+    Returns
+    -------
+    ImplicitPlan
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    **Privacy**: a plan never sees records. A release by it is (epsilon, delta)-private.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pandas_dptree.hierarchy.levels import prefixes
+    >>> plan = plan_implicit(prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
+    >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
+    {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}
+    >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
+    >>> counts = plan.release(visits)
+    >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
+    ['10.0.0.1/32']
+    """
+    names = getattr(tree, "level_names", ())
+    if isinstance(split, Mapping):
+        shares = tuple(split.get(name, 0.0) for name in names)
+        numbers = all(
+            isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0
+            for share in shares
+        )
+        fits = numbers and set(split) <= set(names) and math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
+    else:
+        shares, fits = (1.0,) * len(names), split in ("optimal", "uniform")
+    if not fits:
+        raise ArgumentError(
+            "split", f"must be 'uniform', or give each level a share above 0, not {split!r}.",
+            hint=f"the levels are {list(names)!r}; shares sum to one.",
+        )  # fmt: skip
+    return ImplicitPlan(
+        tree=tree,
+        loss=PrivacyLoss(epsilon=epsilon, delta=delta),
+        neighbors=neighbors,
+        privacy_unit=privacy_unit,
+        max_contributions=max_contributions,
+        shares=shares or (1.0,),
+        keep_measurements=keep_measurements,
+    )
+
+
+def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
+    r"""Give the probability that a node of so many records is released.
+
+    With radius R, noise scale b and :math:`q = e^{-1/b}`, that of a node of :math:`1 \le w \le R` is
+
+    .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}},
+
+    and from there to 2R + 1, where it is 1, it is one less that of a node of :math:`2R + 1 - w`.
+
+    Parameters
+    ----------
+    plan : ImplicitPlan
+    counts : array_like of int, shape (n,)
+        Numbers of records, at least 0.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by the counts, with one column per level. The root is released in any case. An ancestor of
+        released nodes is shown in any case, too.
+
+    Examples
+    --------
+    >>> from pandas_dptree.hierarchy.levels import binary
+    >>> plan = plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6)
+    >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
+    [0.01, 0.756, 0.998]
+    """
+    sizes = np.asarray(counts, dtype=np.int64)
+    columns = [np.ones(len(sizes)), *(_release_probability(noise, sizes) for noise in plan.noise[1:])]
+    return pd.DataFrame(
+        dict(zip(plan.level_names, columns, strict=True)), index=pd.Index(sizes, name="count")
+    )
+
+
+def _release_probability(noise: TruncatedLaplace, counts: IntArray) -> FloatArray:
+    """Give P(noise > R - w), from the end of the law that is less likely."""
+    scale, radius = noise.noise_scale, noise.radius
+    small = np.clip(np.minimum(counts, 2 * radius + 1 - counts), 0, None)
+    mass = 1 + math.exp(-1 / scale) - 2 * math.exp(-(radius + 1) / scale)
+    tail = np.exp((small - radius - 1) / scale) * -np.expm1(-small / scale) / mass
+    return np.where(counts > radius, 1 - tail, tail)
+
+
+def _released(plan: ImplicitPlan, frame: Any, source: ByteSource) -> Released:
+    """Measure the records. Exact counts do not leave this function."""
+    keys, rows = sorted_keys(
+        frame,
+        plan.tree,
+        privacy_unit=plan.privacy_unit,
+        max_contributions=plan.max_contributions,
+        random_words=partial(random_words, source),
+    )
+    total = plan.noise[0].sample(1, source) + rows.sum()
+    levels: Released = []
+    for noise, (prefixes, counts) in zip(
+        reversed(plan.noise), nonempty_levels(keys, rows, plan.tree), strict=False
+    ):
+        kept, noisy = large_counts(noise, counts, source)
+        levels.append((prefixes[kept], noisy))
+    return [(np.zeros(1, dtype=np.uint64), total), *reversed(levels)]
+
+
+def _with_ancestors(
+    plan: ImplicitPlan, released: Released
+) -> tuple[list[SparseLevel], list[npt.NDArray[Any]]]:
+    """Add the ancestors of released nodes that were not released themselves, and find all parents."""
+    tree, lengths = plan.tree, plan.tree.lengths
+    keys = [released[-1][0]]
+    for place in reversed(range(len(lengths) - 1)):
+        above = tree.shorten(keys[-1], lengths[place + 1], lengths[place])
+        keys.append(np.unique(np.concatenate([released[place + 1][0], above])))
+    keys = [released[0][0], *reversed(keys)]
+    parents = [np.zeros(1, dtype=np.int64), np.zeros(len(keys[1]), dtype=np.int64)]
+    for place in range(1, len(lengths)):
+        above = tree.shorten(keys[place + 1], lengths[place], lengths[place - 1])
+        parents.append(np.searchsorted(keys[place], above))
+    levels = []
+    for place, (noise, parent) in enumerate(zip(plan.noise, parents, strict=True)):
+        n = len(parent)
+        where = np.searchsorted(keys[place], released[place][0])
+        noisy, measured = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+        noisy[where], measured[where] = released[place][1], True
+        n_children = tree.n_children(place) if place < len(lengths) else None
+        complete = np.zeros(n, dtype=bool)
+        if n_children is not None and n_children <= len(keys[place + 1]):
+            complete = np.bincount(parents[place + 1], minlength=n) == n_children
+        variance = max(noise.variance, _LEAST_VARIANCE)
+        levels.append(SparseLevel(parent, noisy, measured, complete, variance, noise.radius))
+    return levels, keys
+
+
+def _account(plan: ImplicitPlan, *, private: bool) -> dict[str, Any]:
+    """Tell how the release was made, in plain JSON."""
+    return {
+        "mechanism": "truncated_laplace",
+        **plan.loss.to_dict(),
+        "neighbors": plan.neighbors,
+        "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
+        "max_contributions": plan.max_contributions,
+        "noise_scale": {
+            name: noise.noise_scale for name, noise in zip(plan.level_names, plan.noise, strict=True)
+        },
+        "largest_unseen": {
+            name: 2 * noise.radius for name, noise in zip(plan.level_names[1:], plan.noise[1:], strict=True)
+        },
+        "rng": "operating system" if private else "numpy.random.Generator: not private",
+        "version": __version__,
+    }

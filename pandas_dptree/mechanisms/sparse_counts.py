@@ -1,0 +1,51 @@
+"""Noisy counts of a level that is too large to be listed: exact counts meet the outside world here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.measure import LARGEST_COUNT
+from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+
+__all__ = ["large_counts"]
+
+
+def large_counts(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> tuple[IntArray, IntArray]:
+    r"""Add noise to the counts of the nodes that hold somebody, and keep what is then more than R.
+
+    Parameters
+    ----------
+    noise : TruncatedLaplace
+        Of radius R.
+    counts : numpy.ndarray of int64, shape (n,)
+        The exact counts of all nodes of one level that hold somebody, at least 1.
+    source : callable
+        Where random bytes come from.
+
+    Returns
+    -------
+    kept : numpy.ndarray of int64, shape (n_kept,)
+        Where in `counts` they stand.
+    noisy : numpy.ndarray of int64, shape (n_kept,)
+        From R + 1.
+
+    Notes
+    -----
+    **Privacy**: the answer, read as "this node: this noisy count" for the nodes that are kept and as "absent"
+    for all others of the level, is as private as `noise` is on the counts of *all* nodes, even though most
+    nodes are never looked at. *Proof.* Let mechanism A add the noise to the count of every node of the level,
+    whether it holds somebody or not, and then replace by "absent" each noisy count of R or less. A is
+    (epsilon, delta)-private, as the second step is a function of the noisy counts alone. An empty node's
+    noisy count is its noise, which is at most R: it is always absent. The noises of different nodes are
+    independent, so what A answers has the same distribution if the noises of empty nodes are not drawn, which
+    is what this function does.
+
+    So which nodes appear is protected as well. A node that holds one record appears if its noise is R
+    exactly, and its probability is part of delta. With a threshold below R, empty nodes could appear, and
+    not drawing their noises would tell that a node is not empty.
+    """
+    noisy = np.minimum(counts, LARGEST_COUNT) + noise.sample(len(counts), source)
+    kept = np.flatnonzero(noisy > noise.radius)
+    return kept, noisy[kept]

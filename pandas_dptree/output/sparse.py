@@ -1,0 +1,135 @@
+"""The few nodes that were released of a tree too large to be listed → the released table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.estimation.sparse_tree import SparseLevel, remainder_bounds, summed
+from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.tree import IntArray
+
+__all__ = ["sparse_frame"]
+
+Levels = Sequence[npt.NDArray[Any]]
+
+
+def sparse_frame(
+    tree: PrefixTree,
+    levels: Sequence[SparseLevel],
+    keys: Levels,
+    estimates: tuple[Sequence[IntArray], Sequence[IntArray]],
+    bounds: tuple[Sequence[IntArray], Sequence[IntArray]],
+    *,
+    noise_scales: Sequence[float] | None,
+    attrs: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Lay out one row per node, and one for what remains of each, level by level.
+
+    Parameters
+    ----------
+    tree : BitPrefixes or CharPrefixes
+    levels : sequence of SparseLevel
+        From the root down.
+    keys : sequence of numpy.ndarray
+        For each level, the prefixes of its nodes; any for the root.
+    estimates : pair of sequences of numpy.ndarray of int64
+        The nodes and the remainders, from `sparse_estimates`.
+    bounds : pair of sequences of numpy.ndarray of int64
+        From `certain_bounds`.
+    noise_scales : sequence of float or None
+        That of each level, for a table that shows the measurements; None for one that does not.
+    attrs : mapping
+        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `ImplicitPlan.release` tells.
+    """
+    (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(levels, *bounds)
+    errors = [np.sqrt(np.where(level.measured, level.variance, np.nan)) for level in levels]
+    rest_errors = [
+        np.sqrt(error**2 + summed(below.parent, below_error**2, len(error)))
+        for error, below, below_error in zip(errors, levels[1:], errors[1:], strict=False)
+    ]
+    rows = [_Rows.of(levels, place) for place in range(len(levels))]
+    sizes = [len(each.other) for each in rows]
+    columns: dict[str, Any] = {
+        "level": pd.Categorical.from_codes(
+            np.repeat(np.arange(len(rows)), sizes), categories=pd.Index(tree.level_names), ordered=True
+        )
+    }
+    for place, (name, length) in enumerate(zip(tree.level_names[1:], tree.lengths, strict=True)):
+        codes = [
+            each.path[place] if place < len(each.path) else np.full(size, -1)
+            for each, size in zip(rows, sizes, strict=True)
+        ]
+        columns[name] = tree.labels(keys[place + 1], length).take(np.concatenate(codes), allow_fill=True)
+    count = _stack(rows, *estimates)
+    columns["count"] = count
+    columns["std_error"] = _stack(rows, errors, rest_errors)
+    columns["max_error"] = np.maximum(
+        _stack(rows, upper, rest_upper) - count, count - _stack(rows, lower, rest_lower)
+    )
+    columns["other"] = np.concatenate([each.other for each in rows])
+    if noise_scales is not None:
+        nothing = [np.zeros(len(level.parent), dtype=np.int64) for level in levels[:-1]]
+        measured = _stack(rows, [level.measured for level in levels], nothing).astype(bool)
+        noisy = _stack(rows, [level.noisy for level in levels], nothing)
+        columns["measurement"] = pd.arrays.IntegerArray(noisy, ~measured)
+        columns["noise_scale"] = np.where(measured, np.repeat(noise_scales, sizes), np.nan)
+    table = pd.DataFrame(columns, copy=False)
+    table.attrs["dp"] = dict(attrs)
+    return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The rows of one level: its nodes, and the remainders of the nodes above, family by family.
+
+    Attributes
+    ----------
+    order : numpy.ndarray of int64
+        Where each stands among the nodes, followed by the remainders.
+    rest : numpy.ndarray of int64
+        The nodes of the level above whose remainders are shown.
+    path : list of numpy.ndarray of int64
+        For each level from the first below the root to this one, which node it belongs to; -1 for none.
+    other : numpy.ndarray of bool
+        Whether it is a remainder.
+    """
+
+    order: IntArray
+    rest: IntArray
+    path: list[IntArray]
+    other: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, levels: Sequence[SparseLevel], place: int) -> _Rows:
+        """Line up the rows of a level."""
+        n = len(levels[place].parent)
+        rest = np.flatnonzero(~levels[place - 1].complete) if place else np.zeros(0, dtype=np.int64)
+        parent = np.concatenate([levels[place].parent, rest])
+        order = np.argsort(parent, kind="stable")
+        own, above = np.append(np.arange(n), np.full(len(rest), -1))[order], parent[order]
+        path = [own] if place else []
+        for level in reversed(levels[1:place]):
+            path.insert(0, above)
+            above = level.parent[above]
+        return cls(order, rest, path, own < 0)
+
+
+def _stack(rows: Sequence[_Rows], nodes: Levels, rests: Levels) -> npt.NDArray[Any]:
+    """Put the values of nodes and of remainders into one column, level by level."""
+    return np.concatenate(
+        [
+            np.concatenate([nodes[place], rests[place - 1][each.rest]])[each.order]
+            for place, each in enumerate(rows)
+        ]
+    )
