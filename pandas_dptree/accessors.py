@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from pandas_dptree import api
+from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plan import Plan
 
@@ -37,7 +38,7 @@ class DataFrameAccessor:
         self._frame = frame
 
     @_with_options_of(api.tree_counts)
-    def tree_counts(self, by: Sequence[Hashable], **options: Any) -> pd.DataFrame:
+    def tree_counts(self, by: Sequence[Hashable] | PrefixTree, **options: Any) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return api.tree_counts(self._frame, by, **options)
 
