@@ -92,7 +92,7 @@ class SparseVector:
 
     References
     ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2022, Algorithm 3;
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023, Algorithm 3;
     after Dwork and Roth, *The algorithmic foundations of differential privacy*, 2014, Theorem 3.25.
 
     Examples

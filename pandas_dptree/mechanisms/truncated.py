@@ -86,7 +86,7 @@ class TruncatedLaplace:
     ----------
     Geng, Ding, Guo and Kumar, *Tight analysis of privacy and utility tradeoff in approximate differential
     privacy*, 2020. Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*,
-    2022.
+    2023.
 
     Examples
     --------
