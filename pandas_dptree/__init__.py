@@ -13,8 +13,10 @@ from pandas_dptree.hierarchy.levels import binary, prefixes
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.implicit import ImplicitPlan, expected_recall, plan_implicit
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
 
@@ -28,6 +30,8 @@ __all__ = [
     "ImplicitPlan",
     "Laplace",
     "MissingExtraError",
+    "Multiplicative",
+    "MultiplicativePlan",
     "Plan",
     "SparseVector",
     "Tree",

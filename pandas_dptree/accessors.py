@@ -10,6 +10,7 @@ import pandas as pd
 
 from pandas_dptree import api
 from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plan import Plan
 
@@ -57,12 +58,15 @@ class DataFrameAccessor:
         return api.tree_means(self._frame, columns, by, **options)
 
     @_with_options_of(api.plan)
-    def plan(self, by: Sequence[Hashable], *, domain: Any = None, **options: Any) -> Plan:
+    def plan(
+        self, by: Sequence[Hashable], *, domain: Any = None, **options: Any
+    ) -> Plan | MultiplicativePlan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
 
         Spends nothing. The records are looked at only if `domain` is ``"observed"``.
         """
-        return api.plan(api.domain_of(self._frame, by, domain), **options)
+        planned: Plan | MultiplicativePlan = api.plan(api.domain_of(self._frame, by, domain), **options)
+        return planned
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as ``groupby`` would index it.

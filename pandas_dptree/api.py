@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,10 @@ from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
-from pandas_dptree.planner import Mechanism, find_implicit_plan, find_plan
+from pandas_dptree.planner import Mechanism, find_implicit_plan, find_multiplicative_plan, find_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -37,7 +39,7 @@ def tree_counts(
     privacy_unit: Hashable | None = None,
     max_contributions: int = 1,
     domain: Any = None,
-    mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise = "auto",
+    mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
@@ -70,9 +72,9 @@ def tree_counts(
         The public keys: one row per leaf. Or the statement that the keys that stand in the records
         are public (``"observed"``), or that the categories of the categorical key columns are, in
         every combination (``"categories"``).
-    mechanism : {"auto", "laplace", "gaussian"} or AdditiveNoise
+    mechanism : {"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative
         The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure
-        differential privacy.
+        differential privacy. Or `Multiplicative`: counts that are right up to a factor; see the notes.
     split : {"optimal", "uniform", "geometric", "nodes"} or mapping
         How the budget is split over the levels, or with ``"nodes"`` (Gaussian noise) over the nodes of each
         path; or each level's share (by name; 0 if left out), which sum to one.
@@ -127,6 +129,10 @@ def tree_counts(
     noisy count are released, each with a bound that holds for certain, and everything else is pooled. It
     needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table.
 
+    **Counts right up to a factor.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the columns
+    ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the options
+    from `split` on it takes `rng` alone; see `MultiplicativePlan.release` for the table.
+
     See Also
     --------
     plan : the same release, described before anything is spent.
@@ -159,7 +165,10 @@ def tree_counts(
     }
     if isinstance(by, (BitPrefixes, CharPrefixes)):
         return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng)
-    return find_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng)
+    public = domain_of(frame, by, domain)
+    if isinstance(mechanism, Multiplicative):
+        return find_multiplicative_plan(public, **options).release(frame, rng=rng)
+    return find_plan(public, **options).release(frame, rng=rng)
 
 
 def tree_sums(
@@ -370,6 +379,41 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ).release(frame, rng=rng)
 
 
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: Neighbors = ...,
+    privacy_unit: Hashable | None = ...,
+    max_contributions: int = ...,
+    mechanism: Multiplicative,
+) -> MultiplicativePlan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    epsilon: float | None = ...,
+    delta: float = ...,
+    rho: float | None = ...,
+    neighbors: Neighbors = ...,
+    privacy_unit: Hashable | None = ...,
+    max_contributions: int = ...,
+    mechanism: Mechanism | AdditiveNoise = ...,
+    split: Split | Mapping[Hashable, float] = ...,
+    level_weights: Mapping[Hashable, float] | None = ...,
+    objective: Objective = ...,
+    target: Mapping[Hashable, float] | None = ...,
+    consistency: Consistency = ...,
+    fit: Fit = ...,
+    known: Any = ...,
+    confidence: float | None = ...,
+    keep_measurements: bool = ...,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+) -> Plan: ...
 def plan(
     domain: Domain | Tree,
     *,
@@ -379,7 +423,7 @@ def plan(
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
     max_contributions: int = 1,
-    mechanism: Mechanism | AdditiveNoise = "auto",
+    mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
@@ -392,7 +436,7 @@ def plan(
     column: Hashable | None = None,
     bounds: Any = None,
     granularity: Any = None,
-) -> Plan:
+) -> Plan | MultiplicativePlan:
     """Describe a release before it happens. Spends nothing, and sees no records.
 
     Parameters
@@ -413,6 +457,7 @@ objective, consistency, fit, known, confidence, keep_measurements
     Returns
     -------
     Plan
+        With ``mechanism=Multiplicative(...)``, a `MultiplicativePlan`.
 
     Raises
     ------
@@ -436,26 +481,28 @@ objective, consistency, fit, known, confidence, keep_measurements
             "must be given with bounds or a granularity: records are counted without.",
             hint='for example column="cost".',
         )
-    return find_plan(
-        domain,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        mechanism=mechanism,
-        split=split,
-        level_weights=level_weights,
-        objective=objective,
-        target=target,
-        consistency=consistency,
-        fit=fit,
-        known=known,
-        confidence=confidence,
-        keep_measurements=keep_measurements,
-        quantity=COUNT if column is None else _quantity(column, bounds, granularity),
-    )
+    options: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "neighbors": neighbors,
+        "privacy_unit": privacy_unit,
+        "max_contributions": max_contributions,
+        "mechanism": mechanism,
+        "split": split,
+        "level_weights": level_weights,
+        "objective": objective,
+        "target": target,
+        "consistency": consistency,
+        "fit": fit,
+        "known": known,
+        "confidence": confidence,
+        "keep_measurements": keep_measurements,
+        "quantity": COUNT if column is None else _quantity(column, bounds, granularity),
+    }
+    if isinstance(mechanism, Multiplicative):
+        return find_multiplicative_plan(domain, **options)
+    return find_plan(domain, **options)
 
 
 def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:

@@ -16,6 +16,8 @@ from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES, Objective
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
@@ -24,21 +26,36 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Mechanism", "find_implicit_plan", "find_plan", "noises_for"]
+__all__ = ["Mechanism", "find_implicit_plan", "find_multiplicative_plan", "find_plan", "noises_for"]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
 
 _NOT_FOR_PREFIXES = {
-    "rho": None,
-    "domain": None,
-    "level_weights": None,
-    "objective": "levels",
-    "consistency": "integer",
-    "fit": "totals",
-    "known": None,
-    "confidence": None,
+    "rho": (None,),
+    "domain": (None,),
+    "level_weights": (None,),
+    "objective": ("levels",),
+    "consistency": ("integer",),
+    "fit": ("totals",),
+    "known": (None,),
+    "confidence": (None,),
 }
 """What a tree that is too large to be listed has no use for, and what it is left at."""
+
+_NOT_FOR_FACTORS = {
+    "rho": (None,),
+    "split": ("optimal",),
+    "level_weights": (None,),
+    "objective": ("levels",),
+    "target": (None,),
+    "consistency": ("integer", "none"),
+    "fit": ("totals",),
+    "known": (None,),
+    "confidence": (None,),
+    "keep_measurements": (False,),
+    "column": (None,),
+}
+"""What counts that are right up to a factor have no use for. (They do not add up, asked for or not.)"""
 
 
 def find_plan(
@@ -63,12 +80,7 @@ def find_plan(
     quantity: Quantity = COUNT,
 ) -> Plan:
     """Find the plan of least expected error: see `pandas_dptree.plan`."""
-    if not isinstance(domain, (Domain, Tree)):
-        raise ArgumentError(
-            "domain",
-            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
-            hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
-        )
+    _check_domain(domain)
     names = level_names(domain)
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("fit", fit, FITS)
@@ -160,18 +172,39 @@ def find_implicit_plan(
     **options: Any,
 ) -> ImplicitPlan:
     """Plan a tree that is too large to be listed, as far as the arguments of `tree_counts` allow."""
-    for name, default in _NOT_FOR_PREFIXES.items():
-        given = options.pop(name, default)
-        if given is not default and not (isinstance(given, str) and given == default):
-            raise ArgumentError(
-                name, "has no meaning for a tree of all prefixes.", hint="leave it out, or list the leaves."
-            )
+    options = _without(
+        _NOT_FOR_PREFIXES, options, "a tree of all prefixes", "leave it out, or list the leaves."
+    )
     _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"))
-    if epsilon is None:
-        raise ArgumentError(
-            "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
-        )
-    return plan_implicit(tree, epsilon=epsilon, **options)
+    return plan_implicit(tree, epsilon=_given(epsilon), **options)
+
+
+def find_multiplicative_plan(
+    domain: Domain | Tree,
+    *,
+    mechanism: Multiplicative,
+    epsilon: float | None,
+    delta: float = 0.0,
+    max_contributions: int = 1,
+    quantity: Quantity = COUNT,
+    **options: Any,
+) -> MultiplicativePlan:
+    """Plan counts that are right up to a factor, as far as the arguments of `pandas_dptree.plan` allow."""
+    _check_domain(domain)
+    options = _without(
+        _NOT_FOR_FACTORS,
+        {**options, "column": quantity.column},
+        "counts that are right up to a factor",
+        'leave it out, or take mechanism="laplace" or "gaussian".',
+    )
+    return MultiplicativePlan(
+        tree=domain if isinstance(domain, Tree) else domain.tree,
+        domain=domain if isinstance(domain, Domain) else None,
+        loss=PrivacyLoss(epsilon=_given(epsilon), delta=delta),
+        mechanism=mechanism,
+        max_contributions=max_contributions,
+        **options,
+    )
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
@@ -237,6 +270,34 @@ def _by_level(
                 argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
             )
     return np.array([values.get(name, default) for name in names], dtype=np.float64)
+
+
+def _without(
+    unused: Mapping[str, tuple[object, ...]], options: Mapping[str, Any], what: str, hint: str
+) -> dict[str, Any]:
+    """Leave out the options that have no meaning, after a check that nobody has set them."""
+    for name in options.keys() & unused.keys():
+        given = options[name]
+        if not any(given is left or (isinstance(given, str) and given == left) for left in unused[name]):
+            raise ArgumentError(name, f"has no meaning for {what}.", hint=hint)
+    return {name: given for name, given in options.items() if name not in unused}
+
+
+def _given(epsilon: float | None) -> float:
+    if epsilon is None:
+        raise ArgumentError(
+            "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
+        )
+    return epsilon
+
+
+def _check_domain(domain: object) -> None:
+    if not isinstance(domain, (Domain, Tree)):
+        raise ArgumentError(
+            "domain",
+            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
+            hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
+        )
 
 
 def _check_choice(argument: str, value: object, choices: Sequence[str]) -> None:

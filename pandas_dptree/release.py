@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
-from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
@@ -31,7 +32,16 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 if TYPE_CHECKING:
     from pandas_dptree.plan import Plan
 
-__all__ = ["Measured", "account", "columns_of", "measured", "measurement_columns", "release"]
+__all__ = [
+    "Measured",
+    "Reading",
+    "account",
+    "columns_of",
+    "exact_leaves",
+    "measured",
+    "measurement_columns",
+    "release",
+]
 
 Levels = Sequence[npt.NDArray[Any]]
 
@@ -69,7 +79,8 @@ def measured(plans: Sequence[Plan], data: Any, *, rng: np.random.Generator | Non
     source = byte_source(rng)
     words = partial(random_words, source)
     answers = []
-    for plan, leaves in zip(plans, _leaf_values(plans, data, source), strict=True):
+    values = exact_leaves(plans[0], [plan.quantity for plan in plans], data, source)
+    for plan, leaves in zip(plans, values, strict=True):
         exact = plan.tree.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
         shown = estimate(
@@ -178,11 +189,32 @@ def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
     return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
 
 
-def _leaf_values(plans: Sequence[Plan], data: Any, source: ByteSource) -> Sequence[IntArray]:
+class Reading(Protocol):
+    """How records are read: what plans of all kinds say of it."""
+
+    @property
+    def tree(self) -> Tree:
+        """The shape of the hierarchy."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """Its labels; None for numbers alone."""
+
+    @property
+    def privacy_unit(self) -> Hashable | None:
+        """The column that names whom to protect."""
+
+    @property
+    def max_contributions(self) -> int:
+        """How many rows of a unit are counted."""
+
+
+def exact_leaves(
+    plan: Reading, quantities: Sequence[Quantity], data: Any, source: ByteSource
+) -> Sequence[IntArray]:
     """Add up each quantity over the records of each leaf, exactly. The answer is secret."""
-    plan = plans[0]
-    if isinstance(data, np.ndarray) and len(plans) == 1:
-        return [_given_leaves(plan, data)]
+    if isinstance(data, np.ndarray) and len(quantities) == 1:
+        return [_given_leaves(plan, quantities[0], data)]
     if plan.domain is None:
         raise ArgumentError(
             "data",
@@ -195,20 +227,19 @@ def _leaf_values(plans: Sequence[Plan], data: Any, source: ByteSource) -> Sequen
             "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
             hint='name the column, for example privacy_unit="person_id".',
         )
-    quantities = [each.quantity for each in plans]
     bounded: dict[str, Any] = {
         "max_contributions": plan.max_contributions,
         "random_words": partial(random_words, source),
     }
     read = partial(contributions, data, plan.domain, privacy_unit=plan.privacy_unit)
-    if quantities == [COUNT]:
+    if list(quantities) == [COUNT]:
         given = read()
         return discreetly(plan.domain.by, lambda: [count_leaves(given, plan.tree.n_leaves, **bounded)])
     given = read(values=quantities)
     return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
 
 
-def _given_leaves(plan: Plan, data: npt.NDArray[Any]) -> IntArray:
+def _given_leaves(plan: Reading, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
     """Take what the caller has counted or added up; nobody is where nobody can be."""
     if plan.privacy_unit is not None:
         raise ArgumentError(
@@ -216,7 +247,7 @@ def _given_leaves(plan: Plan, data: npt.NDArray[Any]) -> IntArray:
             "holds counts, in which nobody can tell the rows of one privacy unit.",
             hint="plan with max_contributions alone, and answer for it; or release the records.",
         )
-    leaves = (leaf_counts if plan.quantity.non_negative else leaf_sums)(data, plan.tree)
+    leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
     if plan.domain is not None:
         leaves[plan.domain.impossible] = 0
     return leaves

@@ -29,7 +29,9 @@ __all__ = [
 ROOT = "total"
 """Name of the level above the first key."""
 
-RESERVED_NAMES = ("level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", ROOT)
+RESERVED_NAMES = (
+    "level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", "error_bound", ROOT
+)  # fmt: skip
 """Names that a release uses itself, so that no key may bear them."""
 
 BoolArray = npt.NDArray[np.bool_]

@@ -14,7 +14,7 @@ from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["exact_values", "laplace_scale", "noise_source", "whole_number"]
+__all__ = ["check_between", "exact_values", "laplace_scale", "noise_source", "whole_number"]
 
 
 def whole_number(name: str, value: object, *, at_least: int, hint: str) -> int:
@@ -24,6 +24,17 @@ def whole_number(name: str, value: object, *, at_least: int, hint: str) -> int:
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
         raise ArgumentError(name, f"must be a whole number from {least} to 2**61, not {value!r}.", hint=hint)
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def check_between(name: str, value: object, low: float, high: float, *, example: float) -> None:
+    """Check that a number is at least `low` and below `high`; the error names the argument."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not low <= value < high:  # type: ignore[operator]
+        raise ArgumentError(
+            name,
+            f"must be at least {low} and below {high}, not {value!r}.",
+            hint=f"for example {name}={example}.",
+        )
 
 
 def exact_values(values: npt.ArrayLike) -> IntArray:

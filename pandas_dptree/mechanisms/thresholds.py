@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.mechanisms.arguments import check_between, whole_number
 from pandas_dptree.mechanisms.chains import LARGEST_TOTAL, Exact, Method, Proof
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -207,8 +207,8 @@ class Thresholds:
 
     def __post_init__(self) -> None:
         """Check the arguments and lay out the chain."""
-        _check_between("alpha", self.alpha, 0.001, 1, example=0.1)
-        _check_between("eta", self.eta, 1e-15, 0.5, example=0.05)
+        check_between("alpha", self.alpha, 0.001, 1, example=0.1)
+        check_between("eta", self.eta, 1e-15, 0.5, example=0.05)
         depth = whole_number("depth", self.depth, at_least=1, hint="the root alone has depth 1.")
         loss = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta))
         if self.calibration not in ("proof", "exact"):
@@ -221,7 +221,7 @@ class Thresholds:
         method: Method = kind(self.alpha, self.eta, rest.epsilon, rest.delta, depth)
         smallest = method.smallest_tau()
         tau = smallest if self.tau is None else self.tau
-        _check_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
+        check_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
         chain = method.chain(float(tau))
         for name, value in {
             "smallest_tau": smallest, "tau": float(tau), **chain._asdict(),
@@ -332,13 +332,3 @@ def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
             "delta", "must be above 0, with an epsilon.", hint="for example epsilon=1.0 and delta=1e-6."
         )
     return loss
-
-
-def _check_between(name: str, value: object, low: float, high: float, *, example: float) -> None:
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not low <= value < high:  # type: ignore[operator]
-        raise ArgumentError(
-            name,
-            f"must be at least {low} and below {high}, not {value!r}.",
-            hint=f"for example {name}={example}.",
-        )

@@ -1,0 +1,137 @@
+"""What a user can ask a mechanism to guarantee, beside a kind of noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.arguments import check_between
+from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
+from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+__all__ = ["Multiplicative"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiplicative:
+    r"""Ask for counts that are right up to a factor: an error that depends little on the depth of the tree.
+
+    With the exact count w of a node and the released count c,
+
+    .. math:: P\bigl(|c - w| \le \alpha \max(w, \tau)\bigr) \ge 1 - \eta
+
+    for each node. It takes an epsilon and a delta.
+
+    Parameters
+    ----------
+    alpha : float
+        Relative error, from 0.001 and below 1.
+    threshold : float, optional
+        :math:`\tau`, in counts, at least 1: the error of smaller counts is relative to it. By default the
+        smallest for which the guarantee is proven.
+    failure : float, default 0.05
+        :math:`\eta`, the probability with which any one node may be further from the truth; from 1e-15 and
+        below 1/2.
+    calibration : {"exact", "proof"}
+        "exact" has thresholds as small as the discrete noise allows; "proof" those of the paper, corrected,
+        which are larger by orders of magnitude.
+    clip : bool, default False
+        Half of the loss keeps each count within a window around the truth (Lemma 3.3), so that no error is
+        unbounded and its mean square is bounded too. The smallest threshold about doubles.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range, or a threshold is given with `clip`, which finds its own.
+
+    Notes
+    -----
+    **Privacy**: public; a wish that sees no record.
+
+    **When to use it.** The error hardly grows with the depth, but starts high, so on all but very deep trees
+    additive noise is more accurate. With an epsilon of 1, a delta of 1e-6 and an alpha of 0.25,
+    :math:`\alpha\tau` is 1,522 for 4 levels and 1,986 for 1,024; raw Gaussian noise keeps within 17 and 265
+    of the truth in 95% of the nodes.
+
+    References
+    ----------
+    Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas_dptree as dpt
+    >>> tree = dpt.Tree.from_branching([4, 8])
+    >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25))
+    >>> counts = plan.release(np.full(32, 100_000))
+    >>> counts.columns.tolist()
+    ['level', 'level_1', 'level_2', 'count', 'error_bound']
+    """
+
+    alpha: float
+    threshold: float | None = None
+    failure: float = 0.05
+    calibration: Calibration = "exact"
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what is asked for."""
+        check_between("alpha", self.alpha, 0.001, 1, example=0.25)
+        check_between("failure", self.failure, 1e-15, 0.5, example=0.05)
+        if self.threshold is not None:
+            check_between("threshold", self.threshold, 1, math.inf, example=10_000)
+        if self.calibration not in ("exact", "proof"):
+            raise ArgumentError(
+                "calibration", f"is unknown: {self.calibration!r}.", hint='pass "exact" or "proof".'
+            )
+        if not isinstance(self.clip, bool):
+            raise ArgumentError(
+                "clip", f"must be True or False, not {self.clip!r}.", hint="True bounds the mean error too."
+            )
+        if self.clip and self.threshold is not None:
+            raise ArgumentError(
+                "threshold", "cannot be chosen with clip=True.", hint="leave it out: the smallest is found."
+            )
+
+    def thresholds(self, loss: PrivacyLoss, depth: int) -> Thresholds | ClippedThresholds:
+        """Lay out the chain that keeps the guarantee.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            An epsilon and a delta, for one row that is added or removed.
+        depth : int
+            Number of nodes on a path from the root to a leaf.
+
+        Returns
+        -------
+        Thresholds or ClippedThresholds
+            The latter with `clip`.
+
+        Raises
+        ------
+        ArgumentError
+            If the threshold is too small for the guarantee, or the loss is too small or has no delta.
+        """
+        loss = approximate_loss(loss)
+        assert loss.epsilon is not None
+        if self.clip:
+            return ClippedThresholds(
+                alpha=self.alpha, eta=self.failure, epsilon=loss.epsilon, delta=loss.delta, depth=depth,
+                calibration=self.calibration,
+            )  # fmt: skip
+        chain = Thresholds(
+            alpha=self.alpha, eta=self.failure, epsilon=loss.epsilon, delta=loss.delta, depth=depth,
+            tau=self.threshold,  # type: ignore[arg-type]  # None stands for the smallest
+            calibration=self.calibration,
+        )  # fmt: skip
+        if not chain.guaranteed:
+            raise ArgumentError(
+                "threshold",
+                f"is too small for the guarantee: {self.threshold!r}.",
+                hint=f"pass at least {math.ceil(chain.smallest_tau)}, or None for the smallest; "
+                "a larger loss, alpha or failure probability allows a smaller one.",
+            )
+        return chain
