@@ -330,3 +330,17 @@ def test_positions_are_those_of_equal_forms(data, few):
     keys, wanted = data.draw(st.lists(few, unique=True)), data.draw(st.lists(few))
     expected = [keys.index(one) if one in keys else -2 for one in wanted]
     assert positions(wanted, keys).tolist() == expected
+
+
+LONE, ITS_REPR = "\ud800", repr("\ud800")
+
+
+@pytest.mark.parametrize("first", [LONE, ITS_REPR])
+@pytest.mark.parametrize("more", [[], [7], [None]])
+def test_a_lone_surrogate_is_not_the_text_of_its_representation(first, more):
+    second = ITS_REPR if first == LONE else LONE
+    column = pd.Series([first, second, first, *more], dtype=object)
+    units = numbered_units(column)[:3].tolist()
+    assert units[0] == units[2] != units[1]
+    assert located(column, [second, "a"])[:3].tolist() == [-2, 0, -2]
+    assert canonical_codes(column)[1][:2] == [first, second]

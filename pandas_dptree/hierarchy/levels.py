@@ -148,10 +148,11 @@ class CharPrefixes:
             or not 1 <= len(symbols) <= _LARGEST_ALPHABET
             or len(set(symbols)) < len(symbols)
             or "\0" in symbols
+            or any("\ud800" <= symbol <= "\udfff" for symbol in symbols)
         ):
             raise ArgumentError(
                 "alphabet",
-                f"must be a text of 1 to {_LARGEST_ALPHABET} different characters, NUL not among them.",
+                f"must be a text of 1 to {_LARGEST_ALPHABET} different characters, no NUL and no surrogate.",
                 hint='for example alphabet="0123456789".',
             )
         _check_column(self.column)

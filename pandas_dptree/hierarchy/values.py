@@ -81,7 +81,7 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
             return place, distinct.tolist()
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
-        place, values = pd.factorize(column.to_numpy())
+        place, values = _factorized(column.to_numpy(), only_text=types == {str})
         forms = list(map(_canonical, values)) if int in types else values.tolist()  # the rest as they are
     else:
         forms = [_canonical(value) for value in column]
@@ -173,6 +173,31 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     if form is None:  # within a tuple
         return (-1,)
     return (1, form) if isinstance(form, str) else (0, form)
+
+
+def _factorized(
+    values: npt.NDArray[np.object_], *, only_text: bool
+) -> tuple[IntArray, npt.NDArray[np.object_]]:
+    """Number plain values by equality.
+
+    Where all are texts, pandas takes one with a lone surrogate for the text of its representation. Either of
+    the two tells that this may have happened; beside something that is no text, pandas compares the texts
+    themselves.
+    """
+    place, distinct = pd.factorize(values)
+    if only_text and _may_be_mistaken("".join(distinct)):
+        place, distinct = pd.factorize(np.array([*values, None], dtype=object))
+        place = place[:-1]
+    return place, distinct
+
+
+def _may_be_mistaken(texts: str) -> bool:
+    """Tell whether there is a lone surrogate in the texts, or what may be the representation of one."""
+    try:
+        texts.encode()
+    except UnicodeEncodeError:
+        return True
+    return "\\ud" in texts
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
-from pandas_dptree.ingest.frames import _column, _held, _types, check_columns, discreetly
+from pandas_dptree.ingest.frames import _column, _held, _opened, _types, check_columns, discreetly
 
 __all__ = ["addresses", "nonempty_levels", "read_keys", "sorted_keys"]
 
@@ -73,6 +73,7 @@ def sorted_keys(
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     check_columns(frame, list(dict.fromkeys(columns)))
+    frame = _opened(frame, columns)
     _check_type(frame, tree)
 
     def count() -> tuple[Keys, IntArray]:
