@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.levels import PrefixTree, binary, prefixes
 from pandas_dptree.implicit import plan_implicit
-from tests.benchmarks.bench_release import seconds
+from tests.benchmarks.bench_release import peak_gigabytes, seconds
 
 N_ROWS = 1_000_000
 
@@ -49,7 +48,7 @@ def _release(name: str) -> None:
     frame, tree = CASES[name]()
     plan = plan_implicit(tree, epsilon=1.0, delta=1e-6)
     print(seconds(lambda: plan.release(frame)))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    print(peak_gigabytes())
     print(plan.noise[-1].radius)
 
 
