@@ -37,7 +37,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.mechanisms.sparse_counts import large_counts
+from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -364,7 +364,7 @@ def _released(plan: ImplicitPlan, frame: Any, source: ByteSource) -> Released:
         max_contributions=plan.max_contributions,
         random_words=partial(random_words, source),
     )
-    total = plan.noise[0].sample(1, source) + rows.sum()
+    total = noisy_total(plan.noise[0], rows, source)
     levels: Released = []
     for noise, (prefixes, counts) in zip(
         reversed(plan.noise), nonempty_levels(keys, rows, plan.tree), strict=False

@@ -9,7 +9,29 @@ from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
-__all__ = ["large_counts"]
+__all__ = ["large_counts", "noisy_total"]
+
+
+def noisy_total(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> IntArray:
+    """Add noise to the sum of the counts of one level: the total, which is released in any case.
+
+    Parameters
+    ----------
+    noise : TruncatedLaplace
+    counts : numpy.ndarray of int64, shape (n,)
+        The exact counts of disjoint sets of records.
+    source : callable
+        Where random bytes come from.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (1,)
+
+    Notes
+    -----
+    **Privacy**: as private as `noise` is on a single count.
+    """
+    return noise.sample(1, source) + min(int(counts.sum()), LARGEST_COUNT)
 
 
 def large_counts(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> tuple[IntArray, IntArray]:
