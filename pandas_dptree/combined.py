@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known import Known
@@ -22,7 +21,15 @@ from pandas_dptree.planner import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.release import Levels, Measured, account, columns_of, measured, measurement_columns
+from pandas_dptree.release import (
+    Levels,
+    Measured,
+    account,
+    columns_of,
+    measured,
+    measurement_columns,
+    unbiased,
+)
 
 __all__ = ["CombinedPlan", "plan_means", "plan_sums"]
 
@@ -234,8 +241,8 @@ def _mean_intervals(
             confidence=plan.confidence,
         )
         for total, count, error, count_error, fourth, count_fourth in zip(
-            _unbiased(plan, sums),
-            _unbiased(count_plan, counts),
+            unbiased(plan, sums),
+            unbiased(count_plan, counts),
             plan.node_std_errors,
             count_plan.node_std_errors,
             plan.error_cumulants,
@@ -243,10 +250,3 @@ def _mean_intervals(
             strict=True,
         )
     ]
-
-
-def _unbiased(plan: Plan, values: Measured) -> Sequence[npt.NDArray[Any]]:
-    """Give the estimates whose errors `node_std_errors` speaks of."""
-    if plan.consistency in ("none", "linear"):
-        return values.shown
-    return least_squares(plan.tree, values.noisy, plan.variances)

@@ -41,6 +41,7 @@ __all__ = [
     "measured",
     "measurement_columns",
     "release",
+    "unbiased",
 ]
 
 Levels = Sequence[npt.NDArray[Any]]
@@ -156,14 +157,20 @@ def _with_known(plan: Plan, noisy: Sequence[IntArray | None]) -> list[IntArray |
     ]
 
 
+def unbiased(plan: Plan, values: Measured) -> Levels:
+    """Give the estimates whose errors `Plan.node_std_errors` speaks of, in units."""
+    if plan.consistency in ("none", "linear"):
+        return values.shown
+    return least_squares(plan.tree, values.noisy, plan.variances)
+
+
 def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashable, Levels]:
     """Lay an interval around each unbiased estimate, within what is possible."""
-    unbiased = values.shown
-    if plan.consistency in ("nonnegative", "integer"):
-        unbiased = least_squares(plan.tree, values.noisy, plan.variances)
     ends = [
         intervals(*level, whole=True, shown=shown)
-        for *level, shown in zip(unbiased, plan.node_half_widths, *plan.possible, values.shown, strict=True)
+        for *level, shown in zip(
+            unbiased(plan, values), plan.node_half_widths, *plan.possible, values.shown, strict=True
+        )
     ]
     lower, upper = (
         [plan.in_column(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
