@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -380,12 +381,16 @@ class Domain:
 
     def path_codes(self, level: int) -> list[IntArray]:
         """For each key down to a level, its code at every node of that level (chain nodes included)."""
+        return next(islice(self.all_path_codes(), level, None))
+
+    def all_path_codes(self) -> Iterator[list[IntArray]]:
+        """Give the `path_codes` of each level, from the root's, which has none, to the leaves'."""
         paths: list[IntArray] = []
-        for above in range(level):
-            size = self.tree.level_sizes[above + 1]
-            paths = [np.broadcast_to(self.tree.spread(above, code), size) for code in paths]
-            paths.append(self.codes[above])
-        return paths
+        yield paths
+        for above, codes in enumerate(self.codes):
+            paths = [np.broadcast_to(self.tree.spread(above, code), len(codes)) for code in paths]
+            paths.append(codes)
+            yield paths
 
     def find_leaves(self, codes: Sequence[IntArray]) -> IntArray:
         """Find the leaf to which each path of codes belongs.

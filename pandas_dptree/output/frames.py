@@ -84,7 +84,7 @@ def release_frame(
     columns: dict[Hashable, Any] = {
         "level": pd.Categorical.from_codes(level, categories=pd.Index(level_names(domain)), ordered=True)
     }
-    paths = [domain.path_codes(level) for level in range(len(listed))]
+    paths = list(domain.all_path_codes())
     for key, name in enumerate(domain.by):
         codes = [
             _pick(path[key], shown) if key < len(path) else np.full(np.count_nonzero(shown), -1)
