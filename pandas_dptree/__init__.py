@@ -11,7 +11,8 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTre
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import binary, prefixes
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.implicit import ImplicitPlan, expected_recall, plan_implicit
+from pandas_dptree.implicit import ImplicitPlan, plan_implicit
+from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -19,6 +20,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
+from pandas_dptree.recall import expected_recall
 
 __all__ = [
     "ArgumentError",
@@ -27,6 +29,7 @@ __all__ = [
     "Domain",
     "DomainError",
     "Gaussian",
+    "ImplicitMultiplicativePlan",
     "ImplicitPlan",
     "Laplace",
     "MissingExtraError",

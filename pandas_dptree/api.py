@@ -19,7 +19,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
-from pandas_dptree.planner import Mechanism, find_implicit_plan, find_multiplicative_plan, find_plan
+from pandas_dptree.planner import Mechanism, find_best_plan, find_implicit_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -40,6 +40,7 @@ def tree_counts(
     max_contributions: int = 1,
     domain: Any = None,
     mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
+    alpha: float | None = None,
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
@@ -75,6 +76,11 @@ def tree_counts(
     mechanism : {"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative
         The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure
         differential privacy. Or `Multiplicative`: counts that are right up to a factor; see the notes.
+    alpha : float, optional
+        Up to which share of a true count an error counts as none. It takes the place of `objective` and
+        `level_weights`: what is made small is the largest error beyond it of all nodes, whatever they count
+        (the alpha-mRMSE, see `Plan.alpha_rmse`). ``mechanism="auto"`` then takes `Multiplicative` with clip
+        into account, which wins on very deep trees alone.
     split : {"optimal", "uniform", "geometric", "nodes"} or mapping
         How the budget is split over the levels, or with ``"nodes"`` (Gaussian noise) over the nodes of each
         path; or each level's share (by name; 0 if left out), which sum to one.
@@ -128,6 +134,8 @@ def tree_counts(
     **Prefixes.** A tree of all prefixes needs no domain, and nobody can list it: only nodes with a large
     noisy count are released, each with a bound that holds for certain, and everything else is pooled. It
     needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table.
+    With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
+    `ImplicitMultiplicativePlan.release`.
 
     **Counts right up to a factor.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the columns
     ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the options
@@ -154,6 +162,7 @@ def tree_counts(
         "privacy_unit": privacy_unit,
         "max_contributions": max_contributions,
         "mechanism": mechanism,
+        "alpha": alpha,
         "split": split,
         "level_weights": level_weights,
         "objective": objective,
@@ -165,10 +174,7 @@ def tree_counts(
     }
     if isinstance(by, (BitPrefixes, CharPrefixes)):
         return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng)
-    public = domain_of(frame, by, domain)
-    if isinstance(mechanism, Multiplicative):
-        return find_multiplicative_plan(public, **options).release(frame, rng=rng)
-    return find_plan(public, **options).release(frame, rng=rng)
+    return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng)
 
 
 def tree_sums(
@@ -401,6 +407,7 @@ def plan(
     privacy_unit: Hashable | None = ...,
     max_contributions: int = ...,
     mechanism: Mechanism | AdditiveNoise = ...,
+    alpha: None = ...,
     split: Split | Mapping[Hashable, float] = ...,
     level_weights: Mapping[Hashable, float] | None = ...,
     objective: Objective = ...,
@@ -414,6 +421,28 @@ def plan(
     bounds: Any = ...,
     granularity: Any = ...,
 ) -> Plan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    epsilon: float | None = ...,
+    delta: float = ...,
+    rho: float | None = ...,
+    neighbors: Neighbors = ...,
+    privacy_unit: Hashable | None = ...,
+    max_contributions: int = ...,
+    mechanism: Mechanism | AdditiveNoise = ...,
+    alpha: float,
+    split: Split | Mapping[Hashable, float] = ...,
+    consistency: Consistency = ...,
+    fit: Fit = ...,
+    known: Any = ...,
+    confidence: float | None = ...,
+    keep_measurements: bool = ...,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+) -> Plan | MultiplicativePlan: ...
 def plan(
     domain: Domain | Tree,
     *,
@@ -424,6 +453,7 @@ def plan(
     privacy_unit: Hashable | None = None,
     max_contributions: int = 1,
     mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
+    alpha: float | None = None,
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
@@ -443,8 +473,8 @@ def plan(
     ----------
     domain : Domain or Tree
         What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
-    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, split, level_weights, \
-objective, consistency, fit, known, confidence, keep_measurements
+    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, alpha, split, \
+level_weights, objective, consistency, fit, known, confidence, keep_measurements
         As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is
         known of one is an array with nan where nothing is.
     target : mapping, optional
@@ -457,7 +487,7 @@ objective, consistency, fit, known, confidence, keep_measurements
     Returns
     -------
     Plan
-        With ``mechanism=Multiplicative(...)``, a `MultiplicativePlan`.
+        With ``mechanism=Multiplicative(...)``, or where `alpha` speaks for it, a `MultiplicativePlan`.
 
     Raises
     ------
@@ -489,6 +519,7 @@ objective, consistency, fit, known, confidence, keep_measurements
         "privacy_unit": privacy_unit,
         "max_contributions": max_contributions,
         "mechanism": mechanism,
+        "alpha": alpha,
         "split": split,
         "level_weights": level_weights,
         "objective": objective,
@@ -500,9 +531,7 @@ objective, consistency, fit, known, confidence, keep_measurements
         "keep_measurements": keep_measurements,
         "quantity": COUNT if column is None else _quantity(column, bounds, granularity),
     }
-    if isinstance(mechanism, Multiplicative):
-        return find_multiplicative_plan(domain, **options)
-    return find_plan(domain, **options)
+    return find_best_plan(domain, **options)
 
 
 def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:

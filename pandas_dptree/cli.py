@@ -8,21 +8,31 @@ import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DPTreeError
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.thresholds import Calibration
+from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.written import plan_kind
 
 __all__ = ["main"]
+
+_NOISES = ["auto", "laplace", "gaussian"]
+_PLANS: dict[str, type[Plan] | type[MultiplicativePlan]] = {
+    "Plan": Plan,
+    "MultiplicativePlan": MultiplicativePlan,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
     options.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; by default each row")
     options.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
-    options.add_argument("--mechanism", choices=["auto", "laplace", "gaussian"], default="auto")
     options.add_argument("--split", choices=SPLITS, default="optimal")
     options.add_argument(
         "--share",
@@ -87,6 +96,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a column of the domain that says true or false: where true, nobody can be",
     )
+    noise = argparse.ArgumentParser(add_help=False)
+    noise.add_argument("--mechanism", choices=_NOISES, default="auto")
+    noise_or_factor = argparse.ArgumentParser(add_help=False)
+    noise_or_factor.add_argument(
+        "--mechanism", choices=[*_NOISES, "multiplicative"], default="auto",
+        help="the noise; or counts that are right up to a factor, for which the next five options are",
+    )  # fmt: skip
+    noise_or_factor.add_argument(
+        "--alpha", type=float,
+        help="the relative error, below 1; with another mechanism, takes the plan of least error beyond it",
+    )  # fmt: skip
+    noise_or_factor.add_argument(
+        "--threshold", type=float, metavar="T",
+        help="the error of smaller counts is relative to this one; by default the least that can be promised",
+    )  # fmt: skip
+    noise_or_factor.add_argument(
+        "--failure", type=float, metavar="P", help="how often a count may be further off; by default 0.05"
+    )
+    noise_or_factor.add_argument("--calibration", choices=get_args(Calibration), help='by default "exact"')
+    noise_or_factor.add_argument("--clip", action="store_true", help="bounds the mean squared error too")
     known = argparse.ArgumentParser(add_help=False)
     known.add_argument(
         "--known",
@@ -132,14 +161,15 @@ def _parser() -> argparse.ArgumentParser:
 
     counts = command(
         "counts", _counts, "count the records of every node of a hierarchy",
-        records, keys, options, known, table,
+        records, keys, options, noise_or_factor, known, table,
     )  # fmt: skip
     sums = command(
-        "sums", _sums, "add up columns over the records of every node", records, keys, values, options, table
-    )
+        "sums", _sums, "add up columns over the records of every node",
+        records, keys, values, options, noise, table,
+    )  # fmt: skip
     means = command(
         "means", _means, "average columns over the records of every node",
-        records, keys, values, options, known, table,
+        records, keys, values, options, noise, known, table,
     )  # fmt: skip
     for verb in (counts, sums, means):
         verb.add_argument(
@@ -149,7 +179,10 @@ def _parser() -> argparse.ArgumentParser:
             "the keys in the records are public",
         )
 
-    plan = command("plan", _plan, "describe a release before anything is spent", keys, values, options, known)
+    plan = command(
+        "plan", _plan, "describe a release before anything is spent",
+        keys, values, options, noise_or_factor, known,
+    )  # fmt: skip
     plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
     plan.add_argument(
         "--target",
@@ -274,31 +307,66 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet")
+    plan = _read_plan(arguments)
+    print(plan.headline, file=sys.stderr)
+    column = plan.quantity.column if isinstance(plan, Plan) else None
+    others = [name for name in (plan.privacy_unit, column) if name is not None]
+    records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
+    write_table(plan.release(records), arguments.out)
+
+
+def _read_plan(arguments: argparse.Namespace) -> Plan | MultiplicativePlan:
+    """Read whichever kind of plan the file holds, and the domain that it was made for."""
+    unreadable = f"cannot be read from {str(arguments.plan)!r}"
+    hint = "write it with `dptree plan --out`."
     try:
         written = json.loads(arguments.plan.read_text(encoding="utf-8"))
+        kind = _PLANS[plan_kind(written)]
         by = list(written["levels"][1:])
-    except (OSError, ValueError, LookupError, TypeError):
-        raise ArgumentError(
-            "plan",
-            f"cannot be read from {str(arguments.plan)!r}.",
-            hint="write it with `dptree plan --out`.",
-        ) from None
-    plan = Plan.from_dict(written, _domain(arguments, by))
-    print(plan.headline, file=sys.stderr)
-    others = [name for name in (plan.privacy_unit, plan.quantity.column) if name is not None]
-    records = read(arguments.records, list(dict.fromkeys([*by, *others])), "records")
-    write_table(plan.release(records), arguments.out)
+        if not all(isinstance(name, str) for name in by):
+            raise TypeError
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
+    domain = _domain(arguments, by)
+    try:
+        return kind.from_dict(written, domain)
+    except DomainError:
+        raise
+    except ArgumentError as error:
+        raise ArgumentError("plan", f"{unreadable}: {error.fact}", hint=hint) from None
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = (
-        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "mechanism", "objective",
+        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "objective",
         "consistency", "fit", "confidence", "keep_measurements",
     )  # fmt: skip
     options = {name: getattr(arguments, name) for name in names}
+    options |= _mechanism(arguments)
     options["split"] = _by_level("share", arguments.share) or arguments.split
     options["level_weights"] = _by_level("level_weight", arguments.level_weight)
     return options
+
+
+def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Give the kind of noise, or what is asked for instead."""
+    names = ("alpha", "threshold", "failure", "calibration", "clip")
+    asked = {name: getattr(arguments, name, None) for name in names}
+    given = {name: value for name, value in asked.items() if value is not None and value is not False}
+    if arguments.mechanism == "multiplicative":
+        if "alpha" not in given:
+            raise ArgumentError(
+                "alpha", "must be given with --mechanism multiplicative.", hint="for example --alpha 0.25."
+            )
+        return {"mechanism": Multiplicative(**given)}
+    unused = [name for name in given if name != "alpha"]
+    if unused:
+        raise ArgumentError(
+            unused[0],
+            f"has no meaning with --mechanism {arguments.mechanism}.",
+            hint="add --mechanism multiplicative.",
+        )
+    return {"mechanism": arguments.mechanism, **given}
 
 
 def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:

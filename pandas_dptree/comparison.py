@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+import numpy as np
 import pandas as pd
 
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
+from pandas_dptree.mechanisms.thresholds import Calibration, group_loss
+from pandas_dptree.metrics.predicted import estimate_alpha_rmse, predicted_alpha_rmse
+from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.privacy.quantity import COUNT
 
 if TYPE_CHECKING:
     from pandas_dptree.plan import Plan
 
-__all__ = ["compare", "variant"]
+__all__ = ["compare", "level_alpha_rmse", "variant"]
 
 
-def compare(plan: Plan) -> pd.DataFrame:
+def compare(plan: Plan, alpha: float | None, counts: Mapping[Hashable, float] | None) -> pd.DataFrame:
     """Race the mechanisms and splits that could spend the same loss: see `Plan.compare`."""
     others = [
         variant(plan, noise, split)
@@ -26,14 +37,79 @@ def compare(plan: Plan) -> pd.DataFrame:
         if split != "nodes" or (isinstance(noise, Gaussian) and plan.consistency != "none")
         if (noise, split) != (plan.noise, plan.split)
     ]
-    plans = [plan, *sorted(others, key=lambda other: other.expected_error)]
-    index = pd.MultiIndex.from_tuples(
-        [(each.noise.name, each.split) for each in plans], names=["mechanism", "split"]
-    )
-    table = pd.DataFrame([each.std_errors for each in plans], index=index, columns=list(plan.level_names))
+    if alpha is None:
+        if counts is not None:
+            raise ArgumentError(
+                "counts",
+                "has no meaning without alpha.",
+                hint="for example alpha=0.1; it is a relative error.",
+            )
+        return _by_objective([plan, *sorted(others, key=lambda other: other.expected_error)])
+    errors = {
+        (each.noise.name, str(each.split)): level_alpha_rmse(each, alpha, counts) for each in (plan, *others)
+    }
+    sizes = _counts(plan, counts)
+    for calibration in get_args(Calibration):
+        clipped = _thresholds(plan, alpha, calibration)
+        if clipped is not None:
+            errors["multiplicative", calibration] = _bounded(clipped, sizes)
+    table = _table(errors, plan)
+    table.insert(len(table.columns), "alpha_mrmse", table.max(axis="columns"), True)
+    return pd.concat([table[:1], table[1:].sort_values("alpha_mrmse", kind="stable")])
+
+
+def _by_objective(plans: list[Plan]) -> pd.DataFrame:
+    """Show each plan's standard errors, and what the objective makes of them."""
+    table = _table({(each.noise.name, str(each.split)): each.std_errors for each in plans}, plans[0])
     table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
     table.insert(len(table.columns), "gap", [each.gap for each in plans], True)
     return table
+
+
+def _table(errors: Mapping[tuple[str, str], FloatArray], plan: Plan) -> pd.DataFrame:
+    index = pd.MultiIndex.from_tuples(errors, names=["mechanism", "split"])
+    return pd.DataFrame(list(errors.values()), index=index, columns=list(plan.level_names))
+
+
+def _counts(plan: Plan, counts: Mapping[Hashable, float] | None) -> FloatArray:
+    return by_level("counts", {} if counts is None else counts, plan.level_names, 0.0)
+
+
+def _thresholds(plan: Plan, alpha: float, calibration: Calibration) -> ClippedThresholds | None:
+    """Lay out the thresholds that the plan's loss allows on its tree, if any."""
+    if plan.quantity != COUNT or plan.loss.kind != "approximate":
+        return None
+    wish = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
+    try:
+        chain = wish.thresholds(group_loss(plan.loss, plan.sensitivity.l1), plan.tree.depth + 1)
+    except ArgumentError:  # the loss is too small to be divided
+        return None
+    assert isinstance(chain, ClippedThresholds)
+    return chain
+
+
+def _bounded(chain: ClippedThresholds, counts: FloatArray) -> FloatArray:
+    """Bound the alpha-RMSE at given counts: what is missing to the threshold, and where the chain fails."""
+    alpha, tau = chain.alpha, chain.thresholds.tau
+    largest = np.maximum(2.0 * chain.window_noise.radius - alpha * counts, 0)
+    missing = alpha * np.maximum(tau - counts, 0)
+    return np.minimum(np.hypot(missing, math.sqrt(chain.eta) * largest), largest)
+
+
+def level_alpha_rmse(plan: Plan, alpha: float, counts: Mapping[Hashable, float] | None) -> FloatArray:
+    """Predict the largest alpha-RMSE of each level: see `Plan.alpha_rmse`."""
+    unit = float(plan.quantity.unit)
+    largest = np.zeros(plan.tree.depth + 1)
+    for level, truth in enumerate(_counts(plan, counts) / unit):
+        exact = plan.known.exact[level]
+        if plan.consistency == "none":
+            scales = plan.node_noise_scales[level]
+            errors = predicted_alpha_rmse(plan.noise, np.where(exact, 1.0, scales), truth, alpha)
+        else:
+            variances = plan.variances.final[level]
+            errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
+        largest[level] = unit * plan.tree.max_listed(level, np.where(exact, 0.0, errors))
+    return largest
 
 
 def variant(plan: Plan, noise: AdditiveNoise, split: Split) -> Plan:

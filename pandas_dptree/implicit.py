@@ -23,7 +23,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,20 +32,22 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
-from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.ingest.prefixes import checked_rows, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.recall import compare
 
-__all__ = ["ImplicitPlan", "expected_recall", "plan_implicit"]
+__all__ = ["ImplicitPlan", "plan_implicit"]
 
-FloatArray = npt.NDArray[np.float64]
 Released = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
 
@@ -90,36 +92,18 @@ class ImplicitPlan:
 
     def __post_init__(self) -> None:
         """Check the arguments, and find the noise that the shares allow."""
-        if not isinstance(self.tree, (BitPrefixes, CharPrefixes)):
-            raise ArgumentError(
-                "tree",
-                f"must describe prefixes, not be a {type(self.tree).__name__}.",
-                hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
-            )
+        rows = checked_rows(self.tree, self.neighbors, self.privacy_unit, self.max_contributions)
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
                 "must be above 0, beside an epsilon: which nodes appear in the table depends on the records.",
                 hint="for example epsilon=1.0, delta=1e-6.",
             )
-        if not isinstance(self.privacy_unit, Hashable) or self.privacy_unit == self.tree.column:
-            raise ArgumentError(
-                "privacy_unit",
-                f"must name a column that is no key, not {self.privacy_unit!r}.",
-                hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
-            )
         if not isinstance(self.keep_measurements, bool):
             raise ArgumentError(
                 "keep_measurements", f"must be True or False, not {self.keep_measurements!r}.",
                 hint="True adds the noisy counts that the table was made from.",
             )  # fmt: skip
-        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
-        if self.privacy_unit is None and self.max_contributions > 1:
-            raise ArgumentError(
-                "max_contributions",
-                "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-                hint='name the column, for example privacy_unit="person_id".',
-            )
         parts = (part.to_dict() for part in self.loss.divide(self.shares))
         noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
         object.__setattr__(self, "noise", tuple(noise))
@@ -210,6 +194,46 @@ class ImplicitPlan:
             attrs=_account(self, private=rng is None),
         )
 
+    def compare(self, *, alpha: float = 0.25, failure: float = 0.05) -> pd.DataFrame:
+        """Lay the mechanisms that could spend the same loss on the same tree side by side.
+
+        Parameters
+        ----------
+        alpha, failure : float
+            Of `Multiplicative`; `failure` also of what truncated Laplace noise does not make certain.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by ``mechanism`` and, of `Multiplicative`, ``calibration``. In numbers of records:
+
+            - ``released_from``: the smallest count of a node that is released with probability
+              ``1 - failure`` or more, on whichever level below the root it stands. With `Multiplicative` the
+              smallest of which that is proven.
+            - ``largest_unseen``: the largest count of a node that may not be released. With truncated Laplace
+              noise that is certain; with `Multiplicative` it holds for each node with probability
+              ``1 - failure``.
+            - ``error_bound``: how far from the truth the noisy count, or the estimate, of a node that holds
+              `released_from` is at most, with probability ``1 - failure``. (With truncated Laplace noise it
+              is also at most half of `largest_unseen`, with certainty.)
+
+        Raises
+        ------
+        ArgumentError
+            If `alpha` or `failure` is out of range, or the loss too small for `Multiplicative`.
+
+        Examples
+        --------
+        >>> from pandas_dptree.hierarchy.levels import binary
+        >>> plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6).compare()["largest_unseen"]
+        mechanism          calibration
+        truncated_laplace                    1706
+        multiplicative     exact             3532
+                           proof          2915085
+        Name: largest_unseen, dtype: int64
+        """
+        return compare(self, alpha, failure)
+
     @property
     def headline(self) -> str:
         """The release in a sentence."""
@@ -229,6 +253,30 @@ class ImplicitPlan:
         return f"{self.headline}\n{self.to_frame().to_string(index=False, formatters=formats, na_rep='-')}"
 
 
+@overload
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: Neighbors = ...,
+    privacy_unit: Hashable | None = ...,
+    max_contributions: int = ...,
+    mechanism: Literal["truncated_laplace"] = ...,
+    split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = ...,
+    keep_measurements: bool = ...,
+) -> ImplicitPlan: ...
+@overload
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: Neighbors = ...,
+    privacy_unit: Hashable | None = ...,
+    max_contributions: int = ...,
+    mechanism: Multiplicative,
+) -> ImplicitMultiplicativePlan: ...
 def plan_implicit(
     tree: PrefixTree,
     *,
@@ -237,9 +285,10 @@ def plan_implicit(
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
     max_contributions: int = 1,
+    mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
     split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = "optimal",
     keep_measurements: bool = False,
-) -> ImplicitPlan:
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Describe the release of a tree that is too large to be listed. Spends nothing.
 
     Parameters
@@ -254,20 +303,25 @@ def plan_implicit(
         The column that names whom to protect. By default each row is protected by itself.
     max_contributions : int, default 1
         How many rows of one unit are kept, chosen uniformly at random.
+    mechanism : "truncated_laplace" or Multiplicative
+        Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
+        factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
     split : {"optimal", "uniform"} or mapping
         How epsilon and delta are split over the levels. Evenly with both names: that makes the largest
         radius of all levels as small as it can be. Or each level's share by name, above 0, which sum to one.
     keep_measurements : bool, default False
-        Whether the table shows the noisy counts that it was made from.
+        Whether the table shows the noisy counts that it was made from. With `Multiplicative` it and `split`
+        have no meaning.
 
     Returns
     -------
     ImplicitPlan
+        With ``mechanism=Multiplicative(...)``, an `ImplicitMultiplicativePlan`.
 
     Raises
     ------
     ArgumentError
-        If an argument cannot be used.
+        If an argument cannot be used, or has no meaning for the mechanism.
 
     Notes
     -----
@@ -285,6 +339,29 @@ def plan_implicit(
     >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
     ['10.0.0.1/32']
     """
+    loss = PrivacyLoss(epsilon=epsilon, delta=delta)
+    if isinstance(mechanism, Multiplicative):
+        for name, unused in {"split": split != "optimal", "keep_measurements": keep_measurements}.items():
+            if unused:
+                raise ArgumentError(
+                    name,
+                    "has no meaning for counts that are right up to a factor.",
+                    hint='leave it out, or take mechanism="truncated_laplace".',
+                )
+        return ImplicitMultiplicativePlan(
+            tree=tree,
+            loss=loss,
+            mechanism=mechanism,
+            neighbors=neighbors,
+            privacy_unit=privacy_unit,
+            max_contributions=max_contributions,
+        )
+    if mechanism != "truncated_laplace":
+        raise ArgumentError(
+            "mechanism",
+            f"is unknown: {mechanism!r}.",
+            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=...).',
+        )
     names = getattr(tree, "level_names", ())
     if isinstance(split, Mapping):
         shares = tuple(split.get(name, 0.0) for name in names)
@@ -302,57 +379,13 @@ def plan_implicit(
         )  # fmt: skip
     return ImplicitPlan(
         tree=tree,
-        loss=PrivacyLoss(epsilon=epsilon, delta=delta),
+        loss=loss,
         neighbors=neighbors,
         privacy_unit=privacy_unit,
         max_contributions=max_contributions,
         shares=shares or (1.0,),
         keep_measurements=keep_measurements,
     )
-
-
-def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
-    r"""Give the probability that a node of so many records is released.
-
-    With radius R, noise scale b and :math:`q = e^{-1/b}`, that of a node of :math:`1 \le w \le R` is
-
-    .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}},
-
-    and from there to 2R + 1, where it is 1, it is one less that of a node of :math:`2R + 1 - w`.
-
-    Parameters
-    ----------
-    plan : ImplicitPlan
-    counts : array_like of int, shape (n,)
-        Numbers of records, at least 0.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the counts, with one column per level. The root is released in any case. An ancestor of
-        released nodes is shown in any case, too.
-
-    Examples
-    --------
-    >>> from pandas_dptree.hierarchy.levels import binary
-    >>> plan = plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6)
-    >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
-    [0.01, 0.756, 0.998]
-    """
-    sizes = np.asarray(counts, dtype=np.int64)
-    columns = [np.ones(len(sizes)), *(_release_probability(noise, sizes) for noise in plan.noise[1:])]
-    return pd.DataFrame(
-        dict(zip(plan.level_names, columns, strict=True)), index=pd.Index(sizes, name="count")
-    )
-
-
-def _release_probability(noise: TruncatedLaplace, counts: IntArray) -> FloatArray:
-    """Give P(noise > R - w), from the end of the law that is less likely."""
-    scale, radius = noise.noise_scale, noise.radius
-    small = np.clip(np.minimum(counts, 2 * radius + 1 - counts), 0, None)
-    mass = 1 + math.exp(-1 / scale) - 2 * math.exp(-(radius + 1) / scale)
-    tail = np.exp((small - radius - 1) / scale) * -np.expm1(-small / scale) / mass
-    return np.where(counts > radius, 1 - tail, tail)
 
 
 def _released(plan: ImplicitPlan, frame: Any, source: ByteSource) -> Released:

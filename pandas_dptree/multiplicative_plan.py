@@ -1,8 +1,5 @@
 r"""Releases of counts that are right up to a factor, each with a bound on its error.
 
-The privacy loss is stated for a unit, and the mechanism takes it for one row that is added or removed:
-`group_loss` stands between the two.
-
 References
 ----------
 Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
@@ -10,35 +7,30 @@ Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.factor_plan import FactorPlan
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
 from pandas_dptree.output.frames import release_frame
-from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.release import exact_leaves
+from pandas_dptree.written import read_multiplicative_plan, write_multiplicative_plan
 
 __all__ = ["MultiplicativePlan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class MultiplicativePlan:
+class MultiplicativePlan(FactorPlan):
     """What a release of counts that are right up to a factor will ask, and how far they can be off.
 
     Made by `plan` with ``mechanism=Multiplicative(...)``. It is a function of public arguments alone.
@@ -73,12 +65,6 @@ class MultiplicativePlan:
 
     tree: Tree
     domain: Domain | None
-    loss: PrivacyLoss
-    mechanism: Multiplicative
-    neighbors: Neighbors = "add_remove"
-    privacy_unit: Hashable | None = None
-    max_contributions: int = 1
-    chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
         """Check the arguments, and lay out the thresholds."""
@@ -89,69 +75,12 @@ class MultiplicativePlan:
                 f"must name a column that is no key, not {self.privacy_unit!r}.",
                 hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
             )
-        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
-        chain = self.mechanism.thresholds(group_loss(self.loss, rows), self.tree.depth + 1)
-        object.__setattr__(self, "chain", chain)
+        FactorPlan.__post_init__(self)
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
         """Names of the levels, from the root to the leaves."""
         return level_names(self.domain or self.tree)
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The chain of thresholds, without the windows that `Multiplicative.clip` adds."""
-        return self.chain.thresholds if isinstance(self.chain, ClippedThresholds) else self.chain
-
-    @property
-    def threshold(self) -> float:
-        """The count up to which errors are relative to this threshold, and not to the count."""
-        return self.thresholds.tau
-
-    @property
-    def rmse_bound(self) -> float | None:
-        """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
-
-        An estimate may then be off by any amount, however rarely.
-        """
-        return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
-
-    def error_bound(self, counts: npt.ArrayLike) -> IntArray:
-        r"""Tell how far the true counts can be from released ones.
-
-        Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
-        :math:`w \le c/(1 - \alpha)`. So the distance is at most
-        :math:`\alpha \max(c/(1 - \alpha), \tau)`, and it is a whole number. With clip it is never above twice
-        the radius of the window.
-
-        Parameters
-        ----------
-        counts : array_like of int
-            Released counts.
-
-        Returns
-        -------
-        numpy.ndarray of int64, of the same shape
-        """
-        alpha = self.mechanism.alpha
-        bound = alpha * np.maximum(np.asarray(counts) / (1 - alpha), self.threshold)
-        # the factor is above any rounding error, so that no whole number is lost
-        whole = np.floor(np.minimum(bound * (1 + 2.0**-48), LARGEST_COUNT)).astype(np.int64)
-        if isinstance(self.chain, ClippedThresholds):
-            return np.minimum(whole, 2 * self.chain.window_noise.radius)
-        return np.asarray(whole)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Lay out what can come out.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row for each value that a count can take: ``count`` and its ``error_bound``. With clip, the
-            values before they are moved into their windows.
-        """
-        counts = self.thresholds.estimates
-        return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the table.
@@ -212,37 +141,49 @@ class MultiplicativePlan:
             return list(clipped_counts(self.tree, levels, self.chain, rng=rng))
         return list(threshold_counts(self.tree, levels, self.chain, rng=rng))
 
-    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how the release was made, in plain JSON."""
-        return {
-            "mechanism": "multiplicative",
-            **self.loss.to_dict(),
-            "neighbors": self.neighbors,
-            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
-            "max_contributions": self.max_contributions,
-            "consistency": "none",
-            "alpha": float(self.mechanism.alpha),
-            "threshold": self.threshold,
-            "failure": float(self.mechanism.failure),
-            "calibration": self.mechanism.calibration,
-            "clip": self.mechanism.clip,
-            "rmse_bound": self.rmse_bound,
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-            "version": __version__,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Write the plan down in plain JSON, to be approved today and released tomorrow.
 
-    @property
-    def headline(self) -> str:
-        """The release in a sentence."""
-        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
-        return (
-            f"Plan of counts that are off by at most {self.mechanism.alpha:g} of the count or of "
-            f"{self.threshold:.0f}, whichever is larger, each with probability "
-            f"{1 - self.mechanism.failure:g}: epsilon={self.loss.epsilon:g}, delta={self.loss.delta:g}, "
-            f"protecting {unit} ({rows}, {self.neighbors})"
-        )
+        Returns
+        -------
+        dict
+            Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
+            fingerprint of them.
+        """
+        return write_multiplicative_plan(self)
 
-    def __repr__(self) -> str:
-        """Print the plan as a table of what can come out."""
-        return f"{self.headline}\n{self.to_frame().to_string(index=False, max_rows=12)}"
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], domain: Domain | Tree) -> MultiplicativePlan:
+        """Read a plan that `to_dict` wrote.
+
+        The thresholds are computed anew from the loss and what is asked for, so a plan that was tampered
+        with still spends no more than the loss that it states, on the privacy unit that it states: look at
+        both before releasing.
+
+        Parameters
+        ----------
+        data : mapping
+            From `to_dict`, perhaps by way of JSON.
+        domain : Domain or Tree
+            The one that the plan was made for.
+
+        Returns
+        -------
+        MultiplicativePlan
+
+        Raises
+        ------
+        DomainError
+            If the domain is another one.
+        ArgumentError
+            If `data` is no such plan.
+
+        Examples
+        --------
+        >>> import pandas_dptree as dpt
+        >>> tree = dpt.Tree.from_branching([50, 60, 30])
+        >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25))
+        >>> dpt.MultiplicativePlan.from_dict(plan.to_dict(), tree).threshold == plan.threshold
+        True
+        """
+        return read_multiplicative_plan(cls, data, domain)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.bounds import gap_of
-from pandas_dptree.comparison import compare, variant
+from pandas_dptree.comparison import compare, level_alpha_rmse, variant
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
@@ -389,17 +389,72 @@ class Plan:
         """
         return release(self, data, rng=rng)
 
-    def compare(self) -> pd.DataFrame:
+    def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
+        r"""Predict how far off each level will be, not counting what is within a share of the true count.
+
+        It is :math:`\sqrt{\mathrm{E} \max(|\tilde w - w| - \alpha w,\, 0)^2}`, the alpha-RMSE, of the least
+        accurate node of each level. It falls with the true count w. So for no count is it larger than for 0,
+        where it is the standard error whatever alpha: that is the level's alpha-mRMSE.
+
+        Parameters
+        ----------
+        alpha : float
+            The relative error that counts as none, at least 0.
+        counts : mapping from level names to float, optional
+            A true count that nodes of the level might have, 0 where left out. It is a guess, not looked up
+            in any records.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_levels,)
+            In counts, or in what the values of the column are in. Of the unbiased linear estimates; with
+            ``consistency="none"`` of the noise. nan for a level of which a table shows no node.
+
+        Raises
+        ------
+        ArgumentError
+            If `alpha` or `counts` cannot be used.
+
+        References
+        ----------
+        Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023,
+        Definition 1.4.
+
+        Examples
+        --------
+        >>> import pandas_dptree as dpt
+        >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0, split="uniform", consistency="none")
+        >>> plan.alpha_rmse(0.1).round(2).tolist()
+        [4.22, 4.22, 4.22]
+        >>> plan.alpha_rmse(0.1, {"total": 100}).round(2).tolist()
+        [0.79, 4.22, 4.22]
+        """
+        return level_alpha_rmse(self, alpha, counts)
+
+    def compare(
+        self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None
+    ) -> pd.DataFrame:
         """Race the mechanisms and splits that could spend the same loss on the same domain.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Compares the errors beyond this share of the true count, and counts that are right up to a factor
+            (`Multiplicative`, with clip) as well, if the loss has an epsilon and a delta.
+        counts : mapping from level names to float, optional
+            With alpha, a true count that nodes of the level might have; 0, which is the worst, where left
+            out. See `alpha_rmse`.
 
         Returns
         -------
         pandas.DataFrame
             One row per plan, indexed by ``mechanism`` and ``split``: this plan first, the others from the
             best to the worst. One column per level with its expected standard error; ``objective``, the
-            root of the expected squared error that the objective speaks of; ``gap``.
+            root of the expected squared error that the objective speaks of; ``gap``. With alpha, one column
+            per level with the alpha-RMSE of its worst node, and ``alpha_mrmse``, the largest of them. Rows
+            called ``"multiplicative"`` have the calibration for a split, and upper bounds of their errors.
         """
-        return compare(self)
+        return compare(self, alpha, counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the plan down in plain JSON, to be approved today and released tomorrow.

@@ -15,23 +15,25 @@ from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.implicit import ImplicitPlan, plan_implicit
+from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
-from pandas_dptree.planning.objective import OBJECTIVES, Objective
+from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Mechanism", "find_implicit_plan", "find_multiplicative_plan", "find_plan", "noises_for"]
+__all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
 
 _NOT_FOR_PREFIXES = {
     "rho": (None,),
+    "alpha": (None,),
     "domain": (None,),
     "level_weights": (None,),
     "objective": ("levels",),
@@ -56,6 +58,45 @@ _NOT_FOR_FACTORS = {
     "column": (None,),
 }
 """What counts that are right up to a factor have no use for. (They do not add up, asked for or not.)"""
+
+
+_NOT_WITH_ALPHA = {"objective": ("levels",), "level_weights": (None,), "target": (None,)}
+"""What has no use where plans are judged by their largest error beyond a share of the count."""
+
+
+def find_best_plan(
+    domain: Domain | Tree,
+    *,
+    alpha: float | None = None,
+    mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
+    **options: Any,
+) -> Plan | MultiplicativePlan:
+    """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
+    if isinstance(mechanism, Multiplicative):
+        if alpha is not None:
+            raise ArgumentError(
+                "alpha", "is stated by the mechanism already.", hint='leave it out, or take mechanism="auto".'
+            )
+        return _find_multiplicative_plan(domain, mechanism=mechanism, **options)
+    if alpha is None:
+        return find_plan(domain, mechanism=mechanism, **options)
+    hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
+    options = _without(_NOT_WITH_ALPHA, options, "plans that are judged by alpha", hint)
+    noises: list[Mechanism | AdditiveNoise] = [mechanism]
+    if mechanism == "auto":
+        loss = PrivacyLoss(**{name: options[name] for name in ("epsilon", "delta", "rho") if name in options})
+        noises = list(noises_for(mechanism, loss, options.get("split")))
+    additive = [find_plan(domain, mechanism=noise, objective="worst", **options) for noise in noises]
+    best = min(additive, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
+    if mechanism != "auto":
+        return best
+    try:
+        wish = Multiplicative(alpha=alpha, clip=True)
+        factors = _find_multiplicative_plan(domain, mechanism=wish, **options)
+    except ArgumentError:  # it cannot spend this loss, or lacks an option that is asked for
+        return best
+    assert factors.rmse_bound is not None
+    return factors if factors.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
 
 
 def find_plan(
@@ -97,7 +138,7 @@ def find_plan(
     least_squares = consistency != "none"
     if isinstance(split, str):
         _check_choice("split", split, SPLITS)
-    shares = split if isinstance(split, str) else _by_level("split", split, names, 0.0)
+    shares = split if isinstance(split, str) else by_level("split", split, names, 0.0)
     given = np.zeros(len(names)) if isinstance(shares, str) else shares
     wasted = [names[level] for level in np.flatnonzero(given * public.levels)]
     if wasted:
@@ -106,7 +147,7 @@ def find_plan(
             f"spends on levels whose counts are all known: {wasted!r}.",
             hint="leave them out: their counts have no error.",
         )
-    weights = _by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
+    weights = by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
     if target is None:
         stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
         losses = [(noise, stated) for noise in noises_for(mechanism, stated, split)]
@@ -120,7 +161,7 @@ def find_plan(
         aim = Target(
             tree=tree,
             names=names,
-            std_errors=_by_level("target", target, names, math.inf) / float(quantity.unit),
+            std_errors=by_level("target", target, names, math.inf) / float(quantity.unit),
             sensitivity=sensitivity,
             split=shares,
             least_squares=least_squares,
@@ -170,16 +211,20 @@ def find_implicit_plan(
     epsilon: float | None,
     mechanism: object = "auto",
     **options: Any,
-) -> ImplicitPlan:
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Plan a tree that is too large to be listed, as far as the arguments of `tree_counts` allow."""
     options = _without(
         _NOT_FOR_PREFIXES, options, "a tree of all prefixes", "leave it out, or list the leaves."
     )
-    _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"))
-    return plan_implicit(tree, epsilon=_given(epsilon), **options)
+    if isinstance(mechanism, Multiplicative):
+        options["mechanism"] = mechanism
+    else:
+        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"))
+    plan: ImplicitPlan | ImplicitMultiplicativePlan = plan_implicit(tree, epsilon=_given(epsilon), **options)
+    return plan
 
 
-def find_multiplicative_plan(
+def _find_multiplicative_plan(
     domain: Domain | Tree,
     *,
     mechanism: Multiplicative,
@@ -243,33 +288,6 @@ def _loss_for(
     if size > limit:
         raise aim.out_of_reach(noise, loss_of, size, limit)
     return noise, loss_of(size if stated is None else stated)
-
-
-def _by_level(
-    argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
-) -> np.ndarray:
-    """Bring a mapping from level names to numbers into the order of the levels."""
-    if not isinstance(values, Mapping):
-        raise ArgumentError(
-            argument,
-            f"must be a mapping from level names to numbers, not {type(values).__name__}.",
-            hint=f"the levels are {list(names)!r}.",
-        )
-    unknown = [name for name in values if name not in names]
-    if unknown:
-        raise ArgumentError(
-            argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
-        )
-    for value in values.values():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float, np.number))
-            or not 0 <= value < np.inf
-        ):
-            raise ArgumentError(
-                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
-            )
-    return np.array([values.get(name, default) for name in names], dtype=np.float64)
 
 
 def _without(

@@ -1,10 +1,15 @@
-"""Plans as plain JSON, to be approved today and released tomorrow."""
+"""Plans as plain JSON, to be approved today and released tomorrow.
+
+All plans say alike for which domain they were made, whom they protect and at which loss. Their field
+``mechanism`` tells of which kind they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -15,39 +20,35 @@ from pandas_dptree.hierarchy.domain import Domain, fingerprint
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 
 if TYPE_CHECKING:
+    from pandas_dptree.multiplicative_plan import MultiplicativePlan
     from pandas_dptree.plan import Plan
 
-__all__ = ["read_plan", "write_plan"]
+__all__ = ["plan_kind", "read_multiplicative_plan", "read_plan", "write_multiplicative_plan", "write_plan"]
+
+Kind = Literal["Plan", "MultiplicativePlan"]
+AnyPlan = TypeVar("AnyPlan")
 
 _FORMAT = "pandas_dptree plan, version 1"
+_HINT = "pass what to_dict() of a plan returned."
+_NOISES = {noise.name: noise for noise in (Laplace(), Gaussian())}
+_MULTIPLICATIVE = "multiplicative"
 
 
 def write_plan(plan: Plan) -> dict[str, Any]:
     """Write a plan down: see `Plan.to_dict`."""
-    for argument, name in (("privacy_unit", plan.privacy_unit), ("column", plan.quantity.column)):
-        if not isinstance(name, (str, int, type(None))):
-            raise ArgumentError(
-                argument, f"cannot be written down: {name!r}.", hint="give the column a name that is text."
-            )
     return {
-        "format": _FORMAT,
-        "version": __version__,
-        "domain": fingerprint(plan.domain or plan.tree),
-        "levels": [str(name) for name in plan.level_names],
-        "loss": plan.loss.to_dict(),
+        **_common(plan),
         "mechanism": plan.noise.name,
-        "neighbors": plan.neighbors,
-        "privacy_unit": plan.privacy_unit,
-        "max_contributions": plan.max_contributions,
         "consistency": plan.consistency,
         "fit": plan.fit,
         "quantity": {
-            "column": plan.quantity.column,
+            "column": _name("column", plan.quantity.column),
             "low": plan.quantity.low,
             "high": plan.quantity.high,
             "unit": list(plan.quantity.unit.as_integer_ratio()),
@@ -63,11 +64,101 @@ def write_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
+def write_multiplicative_plan(plan: MultiplicativePlan) -> dict[str, Any]:
+    """Write a plan down: see `MultiplicativePlan.to_dict`."""
+    wish = plan.mechanism
+    return {
+        **_common(plan),
+        "mechanism": _MULTIPLICATIVE,
+        "guarantee": {
+            **dataclasses.asdict(wish),
+            "alpha": float(wish.alpha),
+            "threshold": None if wish.threshold is None else float(wish.threshold),
+            "failure": float(wish.failure),
+        },
+    }
+
+
+def _common(plan: Plan | MultiplicativePlan) -> dict[str, Any]:
+    """Write down what all plans have."""
+    return {
+        "format": _FORMAT,
+        "version": __version__,
+        "domain": fingerprint(plan.domain or plan.tree),
+        "levels": [str(name) for name in plan.level_names],
+        "loss": plan.loss.to_dict(),
+        "neighbors": plan.neighbors,
+        "privacy_unit": _name("privacy_unit", plan.privacy_unit),
+        "max_contributions": int(plan.max_contributions),
+    }
+
+
+def plan_kind(data: Any) -> Kind:
+    """Tell which class reads a plan that was written down.
+
+    Raises
+    ------
+    ArgumentError
+        If `data` is no plan.
+    """
+    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+        raise ArgumentError("data", "is not a plan of this version.", hint=_HINT)
+    mechanism = data.get("mechanism")
+    if mechanism == _MULTIPLICATIVE:
+        return "MultiplicativePlan"
+    if isinstance(mechanism, str) and mechanism in _NOISES:
+        return "Plan"
+    raise ArgumentError("data", "is not a whole plan: it names no known mechanism.", hint=_HINT)
+
+
 def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) -> Plan:
     """Read a plan that was written down: see `Plan.from_dict`."""
-    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
+
+    def fields(tree: Tree) -> dict[str, Any]:
+        quantity = data["quantity"]
+        return {
+            "noise": _NOISES[data["mechanism"]],
+            "consistency": CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
+            "fit": FITS[FITS.index(data["fit"])],
+            "quantity": Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),
+            "known": Known.read(domain, Known.from_dict(tree, data["known"])),
+            "confidence": data["confidence"],
+            "keep_measurements": data["keep_measurements"],
+            "split": data["split"] if data["split"] in SPLITS else "given",
+            "objective": data["objective"],
+            "level_weights": np.array(data["level_weights"], dtype=np.float64),
+            "node_shares": tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+        }
+
+    return _read("Plan", make, fields, data, domain)
+
+
+def read_multiplicative_plan(
+    make: type[MultiplicativePlan], data: Mapping[str, Any], domain: Domain | Tree
+) -> MultiplicativePlan:
+    """Read a plan that was written down: see `MultiplicativePlan.from_dict`."""
+
+    def fields(_: Tree) -> dict[str, Any]:
+        names = [
+            field.name for field in dataclasses.fields(Multiplicative)
+        ]  # none may be left to its default
+        return {"mechanism": Multiplicative(**{name: data["guarantee"][name] for name in names})}
+
+    return _read("MultiplicativePlan", make, fields, data, domain)
+
+
+def _read(
+    kind: Kind,
+    make: Callable[..., AnyPlan],
+    fields: Callable[[Tree], dict[str, Any]],
+    data: Mapping[str, Any],
+    domain: Domain | Tree,
+) -> AnyPlan:
+    """Read what all plans have, and with it the fields of one kind."""
+    found = plan_kind(data)
+    if found != kind:
         raise ArgumentError(
-            "data", "is not a plan of this version.", hint="pass what Plan.to_dict() returned."
+            "data", f"is a {found}, not a {kind}.", hint=f"read it with {found}.from_dict(data, domain)."
         )
     if not isinstance(domain, (Domain, Tree)) or fingerprint(domain) != data.get("domain"):
         raise DomainError(
@@ -76,30 +167,25 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
             "if they have changed since, plan anew.",
         )
     tree = domain if isinstance(domain, Tree) else domain.tree
-    noises = {noise.name: noise for noise in (Laplace(), Gaussian())}
     try:
         return make(
             tree=tree,
             domain=domain if isinstance(domain, Domain) else None,
             loss=PrivacyLoss(**data["loss"]),
-            noise=noises[data["mechanism"]],
             neighbors=data["neighbors"],
-            privacy_unit=data["privacy_unit"],
+            privacy_unit=_name("privacy_unit", data["privacy_unit"]),
             max_contributions=data["max_contributions"],
-            consistency=CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
-            fit=FITS[FITS.index(data["fit"])],
-            quantity=Quantity(**{**data["quantity"], "unit": Fraction(*data["quantity"]["unit"])}),
-            known=Known.read(domain, Known.from_dict(tree, data["known"])),
-            confidence=data["confidence"],
-            keep_measurements=data["keep_measurements"],
-            split=data["split"] if data["split"] in SPLITS else "given",
-            objective=data["objective"],
-            level_weights=np.array(data["level_weights"], dtype=np.float64),
-            node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+            **fields(tree),
         )
-    except DPTreeError:
-        raise
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            "data", f"is not a whole plan: {error!r}.", hint="pass what Plan.to_dict() returned."
-        ) from None
+        fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
+        raise ArgumentError("data", f"is not a whole plan: {fact}", hint=hint) from None
+
+
+def _name(argument: str, name: Hashable) -> str | int | None:
+    """Give the name of a column, if plain JSON can hold it."""
+    if name is None or isinstance(name, (str, int)):
+        return name
+    raise ArgumentError(
+        argument, f"cannot be written down: {name!r}.", hint="give the column a name that is text."
+    )

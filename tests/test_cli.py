@@ -492,3 +492,142 @@ def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
     told = capsys.readouterr()
     assert told.out == "" and told.err.startswith("dptree: `impossible`") and "Hint: " in told.err
     assert not (files / "out.csv").exists()
+
+
+# Counts that are right up to a factor.
+
+FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.25"]
+
+
+def test_counts_that_are_right_up_to_a_factor(files, capsys):
+    for more in ([], ["--failure", "0.01", "--calibration", "proof"], ["--clip"], ["--threshold", "90000"]):
+        assert run(files, "counts", *FACTOR, *more) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "level,region,district,count,error_bound" and lines[1].startswith("total,,,")
+    bounds = [int(line.rsplit(",", 1)[1]) for line in lines[1:]]
+    assert set(bounds) == {22_500}  # a quarter of the threshold, where all counts are small
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_plan_of_factors_is_released(files, public, capsys, name):
+    options = ["--failure", "0.01", "--clip", "--calibration", "proof", "--privacy-unit", "person"]
+    more = ["--max-contributions", "2", "--impossible", "closed", "--out", str(files / "plan.json")]
+    assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
+    printed = capsys.readouterr().out
+    domain = dpt.Domain.from_frame(
+        pd.read_parquet(files / "flagged.parquet"), by=["region", "district"], impossible="closed"
+    )
+    plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
+    assert printed == f"{plan}\n"
+    assert plan.mechanism == dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof", clip=True)
+    assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
+
+    out = files / name
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out", str(out)]
+    where = ["--domain", str(files / "flagged.csv")]
+    assert main([*release, *where, "--impossible", "closed"]) == 0
+    assert capsys.readouterr().err == f"{plan.headline}\n"
+    table = pd.read_csv(out) if name.endswith("csv") else pd.read_parquet(out)
+    assert list(table) == ["level", "region", "district", "count", "error_bound"]
+    assert table.dp.level("district").iloc[0].tolist() == [0, 0]
+    out.unlink()
+    assert main([*release, *where]) == 2
+    assert "not the one that this plan was made for" in capsys.readouterr().err and not out.exists()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
+    options = {"epsilon": 1.0, "delta": 1e-6}
+    shell = ["--epsilon", "1", "--delta", "1e-6", "--mechanism", mechanism, "--alpha", "0.25"]
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    best = dpt.plan(domain, **options, mechanism=mechanism, alpha=0.25)
+    assert run(files, "plan", *shell, "--out", str(files / "plan.json")) == 0
+    assert capsys.readouterr().out == f"{best}\n" != f"{dpt.plan(domain, **options, mechanism=mechanism)}\n"
+    assert json.loads((files / "plan.json").read_text()) == best.to_dict()
+    assert run(files, "counts", *shell) == 0
+    assert capsys.readouterr().out.startswith("level,region,district,count,std_error\n")
+
+
+@pytest.mark.parametrize("verb", ["counts", "plan"])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--mechanism", "multiplicative"], "`alpha` must be given with --mechanism multiplicative"),
+        (["--threshold", "5000"], "`threshold` has no meaning with --mechanism auto"),
+        (["--mechanism", "laplace", "--failure", "0.1"], "`failure` has no meaning with --mechanism laplace"),
+        (["--calibration", "exact", "--alpha", "0.25"], "`calibration` has no meaning with"),
+        (["--clip"], "`clip` has no meaning with"),
+        (["--alpha", "nan"], "`alpha` must be"),
+        (["--alpha", "0.25", "--objective", "worst"], "`objective` has no meaning"),
+        ([*FACTOR[:2], "--alpha", "0.25"], "`delta` must be above 0"),
+        ([*FACTOR, "--alpha", "1"], "`alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--alpha", "nan"], "`alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--failure", "0"], "`failure` must be at least"),
+        ([*FACTOR, "--threshold", "10"], "`threshold` is too small for the guarantee"),
+        ([*FACTOR, "--threshold", "inf"], "`threshold` must be at least 1"),
+        ([*FACTOR, "--threshold", "90000", "--clip"], "`threshold` cannot be chosen with clip"),
+        ([*FACTOR, "--confidence", "0.9"], "`confidence` has no meaning for counts that are right"),
+        ([*FACTOR, "--keep-measurements"], "`keep_measurements` has no meaning"),
+        ([*FACTOR, "--known", "known.csv"], "`known` has no meaning"),
+        ([*FACTOR, "--consistency", "linear"], "`consistency` has no meaning"),
+        ([*FACTOR, "--split", "uniform"], "`split` has no meaning"),
+        ([*FACTOR, "--share", "region=1"], "`split` has no meaning"),
+        ([*FACTOR, "--level-weight", "region=1"], "`level_weights` has no meaning"),
+        ([*FACTOR, "--fit", "joint"], "`fit` has no meaning"),
+        ([*FACTOR, "--rho", "1"], "`rho` has no meaning"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatch, verb, more, said):
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    out = "out.json" if verb == "plan" else "out.csv"
+    assert run(files, verb, "--epsilon", "1", "--out", out, *more) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith(f"dptree: {said}") and told.err.count("Hint: ") == 1
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "more", [["--target", "region=5"], ["--column", "cost", "--bounds", "0", "5"]], ids=str
+)
+def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
+    assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "has no meaning for counts that are right up to a factor" in told.err
+    assert not (files / "plan.json").exists()
+
+
+@pytest.mark.parametrize(
+    "more", [["--mechanism", "multiplicative"], ["--alpha", "0.25"], ["--clip"]], ids=str
+)
+@pytest.mark.parametrize("verb", ["sums", "means"])
+def test_sums_and_means_are_not_right_up_to_a_factor(files, capsys, verb, more):
+    with pytest.raises(SystemExit) as caught:
+        run(files, verb, "--column", "cost", "--bounds", "0", "5", "--epsilon", "1", *more)
+    assert caught.value.code == 2 and capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"}, {"mechanism": "none"}, {"mechanism": "laplace"}, {"guarantee": {"alpha": 0.25}},
+        {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"levels": None}, {"levels": ["total", ["x"]]},
+        {"levels": [1, 2, 3]}, {"neighbors": "swap"}, {"max_contributions": True}, {"privacy_unit": 0.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_files_that_hold_no_plan(files, capsys, change):
+    assert run(files, "plan", *FACTOR, "--out", str(files / "plan.json")) == 0
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    release += ["--domain", str(files / "places.csv"), "--out", str(files / "out.csv")]
+    assert main(release) == 0
+    (files / "out.csv").unlink()
+    capsys.readouterr()
+    written = json.loads((files / "plan.json").read_text())
+    for text in (json.dumps({**written, **change}), "", "{", "[" * 10**5, "null", '{"format": 5}'):
+        (files / "plan.json").write_text(text)
+        assert main(release) == 2
+        told = capsys.readouterr()
+        assert told.out == "" and told.err.startswith("dptree: `plan` cannot be read from")
+        assert told.err.count("Hint: ") == 1 and not (files / "out.csv").exists()

@@ -14,12 +14,13 @@ from pandas_dptree import implicit
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels import binary, prefixes
-from pandas_dptree.implicit import expected_recall, plan_implicit
+from pandas_dptree.implicit import plan_implicit
 from pandas_dptree.ingest.prefixes import addresses, nonempty_levels, read_keys, sorted_keys
 from pandas_dptree.mechanisms.sampling import byte_source, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
+from pandas_dptree.recall import expected_recall
 from tests.strategies import objects, zoo
 
 polars = pytest.importorskip("polars")

@@ -276,8 +276,6 @@ def test_other_errors(visits, clinics):
         dpt.tree_counts(visits, BY, **LOSS, domain=clinics, max_contributions=2, mechanism=QUARTER)
     with pytest.raises(ArgumentError, match="`mechanism` is unknown"):
         dpt.tree_sums(visits, "cost", BY, bounds=(0, 5), **LOSS, domain=clinics, mechanism=QUARTER)
-    with pytest.raises(ArgumentError, match="`mechanism` is unknown"):
-        dpt.tree_counts(visits, dpt.prefixes("person", bits=[64]), **LOSS, mechanism=QUARTER)
     with pytest.raises(ColumnsError, match="error_bound"):
         dpt.Domain.from_frame(pd.DataFrame({"error_bound": [1]}), by=["error_bound"])
 

@@ -346,6 +346,13 @@ class Tree:
         shown = values[self.listed(level)]
         return float(shown.mean()) if len(shown) else math.nan
 
+    def max_listed(self, level: int, values: Values) -> float:
+        """Give the largest of level values over the nodes that a table shows; nan where it shows none."""
+        if len(values) == 1:
+            return float(values[0]) if self.n_listed(level) else math.nan
+        shown = values[self.listed(level)]
+        return float(shown.max()) if len(shown) else math.nan
+
     def __repr__(self) -> str:
         """Describe the shape in a line."""
         kind = "uniform" if self.is_uniform else "ragged"

@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.columns import ANY, kind_of
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
 from pandas_dptree.ingest.frames import _column, _held, _opened, _types, check_columns, discreetly
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
-__all__ = ["addresses", "nonempty_levels", "read_keys", "sorted_keys"]
+__all__ = ["addresses", "checked_rows", "nonempty_levels", "read_keys", "sorted_keys"]
 
 Keys = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
@@ -32,6 +33,45 @@ UIntArray = npt.NDArray[np.uint64]
 _ADDRESS_LENGTH = len("255.255.255.255")
 _DIGITS = np.uint32(ord("0"))
 _DOT = np.uint32(ord("."))
+
+
+def checked_rows(tree: object, neighbors: Neighbors, privacy_unit: object, max_contributions: int) -> int:
+    """Check what a plan is to count of whom, and give by how many rows neighbouring data sets differ.
+
+    Parameters
+    ----------
+    tree, neighbors, privacy_unit, max_contributions
+        As in `plan_implicit`.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ArgumentError
+        If one of them cannot be used.
+    """
+    if not isinstance(tree, (BitPrefixes, CharPrefixes)):
+        raise ArgumentError(
+            "tree",
+            f"must describe prefixes, not be a {type(tree).__name__}.",
+            hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
+        )
+    if not isinstance(privacy_unit, Hashable) or privacy_unit == tree.column:
+        raise ArgumentError(
+            "privacy_unit",
+            f"must name a column that is no key, not {privacy_unit!r}.",
+            hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
+        )
+    rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
+    if privacy_unit is None and max_contributions > 1:
+        raise ArgumentError(
+            "max_contributions",
+            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
+            hint='name the column, for example privacy_unit="person_id".',
+        )
+    return rows
 
 
 def sorted_keys(

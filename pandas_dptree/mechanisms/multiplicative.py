@@ -1,7 +1,7 @@
 """Counts that are right up to a factor: additive noise no longer grows with the depth of the tree.
 
-Thresholds are taken from the largest down. At each, the sparse vector technique finds the nodes that reach
-it, in every tree of a forest at once; these are settled, and what hangs below them is the next forest.
+How nodes are settled is told in `pandas_dptree.mechanisms.settling`. Here is what is promised, and what comes
+out: of trees whose nodes are all listed, or of those too large for that, of which few nodes are told.
 
 References
 ----------
@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +22,21 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import exact_values, noise_source, whole_number
-from pandas_dptree.mechanisms.thresholds import (
-    LARGEST_TOTAL,
-    Calibration,
-    Round,
-    Thresholds,
-    approximate_loss,
-)
+from pandas_dptree.mechanisms.settling import Lister, Nodes, settle
+from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Calibration, Thresholds, approximate_loss
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["ClippedThresholds", "clipped_counts", "threshold_counts"]
+__all__ = [
+    "ClippedThresholds",
+    "clipped_counts",
+    "sparse_clipped_counts",
+    "sparse_threshold_counts",
+    "threshold_counts",
+]
 
-BoolArray = npt.NDArray[np.bool_]
+Settled = list[tuple[npt.NDArray[Any], IntArray]]
+"""For each level, the root's first, the names of some nodes and the estimates of their counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,13 +150,8 @@ def threshold_counts(
     -----
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, if neighbouring data sets differ in one row
     added or removed, which moves one count of each level by one. For units of several rows, or rows that
-    are replaced, state the `thresholds` with the loss that `group_loss` gives.
-
-    *Proof.* Let a row be added. The noisy total spends its own part. Given all answers before, the trees of
-    a round are the same with the row and without, and it stands in one of them at most. There it moves each
-    maximum that is asked about by one at most, which spends half of the round's epsilon; and in each of the
-    c levels answered positively at most, it moves one count by one, which spends the c-th part of the other
-    half and of delta. The parts sum to the whole at most, exactly.
+    are replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
+    `pandas_dptree.mechanisms.settling.settle`.
 
     **Corrections** of Algorithm 2. It carries over only what hangs below the lowest settled nodes; here all
     largest subtrees without a settled node are carried over, and the whole tree if it has none. All nodes
@@ -169,77 +168,52 @@ def threshold_counts(
     True
     """
     counts = _checked_levels(tree, levels, thresholds.depth)
-    noise, source = thresholds.total_noise, noise_source(rng)
-    total = int(counts[0][0]) + noise.radius + int(noise.sample(1, source)[0])
-    everywhere = [np.ones(len(level), dtype=np.bool_) for level in counts]
-    return _settled(tree, counts, everywhere, thresholds.rounds(total), int(thresholds.estimates[0]), rng)
+    estimates = tuple(np.full(len(level), thresholds.estimates[0]) for level in counts)
+    settled = sparse_threshold_counts(int(counts[0][0]), partial(_above, tree, counts), thresholds, rng=rng)
+    for level, (nodes, found) in zip(estimates, settled, strict=True):
+        level[nodes] = found
+    return estimates
 
 
-def _settled(
-    tree: Tree,
-    counts: Sequence[IntArray],
-    forest: Sequence[BoolArray],
-    rounds: Sequence[Round],
-    least: int,
-    rng: np.random.Generator | None,
-) -> tuple[IntArray, ...]:
-    """Settle the nodes of a forest, threshold by threshold from the largest down (Algorithm 2).
+def sparse_threshold_counts(
+    total: int,
+    nodes_above: Lister,
+    thresholds: Thresholds,
+    *,
+    rng: np.random.Generator | None = None,
+) -> Settled:
+    """Estimate the counts of the nodes that reach a threshold, in a tree that need not be listed.
 
-    With a node, all below it are in the forest too.
+    Parameters
+    ----------
+    total : int
+        The exact count of the root. It is cut to 0 to 2**40.
+    nodes_above : callable
+        ``nodes_above(least)`` lists, level by level from the one below the root, the nodes that count more
+        than `least`, a whole number from 0. Their ancestors, which count no less, are among them. All
+        levels are there, ``thresholds.depth`` with the root's at most.
+    thresholds : Thresholds
+        What is promised, and how much may be spent on it.
+    rng : numpy.random.Generator, optional
+        For repeatable tests only. The noise comes from the operating system by default.
+
+    Returns
+    -------
+    list of pairs of numpy.ndarray
+        For each level, the root's first, the names of the nodes that reached a threshold, and the estimates
+        of their counts. The root, whose name is 0, is there in any case.
+
+    Notes
+    -----
+    **Privacy**: as in `threshold_counts`: the names and estimates have the same law as if all nodes of the
+    tree, empty ones too, had been listed. Which names there can be must be public.
+    `pandas_dptree.mechanisms.settling.settle` has the proof.
     """
-    unsettled = [inside.copy() for inside in forest]
-    estimates = [np.full(len(level), least) for level in counts]
-    for round_ in reversed(rounds):
-        for level, nodes in enumerate(_reaching(tree, counts, unsettled, round_, rng)):
-            estimates[level][nodes] = round_.estimate
-            unsettled[level] &= ~nodes
-    return tuple(estimates)
-
-
-def _reaching(
-    tree: Tree,
-    counts: Sequence[IntArray],
-    unsettled: Sequence[BoolArray],
-    round_: Round,
-    rng: np.random.Generator | None,
-) -> list[BoolArray]:
-    """Tell which nodes of a forest reach a threshold, the lowest first, and their ancestors (Algorithm 1)."""
-    trees, n_trees = _numbered_trees(tree, unsettled)
-    large = round_.questions(n_trees, rng)
-    noise, source = round_.node_noise, noise_source(rng)
-    cut = round_.cut(noise.radius)
-    reached: list[BoolArray] = []
-    for level in reversed(range(tree.depth + 1)):
-        here = np.zeros(len(counts[level]), dtype=np.bool_)
-        if reached:
-            here |= tree.max_children(level, reached[-1])  # those of an earlier round may be among these
-            here &= unsettled[level]
-        asked = np.flatnonzero(unsettled[level] & ~here)
-        reached.append(here)
-        if not len(asked):
-            continue
-        # the nodes of one tree stand next to each other
-        of_tree, exact = trees[level][asked], counts[level][asked]
-        first = np.flatnonzero(np.diff(of_tree, prepend=-1))
-        positive = large.ask(np.maximum.reduceat(exact, first), of_tree[first])
-        nodes = np.flatnonzero(np.repeat(positive, np.diff(first, append=len(asked))))
-        noisy = exact[nodes] + noise.sample(len(nodes), source)
-        here[asked[nodes[noisy >= cut]]] = True
-    return reached[::-1]
-
-
-def _numbered_trees(tree: Tree, unsettled: Sequence[BoolArray]) -> tuple[list[IntArray], int]:
-    """Number the trees of a forest: each unsettled node below a settled one is a root. Elsewhere -1."""
-    numbers: list[IntArray] = []
-    n_trees = 0
-    for level, inside in enumerate(unsettled):
-        above = np.broadcast_to(tree.spread(level - 1, numbers[-1]) if level else np.int64(-1), len(inside))
-        roots = np.flatnonzero(inside & (above < 0))
-        here = above.copy()
-        here[roots] = np.arange(n_trees, n_trees + len(roots))
-        n_trees += len(roots)
-        numbers.append(here)
-    return numbers, n_trees
+    levels, estimates = _settled(total, nodes_above, thresholds, rng)
+    return [
+        (nodes.names[estimate >= 0], estimate[estimate >= 0])
+        for nodes, estimate in zip(levels, estimates, strict=True)
+    ]
 
 
 def clipped_counts(
@@ -282,29 +256,100 @@ def clipped_counts(
     >>> [level.shape for level in clipped_counts(tree, levels, plan)]
     [(1,), (2,), (6,)]
     """
-    source, radius = noise_source(rng), plan.window_noise.radius
     estimates = threshold_counts(tree, levels, plan.thresholds, rng=rng)
-    noisy = [
-        exact + plan.window_noise.sample(len(exact), source)
-        for exact in _checked_levels(tree, levels, plan.depth)
-    ]
     return tuple(
-        np.clip(estimate, near - radius, near + radius)
-        for estimate, near in zip(estimates, noisy, strict=True)
+        _into_window(estimate, exact, plan.window_noise, rng)
+        for estimate, exact in zip(estimates, _checked_levels(tree, levels, plan.depth), strict=True)
     )
+
+
+def sparse_clipped_counts(
+    total: int,
+    nodes_above: Lister,
+    plan: ClippedThresholds,
+    *,
+    rng: np.random.Generator | None = None,
+) -> Settled:
+    """Estimate as `sparse_threshold_counts` does, and keep the estimates within windows (Lemma 3.3).
+
+    Parameters
+    ----------
+    total, nodes_above, rng
+        As in `sparse_threshold_counts`.
+    plan : ClippedThresholds
+        What is promised, and how much may be spent on it.
+
+    Returns
+    -------
+    list of pairs of numpy.ndarray
+        As in `sparse_threshold_counts`. No estimate is more than twice ``plan.window_noise.radius`` from the
+        exact count.
+
+    Notes
+    -----
+    **Privacy**: (epsilon, delta)-DP with those of `plan`, where neighbouring data sets differ in one row.
+    *Proof.* What is settled spends half of the loss, as in `sparse_threshold_counts`. Given that, the root
+    and the settled nodes of each level are a fixed set of nodes, each of which gets one noisy count. The row
+    lies in one of them at most, and moves its count by one, which spends the level's part. That the set was
+    chosen by the first answer is adaptive composition: the parts sum to the whole. Moving the estimates
+    into the windows is post-processing. No other node is given noise, nor told of.
+    """
+    told: Settled = []
+    for nodes, estimate in zip(*_settled(total, nodes_above, plan.thresholds, rng), strict=True):
+        found = estimate >= 0
+        near = _into_window(estimate[found], nodes.counts[found], plan.window_noise, rng)
+        told.append((nodes.names[found], near))
+    return told
+
+
+def _settled(
+    total: int, nodes_above: Lister, thresholds: Thresholds, rng: np.random.Generator | None
+) -> tuple[list[Nodes], list[IntArray]]:
+    """Settle what reaches a threshold, and give the root the lowest estimate if it does not."""
+    levels, estimates = settle(min(max(total, 0), LARGEST_TOTAL), nodes_above, thresholds, rng)
+    if len(levels) > thresholds.depth:
+        raise _too_deep("nodes_above", len(levels), thresholds.depth)
+    estimates[0] = np.maximum(estimates[0], thresholds.estimates[0])
+    return levels, estimates
+
+
+def _into_window(
+    estimates: IntArray, exact: IntArray, noise: TruncatedLaplace, rng: np.random.Generator | None
+) -> IntArray:
+    """Give each node a noisy count, and move its estimate to within the radius of that."""
+    noisy = exact + noise.sample(len(exact), noise_source(rng))
+    return np.clip(estimates, noisy - noise.radius, noisy + noise.radius)
+
+
+def _above(tree: Tree, counts: Sequence[IntArray], least: int) -> list[Nodes]:
+    """List the nodes below the root that count more than a number, and their ancestors, by position."""
+    listed = [counts[-1] > least]
+    for level in reversed(range(tree.depth)):
+        listed.insert(0, (counts[level] > least) | tree.max_children(level, listed[0]))
+    listed[0][:] = True  # the root is there in any case
+    levels: list[Nodes] = []
+    for level in range(1, tree.depth + 1):
+        nodes = np.flatnonzero(listed[level])
+        above = tree.spread(level - 1, np.cumsum(listed[level - 1]) - 1)
+        levels.append(Nodes(nodes, counts[level][nodes], np.broadcast_to(above, len(counts[level]))[nodes]))
+    return levels
 
 
 def _checked_levels(tree: Tree, levels: Sequence[IntArray], depth: int) -> list[IntArray]:
     """Give the counts from 0 to 2**40; clipped counts are no further apart than the counts were."""
     if tree.depth + 1 > depth:
-        raise ArgumentError(
-            "tree",
-            f"has {tree.depth + 1} levels, the root included, where {depth} are accounted for.",
-            hint=f"state the thresholds with depth={tree.depth + 1}.",
-        )
+        raise _too_deep("tree", tree.depth + 1, depth)
     counts = [np.clip(exact_values(level), 0, LARGEST_TOTAL) for level in levels]
     if [level.shape for level in counts] != [(size,) for size in tree.level_sizes]:
         raise ArgumentError(
             "levels", "must hold one count for each node of the tree.", hint="pass tree.roll_up(leaves)."
         )
     return counts
+
+
+def _too_deep(argument: str, n_levels: int, depth: int) -> ArgumentError:
+    return ArgumentError(
+        argument,
+        f"has {n_levels} levels, the root included, where {depth} are accounted for.",
+        hint=f"state the thresholds with depth={n_levels}.",
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
-__all__ = ["large_counts", "noisy_total"]
+__all__ = ["large_counts", "noisy_total", "release_probability"]
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def noisy_total(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> IntArray:
@@ -71,3 +76,29 @@ def large_counts(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) 
     noisy = np.minimum(counts, LARGEST_COUNT) + noise.sample(len(counts), source)
     kept = np.flatnonzero(noisy > noise.radius)
     return kept, noisy[kept]
+
+
+def release_probability(noise: TruncatedLaplace, counts: IntArray) -> FloatArray:
+    """Give the probability with which `large_counts` keeps a node, P(noise > R - w).
+
+    Parameters
+    ----------
+    noise : TruncatedLaplace
+        Of radius R.
+    counts : numpy.ndarray of int64
+        Numbers of records, w, at least 0.
+
+    Returns
+    -------
+    numpy.ndarray of float64, of the same shape
+        To machine precision where it is small: it is computed from the end of the law that is less likely.
+
+    Notes
+    -----
+    **Privacy**: public, if the counts are.
+    """
+    scale, radius = noise.noise_scale, noise.radius
+    small = np.clip(np.minimum(counts, 2 * radius + 1 - counts), 0, None)
+    mass = 1 + math.exp(-1 / scale) - 2 * math.exp(-(radius + 1) / scale)
+    tail = np.exp((small - radius - 1) / scale) * -np.expm1(-small / scale) / mass
+    return np.where(counts > radius, 1 - tail, tail)

@@ -73,9 +73,16 @@ class Round(NamedTuple):
         r"""Give the noisy count from which on a node is taken to reach the threshold.
 
         **Correction** of Algorithm 1, which has :math:`\tau - \Delta - R` alone: a noisy count above R is
-        one that zero cannot have. So nodes without records never reach any threshold, however small.
+        one that zero cannot have. So nodes without records never reach any threshold, however small. Where
+        they are not listed, privacy depends on it.
         """
         return max(self.threshold - self.slack - radius, radius + 1)
+
+    @property
+    def out_of_reach(self) -> int:
+        """The largest count, 0 or more, whose noisy count is never as large as the cut."""
+        radius = self.node_noise.radius
+        return self.cut(radius) - radius - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,12 +171,13 @@ class Thresholds:
     2. The ratio is kept at 2 or below, so that one positive answer per tree is enough. Let all answers be
        right. After the positive one some node of at least :math:`\tau_i - \Delta_i > M_i/2` is
        settled with its ancestors; all others beside them count less than that together.
-    3. With a single positive answer the questions are not adaptive: they are the d maxima from the bottom up.
-       Call those of at least :math:`\tau_i + \Delta_i'` large. All goes well if no question before the
-       first large one is answered positively although it is below :math:`\tau_i - \Delta_i`, and the first
-       large one is not answered negatively. With the noises of threshold and question of scales
-       :math:`4/\epsilon_i` and :math:`8/\epsilon_i` and :math:`a = e^{-\epsilon_i/8}`, each of these errors
-       has a probability of at most
+    3. With a single positive answer the questions are not adaptive: they are the d maxima from the bottom up,
+       or `Round.out_of_reach` where that is more, which is below :math:`\tau_i - \Delta_i`. Call those of at
+       least :math:`\tau_i + \Delta_i'` large. All goes well if no question before the first large one is
+       answered positively although it is below :math:`\tau_i - \Delta_i`, and the first large one is not
+       answered negatively. With the noises of threshold and question of scales :math:`4/\epsilon_i` and
+       :math:`8/\epsilon_i` and :math:`a = e^{-\epsilon_i/8}`, each of these errors has a probability of at
+       most
 
        .. math:: P(X > \Delta) \le \frac{1 - a^2}{1 - a^3}\, a^{\Delta + 1},
 

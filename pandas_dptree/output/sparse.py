@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from pandas_dptree.estimation.sparse_tree import SparseLevel, remainder_bounds, 
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["sparse_frame"]
+__all__ = ["node_frame", "sparse_frame"]
 
 Levels = Sequence[npt.NDArray[Any]]
 
@@ -59,18 +59,9 @@ def sparse_frame(
         for error, below, below_error in zip(errors, levels[1:], errors[1:], strict=False)
     ]
     rows = [_Rows.of(levels, place) for place in range(len(levels))]
-    sizes = [len(each.other) for each in rows]
-    columns: dict[str, Any] = {
-        "level": pd.Categorical.from_codes(
-            np.repeat(np.arange(len(rows)), sizes), categories=pd.Index(tree.level_names), ordered=True
-        )
-    }
-    for place, (name, length) in enumerate(zip(tree.level_names[1:], tree.lengths, strict=True)):
-        codes = [
-            each.path[place] if place < len(each.path) else np.full(size, -1)
-            for each, size in zip(rows, sizes, strict=True)
-        ]
-        columns[name] = tree.labels(keys[place + 1], length).take(np.concatenate(codes), allow_fill=True)
+    paths = [[*each.path, *[np.full(len(each.other), -1)] * (len(rows) - place - 1)]
+             for place, each in enumerate(rows)]  # fmt: skip
+    columns = _key_columns(tree, keys, paths)
     count = _stack(rows, *estimates)
     columns["count"] = count
     columns["std_error"] = _stack(rows, errors, rest_errors)
@@ -83,10 +74,66 @@ def sparse_frame(
         measured = _stack(rows, [level.measured for level in levels], nothing).astype(bool)
         noisy = _stack(rows, [level.noisy for level in levels], nothing)
         columns["measurement"] = pd.arrays.IntegerArray(noisy, ~measured)
-        columns["noise_scale"] = np.where(measured, np.repeat(noise_scales, sizes), np.nan)
+        columns["noise_scale"] = np.where(
+            measured, np.repeat(noise_scales, [len(each.other) for each in rows]), np.nan
+        )
     table = pd.DataFrame(columns, copy=False)
     table.attrs["dp"] = dict(attrs)
     return table
+
+
+def node_frame(
+    tree: PrefixTree, keys: Levels, values: Mapping[str, Levels], attrs: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Lay out one row per node, level by level, where the ancestors of all nodes are nodes too.
+
+    Parameters
+    ----------
+    tree : BitPrefixes or CharPrefixes
+    keys : sequence of numpy.ndarray
+        For each level, the prefixes of its nodes, rising; any for the root.
+    values : mapping of sequences of numpy.ndarray
+        By the name of a column, for each level what it shows.
+    attrs : mapping
+        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``level`` (ordered categorical), one column per level (missing below a node's depth), and the values.
+    """
+    lengths = tree.lengths
+    paths = [
+        [
+            np.searchsorted(keys[above + 1], tree.shorten(prefixes, lengths[place - 1], length))
+            if above < place
+            else np.full(len(prefixes), -1)
+            for above, length in enumerate(lengths)
+        ]
+        for place, prefixes in enumerate(keys)
+    ]
+    columns = _key_columns(tree, keys, paths)
+    columns |= {name: np.concatenate(levels) for name, levels in values.items()}
+    table = pd.DataFrame(columns, copy=False)
+    table.attrs["dp"] = dict(attrs)
+    return table
+
+
+def _key_columns(tree: PrefixTree, keys: Levels, paths: Sequence[Sequence[IntArray]]) -> dict[Hashable, Any]:
+    """Name the level of each row, and the nodes on the path to it.
+
+    `paths` has for each level the rows' places among the nodes of all levels below the root, or -1.
+    """
+    sizes = [len(path[0]) for path in paths]
+    columns: dict[Hashable, Any] = {
+        "level": pd.Categorical.from_codes(
+            np.repeat(np.arange(len(paths)), sizes), categories=pd.Index(tree.level_names), ordered=True
+        )
+    }
+    for place, (name, length) in enumerate(zip(tree.level_names[1:], tree.lengths, strict=True)):
+        codes = np.concatenate([path[place] for path in paths])
+        columns[name] = tree.labels(keys[place + 1], length).take(codes, allow_fill=True)
+    return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -149,12 +149,17 @@ def optimal_shares(
     refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
     uniform, the geometric and the closed-form split.
 
+    Measurements as they are, the worst of which is to be good, all levels mattering alike, are split evenly:
+    to give any level less noise than the noisiest has only costs privacy.
+
     All comparisons use the exact variances of the discrete noise.
     """
     unknown = levels_to_measure(tree, known)
     even = uniform_shares(tree, known=known)
     orbits = Orbits.of(tree, known)
     weights = cost_weights(orbits.n_listed, objective, level_weights)
+    if objective == "worst" and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
+        return even
     must_measure = unknown & (np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0))
     problem = Problem(
         model=(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 
-__all__ = ["OBJECTIVES", "Objective", "cost_weights", "expected_cost"]
+__all__ = ["OBJECTIVES", "Objective", "by_level", "cost_weights", "expected_cost"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -94,3 +94,50 @@ def expected_cost(variances: FloatArray, weights: FloatArray, objective: Objecti
     """
     costs = np.where(weights > 0, weights, 0.0) * np.where(weights > 0, variances, 0.0)
     return float(costs.max() if objective == "worst" else costs.sum())
+
+
+def by_level(
+    argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
+) -> FloatArray:
+    """Bring a mapping from level names to numbers into the order of the levels.
+
+    Parameters
+    ----------
+    argument : str
+        Whose values they are, for errors.
+    values : mapping from hashable to float
+        Finite numbers of at least 0.
+    names : sequence of hashable, shape (n_levels,)
+    default : float
+        For the levels that are left out.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels,)
+
+    Raises
+    ------
+    ArgumentError
+        If `values` is no such mapping.
+    """
+    if not isinstance(values, Mapping):
+        raise ArgumentError(
+            argument,
+            f"must be a mapping from level names to numbers, not {type(values).__name__}.",
+            hint=f"the levels are {list(names)!r}.",
+        )
+    unknown = [name for name in values if name not in names]
+    if unknown:
+        raise ArgumentError(
+            argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
+        )
+    for value in values.values():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not 0 <= value < np.inf
+        ):
+            raise ArgumentError(
+                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
+            )
+    return np.array([values.get(name, default) for name in names], dtype=np.float64)

@@ -1,0 +1,190 @@
+r"""Counts that are right up to a factor, of trees that are too large to be listed.
+
+The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
+complete tree, so it is as private; the proof is that of `pandas_dptree.mechanisms.settling.settle`. Which
+nodes there can be is public: a tree of prefixes follows from its description.
+
+References
+----------
+Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.factor_plan import FactorPlan
+from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.prefixes import Keys, checked_rows, nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.multiplicative import (
+    ClippedThresholds,
+    Settled,
+    sparse_clipped_counts,
+    sparse_threshold_counts,
+)
+from pandas_dptree.mechanisms.sampling import random_words
+from pandas_dptree.mechanisms.settling import Nodes
+from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
+from pandas_dptree.output.sparse import node_frame
+
+__all__ = ["ImplicitMultiplicativePlan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ImplicitMultiplicativePlan(FactorPlan):
+    """What a release of the large nodes of an implicit tree will ask, and how far their counts can be off.
+
+    Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
+    privacy parameters alone.
+
+    Attributes
+    ----------
+    tree : BitPrefixes or CharPrefixes
+        The tree.
+    loss : PrivacyLoss
+        The privacy loss of one release: epsilon and delta, for one unit.
+    mechanism : Multiplicative
+        What is asked for.
+    neighbors : {"add_remove", "replace"}
+        What may differ between neighbouring data sets.
+    privacy_unit : hashable or None
+        The column that names whom to protect; None where each row is protected by itself.
+    max_contributions : int
+        How many rows of a unit are counted.
+    chain : Thresholds or ClippedThresholds
+        The thresholds, at the loss that `group_loss` gives for one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6,
+    ...                          mechanism=dpt.Multiplicative(alpha=0.25))
+    >>> logins = pd.DataFrame({"user": np.repeat(np.array([7, 2**63], dtype=np.uint64), [50, 20_000])})
+    >>> plan.release(logins)["user/64"].max() == 2**63 and plan.largest_unseen
+    3532
+    """
+
+    tree: PrefixTree
+
+    def __post_init__(self) -> None:
+        """Check the arguments, and lay out the thresholds."""
+        checked_rows(self.tree, self.neighbors, self.privacy_unit, self.max_contributions)
+        FactorPlan.__post_init__(self)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels, from the root down."""
+        return self.tree.level_names
+
+    @property
+    def largest_unseen(self) -> int:
+        """The most that a node below the root counts if it is not released.
+
+        For each node, the probability that it counts more and is not released is at most
+        `Multiplicative.failure`. The promise is for data sets of at most 2**40 rows.
+        """
+        return int(self.thresholds.bounds[0])
+
+    @property
+    def rmse_bound(self) -> float | None:
+        """The bound that `ClippedThresholds` has on the alpha-RMSE of each released count; None without clip.
+
+        Where a node is not released, that counts as no error: the bound is on the mean over all releases,
+        and not over those with the node in them. For the root, which is always there, the two are one.
+        """
+        return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
+
+    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+        r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
+
+        Parameters
+        ----------
+        frame : dataframe
+            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        rng : numpy.random.Generator, optional
+            Makes the release repeatable, for tests and simulation: it is then not private.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Level by level, one row for each node that reached a threshold, and for the root in any case:
+            ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a node's
+            depth), and
+
+            - ``count``: whole and non-negative. **The table does not add up**: children do not sum to their
+              parent. A root that reaches no threshold has the one value that stands for all small counts.
+            - ``error_bound``: how far the true count is from `count` at most,
+              :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
+              with a bound that does not hold is at most `Multiplicative.failure`. (True counts are those of
+              the rows that fit the tree and were kept for their unit. The guarantee is for data sets of at
+              most 2**40 such rows.) With clip, the radius of the window bounds it in any case.
+
+            The ancestors of a released node are there, too. A node that holds nobody never is; one that is
+            not released holds `largest_unseen` at most, but for the same probability.
+
+        Raises
+        ------
+        ArgumentError
+            If `frame` is no dataframe or cannot be counted.
+        ColumnsError
+            If a column is missing or repeated, or is of a type that cannot fit the tree.
+
+        Notes
+        -----
+        **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
+        follow from the plan alone; which nodes appear is covered by the loss. Records that do not fit the
+        tree are dropped, and nothing tells how many. The bounds are functions of the released counts.
+        """
+        names, counts = zip(*self._settled(frame, rng), strict=True)
+        bounds = [self.error_bound(level) for level in counts]
+        account = {**self._account(rng), "largest_unseen": self.largest_unseen}
+        return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+
+    def _settled(self, frame: Any, rng: np.random.Generator | None) -> Settled:
+        """Estimate the counts of the large nodes. Exact counts do not leave this function."""
+        keys, rows = sorted_keys(
+            frame,
+            self.tree,
+            privacy_unit=self.privacy_unit,
+            max_contributions=self.max_contributions,
+            random_words=partial(random_words, noise_source(rng)),
+        )
+        total, nodes_above = int(rows.sum()), partial(_nodes_above, keys, rows, self.tree)
+        if isinstance(self.chain, ClippedThresholds):
+            return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)
+        return sparse_threshold_counts(total, nodes_above, self.chain, rng=rng)
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence."""
+        return (
+            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._promise}. "
+            f"Nodes that are not released count {self.largest_unseen} at most, with the same probability"
+        )
+
+
+def _nodes_above(keys: Keys, rows: IntArray, tree: PrefixTree, least: int) -> list[Nodes]:
+    """List the nodes below the root that more than so many records have, by their prefixes.
+
+    A node has no more records than its parent, which is therefore listed too.
+    """
+    found = []
+    for prefixes, counts in nonempty_levels(keys, rows, tree):
+        above = counts > least
+        found.append((prefixes[above], np.minimum(counts[above], LARGEST_TOTAL)))
+    found.reverse()
+    levels = [Nodes(*found[0], np.zeros(len(found[0][0]), dtype=np.int64))]
+    for (prefixes, counts), (start, length) in zip(found[1:], pairwise(tree.lengths), strict=True):
+        parent = np.searchsorted(levels[-1].names, tree.shorten(prefixes, length, start))
+        levels.append(Nodes(prefixes, counts, np.asarray(parent, dtype=np.int64)))
+    return levels
