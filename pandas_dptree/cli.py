@@ -112,8 +112,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the error of smaller counts is relative to this one; by default the least that can be promised",
     )  # fmt: skip
     noise_or_factor.add_argument(
-        "--failure", type=float, metavar="P", help="how often a count may be further off; by default 0.05"
-    )
+        "--failure", type=float, metavar="P",
+        help="how often a count may be further off; by default 0.05, or with --clip levels**-2",
+    )  # fmt: skip
     noise_or_factor.add_argument("--calibration", choices=get_args(Calibration), help='by default "exact"')
     noise_or_factor.add_argument("--clip", action="store_true", help="bounds the mean squared error too")
     known = argparse.ArgumentParser(add_help=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
@@ -52,7 +51,7 @@ def compare(plan: Plan, alpha: float | None, counts: Mapping[Hashable, float] | 
     for calibration in get_args(Calibration):
         clipped = _thresholds(plan, alpha, calibration)
         if clipped is not None:
-            errors["multiplicative", calibration] = _bounded(clipped, sizes)
+            errors["multiplicative", calibration] = clipped.alpha_rmse(sizes)
     table = _table(errors, plan)
     table.insert(len(table.columns), "alpha_mrmse", table.max(axis="columns"), True)
     return pd.concat([table[:1], table[1:].sort_values("alpha_mrmse", kind="stable")])
@@ -86,14 +85,6 @@ def _thresholds(plan: Plan, alpha: float, calibration: Calibration) -> ClippedTh
         return None
     assert isinstance(chain, ClippedThresholds)
     return chain
-
-
-def _bounded(chain: ClippedThresholds, counts: FloatArray) -> FloatArray:
-    """Bound the alpha-RMSE at given counts: what is missing to the threshold, and where the chain fails."""
-    alpha, tau = chain.alpha, chain.thresholds.tau
-    largest = np.maximum(2.0 * chain.window_noise.radius - alpha * counts, 0)
-    missing = alpha * np.maximum(tau - counts, 0)
-    return np.minimum(np.hypot(missing, math.sqrt(chain.eta) * largest), largest)
 
 
 def level_alpha_rmse(plan: Plan, alpha: float, counts: Mapping[Hashable, float] | None) -> FloatArray:

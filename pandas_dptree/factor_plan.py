@@ -6,9 +6,11 @@ The privacy loss is stated for a unit, and the mechanism takes it for one row th
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.arguments import released_counts, rows_of_a_unit
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
@@ -45,7 +49,14 @@ class FactorPlan(ABC):
     chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
-        """Lay out the thresholds."""
+        """Check the arguments, and lay out the thresholds."""
+        if not isinstance(self.mechanism, Multiplicative):
+            raise ArgumentError(
+                "mechanism",
+                f"must be a Multiplicative, not {self.mechanism!r}.",
+                hint="for example dpt.Multiplicative(alpha=0.25).",
+            )
+        object.__setattr__(self, "max_contributions", rows_of_a_unit(self.max_contributions))
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         chain = self.mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
         object.__setattr__(self, "chain", chain)
@@ -54,6 +65,17 @@ class FactorPlan(ABC):
     @abstractmethod
     def level_names(self) -> tuple[Hashable, ...]:
         """Names of the levels, from the root down."""
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of one release."""
+        assert self.loss.epsilon is not None
+        return self.loss.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta of one release."""
+        return self.loss.delta
 
     @property
     def thresholds(self) -> Thresholds:
@@ -66,10 +88,25 @@ class FactorPlan(ABC):
         return self.thresholds.tau
 
     @property
+    def failure(self) -> float:
+        """The probability with which any one count may be further off than what is promised."""
+        return self.thresholds.eta
+
+    @property
+    def max_error(self) -> int | None:
+        """How far a released count can be from the true one, with certainty; None without clip.
+
+        That is twice the radius of the window. Without clip there is no such bound.
+        """
+        return 2 * self.chain.window_noise.radius if isinstance(self.chain, ClippedThresholds) else None
+
+    @property
     def rmse_bound(self) -> float | None:
         """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
 
-        An estimate may then be off by any amount, however rarely.
+        An estimate may then be off by any amount, however rarely. Of a tree that is too large to be listed, a
+        node that is not released counts as no error: the bound is on the mean over all releases, and not over
+        those with the node in them. For the root, which is always there, the two are one.
         """
         return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
 
@@ -78,25 +115,29 @@ class FactorPlan(ABC):
 
         Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
         :math:`w \le c/(1 - \alpha)`. So the distance is at most
-        :math:`\alpha \max(c/(1 - \alpha), \tau)`, and it is a whole number. With clip it is never above twice
-        the radius of the window.
+        :math:`\alpha \max(c/(1 - \alpha), \tau)`, and it is a whole number. With clip it is never above
+        `max_error`.
 
         Parameters
         ----------
         counts : array_like of int
-            Released counts.
+            Released counts, at least 0.
 
         Returns
         -------
         numpy.ndarray of int64, of the same shape
+
+        Raises
+        ------
+        ArgumentError
+            If the counts are not of an integer type, or some are negative.
         """
+        released = released_counts(counts)
         alpha = self.mechanism.alpha
-        bound = alpha * np.maximum(np.asarray(counts) / (1 - alpha), self.threshold)
+        bound = alpha * np.maximum(released / (1 - alpha), self.threshold)
         # the factor is above any rounding error, so that no whole number is lost
-        whole = np.floor(np.minimum(bound * (1 + 2.0**-48), LARGEST_COUNT)).astype(np.int64)
-        if isinstance(self.chain, ClippedThresholds):
-            return np.minimum(whole, 2 * self.chain.window_noise.radius)
-        return np.asarray(whole)
+        largest = LARGEST_COUNT if self.max_error is None else self.max_error
+        return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
     def to_frame(self) -> pd.DataFrame:
         """Lay out what can come out.
@@ -119,9 +160,9 @@ class FactorPlan(ABC):
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
             "consistency": "none",
-            "alpha": float(self.mechanism.alpha),
+            "alpha": self.mechanism.alpha,
             "threshold": self.threshold,
-            "failure": float(self.mechanism.failure),
+            "failure": self.failure,
             "calibration": self.mechanism.calibration,
             "clip": self.mechanism.clip,
             "rmse_bound": self.rmse_bound,
@@ -134,10 +175,11 @@ class FactorPlan(ABC):
         """What is promised of the counts, to whom: the end of a headline."""
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+        in_any_case = "" if self.max_error is None else f", and by {self.max_error:.15g} in any case"
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
-            f"{self.threshold:.0f}, whichever is larger, each with probability "
-            f"{1 - self.mechanism.failure:g}: epsilon={self.loss.epsilon:g}, delta={self.loss.delta:g}, "
+            f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
+            f"{self.failure:g} each{in_any_case}: epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"protecting {unit} ({rows}, {self.neighbors})"
         )
 
@@ -149,3 +191,9 @@ class FactorPlan(ABC):
     def __repr__(self) -> str:
         """Print the plan as a table of what can come out."""
         return f"{self.headline}\n{self.to_frame().to_string(index=False, max_rows=12)}"
+
+    def _repr_html_(self) -> str:
+        """Show the plan as a table in a notebook."""
+        return (
+            f"<p>{escape(self.headline)}</p>\n{self.to_frame().to_html(index=False, max_rows=12, border=0)}"
+        )

@@ -36,7 +36,7 @@ from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.ingest.prefixes import checked_rows, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.arguments import noise_source, rows_of_a_unit
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
@@ -92,6 +92,7 @@ class ImplicitPlan:
 
     def __post_init__(self) -> None:
         """Check the arguments, and find the noise that the shares allow."""
+        object.__setattr__(self, "max_contributions", rows_of_a_unit(self.max_contributions))
         rows = checked_rows(self.tree, self.neighbors, self.privacy_unit, self.max_contributions)
         if self.loss.kind != "approximate":
             raise ArgumentError(
@@ -194,7 +195,7 @@ class ImplicitPlan:
             attrs=_account(self, private=rng is None),
         )
 
-    def compare(self, *, alpha: float = 0.25, failure: float = 0.05) -> pd.DataFrame:
+    def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
         """Lay the mechanisms that could spend the same loss on the same tree side by side.
 
         Parameters
@@ -360,7 +361,7 @@ def plan_implicit(
         raise ArgumentError(
             "mechanism",
             f"is unknown: {mechanism!r}.",
-            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=...).',
+            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
         )
     names = getattr(tree, "level_names", ())
     if isinstance(split, Mapping):

@@ -90,19 +90,10 @@ class ImplicitMultiplicativePlan(FactorPlan):
     def largest_unseen(self) -> int:
         """The most that a node below the root counts if it is not released.
 
-        For each node, the probability that it counts more and is not released is at most
-        `Multiplicative.failure`. The promise is for data sets of at most 2**40 rows.
+        For each node, the probability that it counts more and is not released is at most `failure`. The
+        promise is for data sets of at most 2**40 rows.
         """
         return int(self.thresholds.bounds[0])
-
-    @property
-    def rmse_bound(self) -> float | None:
-        """The bound that `ClippedThresholds` has on the alpha-RMSE of each released count; None without clip.
-
-        Where a node is not released, that counts as no error: the bound is on the mean over all releases,
-        and not over those with the node in them. For the root, which is always there, the two are one.
-        """
-        return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
 
     def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
@@ -122,12 +113,13 @@ class ImplicitMultiplicativePlan(FactorPlan):
             depth), and
 
             - ``count``: whole and non-negative. **The table does not add up**: children do not sum to their
-              parent. A root that reaches no threshold has the one value that stands for all small counts.
+              parent. A root that reaches no threshold has the one value that stands for all small counts,
+              with clip moved into its window.
             - ``error_bound``: how far the true count is from `count` at most,
               :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
-              with a bound that does not hold is at most `Multiplicative.failure`. (True counts are those of
-              the rows that fit the tree and were kept for their unit. The guarantee is for data sets of at
-              most 2**40 such rows.) With clip, the radius of the window bounds it in any case.
+              with a bound that does not hold is at most `failure`. (True counts are those of the rows that
+              fit the tree and were kept for their unit. The guarantee is for data sets of at most 2**40 such
+              rows.) With clip, no count is further off than `max_error`.
 
             The ancestors of a released node are there, too. A node that holds nobody never is; one that is
             not released holds `largest_unseen` at most, but for the same probability.
@@ -169,7 +161,7 @@ class ImplicitMultiplicativePlan(FactorPlan):
         """The release in a sentence."""
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._promise}. "
-            f"Nodes that are not released count {self.largest_unseen} at most, with the same probability"
+            f"Nodes that are not released count {self.largest_unseen} at most, but for the same probability"
         )
 
 

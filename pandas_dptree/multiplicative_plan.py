@@ -106,7 +106,7 @@ class MultiplicativePlan(FactorPlan):
             - ``error_bound``: how far the true count is from `count` at most, with probability
               ``1 - failure`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`. (True counts are those
               of the rows that fit the domain and were kept for their unit. The guarantee is for data sets
-              of at most 2**40 such rows.)
+              of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
 
             Nodes where nobody can be have the count and the bound 0. ``attrs["dp"]`` tells how the table was
             made; it is for display and proves nothing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from pandas_dptree.privacy.sensitivity import Neighbors
 __all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
+MECHANISMS = get_args(Mechanism)
+
+_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
 
 _NOT_FOR_PREFIXES = {
     "rho": (None,),
@@ -78,6 +81,8 @@ def find_best_plan(
                 "alpha", "is stated by the mechanism already.", hint='leave it out, or take mechanism="auto".'
             )
         return _find_multiplicative_plan(domain, mechanism=mechanism, **options)
+    if not isinstance(mechanism, AdditiveNoise):
+        _check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
     if alpha is None:
         return find_plan(domain, mechanism=mechanism, **options)
     hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
@@ -219,7 +224,7 @@ def find_implicit_plan(
     if isinstance(mechanism, Multiplicative):
         options["mechanism"] = mechanism
     else:
-        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"))
+        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
     plan: ImplicitPlan | ImplicitMultiplicativePlan = plan_implicit(tree, epsilon=_given(epsilon), **options)
     return plan
 
@@ -256,7 +261,7 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     """List the noises that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
-    _check_choice("mechanism", mechanism, ("auto", "laplace", "gaussian"))
+    _check_choice("mechanism", mechanism, MECHANISMS)
     if mechanism != "auto":
         return [Laplace() if mechanism == "laplace" else Gaussian()]
     if split == "nodes":
@@ -318,10 +323,10 @@ def _check_domain(domain: object) -> None:
         )
 
 
-def _check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
+def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(
             argument,
             f"is unknown: {value!r}.",
-            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}.",
+            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_counts import release_probability
 from pandas_dptree.mechanisms.thresholds import Calibration
@@ -45,6 +46,11 @@ def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
         Indexed by the counts, with one column per level. The root is released in any case. An ancestor of
         released nodes is shown in any case, too.
 
+    Raises
+    ------
+    ArgumentError
+        If the counts are no whole numbers of at least 0.
+
     Examples
     --------
     >>> from pandas_dptree.hierarchy.levels import binary
@@ -53,14 +59,14 @@ def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
     [0.01, 0.756, 0.998]
     """
-    sizes = np.asarray(counts, dtype=np.int64)
+    sizes = released_counts(counts)
     columns = [np.ones(len(sizes)), *(release_probability(noise, sizes) for noise in plan.noise[1:])]
     return pd.DataFrame(
         dict(zip(plan.level_names, columns, strict=True)), index=pd.Index(sizes, name="count")
     )
 
 
-def compare(plan: ImplicitPlan, alpha: float, failure: float) -> pd.DataFrame:
+def compare(plan: ImplicitPlan, alpha: float, failure: float | None) -> pd.DataFrame:
     """Lay the mechanisms that could spend the same loss side by side: see `ImplicitPlan.compare`."""
     factors = {
         calibration: ImplicitMultiplicativePlan(
@@ -73,6 +79,7 @@ def compare(plan: ImplicitPlan, alpha: float, failure: float) -> pd.DataFrame:
         )
         for calibration in CALIBRATIONS
     }
+    failure = factors["exact"].failure
     noises = plan.noise[1:]
     table = {
         ("truncated_laplace", ""): (
@@ -94,9 +101,13 @@ def compare(plan: ImplicitPlan, alpha: float, failure: float) -> pd.DataFrame:
 
 
 def _released_from(noise: TruncatedLaplace, failure: float) -> int:
-    """Give the smallest count that is released with probability 1 - failure or more."""
-    sizes = range(2 * noise.radius + 2)
-    return bisect_left(sizes, 1 - failure, key=lambda size: _probability(noise, size))
+    """Give the smallest count w that is not released with probability `failure` at most, below 1/2.
+
+    That is the probability that a count of 2R + 1 - w is released, which keeps its digits where it is small.
+    """
+    most = 2 * noise.radius + 1
+    sizes = range(noise.radius + 1, most + 1)
+    return sizes[bisect_left(sizes, -failure, key=lambda size: -_probability(noise, most - size))]
 
 
 def _largest_error(noise: TruncatedLaplace, failure: float) -> int:

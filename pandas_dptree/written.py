@@ -66,17 +66,8 @@ def write_plan(plan: Plan) -> dict[str, Any]:
 
 def write_multiplicative_plan(plan: MultiplicativePlan) -> dict[str, Any]:
     """Write a plan down: see `MultiplicativePlan.to_dict`."""
-    wish = plan.mechanism
-    return {
-        **_common(plan),
-        "mechanism": _MULTIPLICATIVE,
-        "guarantee": {
-            **dataclasses.asdict(wish),
-            "alpha": float(wish.alpha),
-            "threshold": None if wish.threshold is None else float(wish.threshold),
-            "failure": float(wish.failure),
-        },
-    }
+    guarantee = dataclasses.asdict(plan.mechanism)
+    return {**_common(plan), "mechanism": _MULTIPLICATIVE, "guarantee": guarantee}
 
 
 def _common(plan: Plan | MultiplicativePlan) -> dict[str, Any]:
@@ -139,9 +130,8 @@ def read_multiplicative_plan(
     """Read a plan that was written down: see `MultiplicativePlan.from_dict`."""
 
     def fields(_: Tree) -> dict[str, Any]:
-        names = [
-            field.name for field in dataclasses.fields(Multiplicative)
-        ]  # none may be left to its default
+        # none may be left to its default
+        names = [field.name for field in dataclasses.fields(Multiplicative)]
         return {"mechanism": Multiplicative(**{name: data["guarantee"][name] for name in names})}
 
     return _read("MultiplicativePlan", make, fields, data, domain)

@@ -92,11 +92,9 @@ def test_compare_by_alpha(clinics):
     assert table["alpha_mrmse"].iloc[1:].is_monotonic_increasing
     np.testing.assert_allclose(table["alpha_mrmse"], table[list(plan.level_names)].max(axis=1))
     for calibration in ("exact", "proof"):
-        chain = ClippedThresholds(
-            alpha=0.1, eta=dpt.Multiplicative(alpha=0.1, clip=True).failure_for(4), **BOTH, depth=4,
-            calibration=calibration,
-        )  # fmt: skip
-        assert table.loc[("multiplicative", calibration), "alpha_mrmse"] == chain.rmse_bound
+        wish = dpt.Multiplicative(alpha=0.1, clip=True, calibration=calibration)
+        clipped = dpt.plan(clinics, **BOTH, mechanism=wish)
+        assert table.loc[("multiplicative", calibration), "alpha_mrmse"] == clipped.rmse_bound
 
 
 def test_compare_counts_whole_units(clinics):
@@ -111,6 +109,8 @@ def test_compare_at_other_counts(clinics):
     worst, large = (plan.compare(alpha=0.1, counts=counts) for counts in (None, {"total": 10_000}))
     assert (large["total"] < worst.loc[large.index, "total"]).all()
     assert (large["clinic"] == worst.loc[large.index, "clinic"]).all()
+    chain = dpt.plan(clinics, **BOTH, mechanism=dpt.Multiplicative(alpha=0.1, clip=True)).chain
+    assert large.loc[("multiplicative", "exact"), "total"] == chain.alpha_rmse(10_000)
 
 
 @pytest.mark.parametrize(

@@ -416,6 +416,27 @@ def test_the_account_tells_what_the_plan_was():
     assert "not private" in released(NUMBERS).attrs["dp"]["rng"]
 
 
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", HALF])
+def test_numbers_of_numpy_are_told_in_plain_json(mechanism):
+    options = {"privacy_unit": "person", "max_contributions": np.int64(2), "mechanism": mechanism}
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, **options)
+    told = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
+    assert told["max_contributions"] == 2 and type(plan.max_contributions) is int
+    for most in (2**61, 2**70):
+        with pytest.raises(ArgumentError, match="`max_contributions` must be a whole number"):
+            dpt.plan_implicit(NUMBERS, **LOSS, **{**options, "max_contributions": most}, neighbors="replace")
+
+
+def test_what_is_in_force_is_told():
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=True))
+    assert (plan.epsilon, plan.delta, plan.failure) == (1.0, 1e-6, 1 / 9)
+    assert plan.max_error == 2 * plan.chain.window_noise.radius
+    assert plan.release(records().iloc[:0]).attrs["dp"]["failure"] == 1 / 9
+    assert "but for a probability of 0.111111 each" in plan.headline
+    assert plan.headline.endswith(f"count {plan.largest_unseen} at most, but for the same probability")
+    assert "<table" in plan._repr_html_()
+
+
 def test_the_plan_is_as_good_as_that_of_a_listed_tree():
     wish = dpt.Multiplicative(alpha=0.3, failure=0.01, clip=True)
     implicit = dpt.plan_implicit(dpt.binary("x", bits=2), **LOSS, mechanism=wish)
@@ -543,3 +564,28 @@ def test_other_errors():
     chain = Thresholds(alpha=0.5, eta=0.05, **LOSS, depth=2)
     with pytest.raises(ArgumentError, match="has 3 levels, the root included, where 2 are accounted for"):
         sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
+
+
+def test_recall_of_rare_failures_keeps_its_digits() -> None:
+    """A probability next to 1 is told from 1 by the other end of the law."""
+    mpmath = pytest.importorskip("mpmath")
+    plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
+    noise = plan.noise[1]
+    found = plan.compare(failure=1e-15).loc[("truncated_laplace", ""), "released_from"]
+    with mpmath.workdps(60):
+        q = mpmath.exp(-1 / mpmath.mpf(noise.noise_scale))
+
+        def missed(size: int) -> mpmath.mpf:
+            other = 2 * noise.radius + 1 - size
+            return q ** (noise.radius - other + 1) * (1 - q**other) / (1 + q - 2 * q ** (noise.radius + 1))
+
+        assert missed(int(found)) <= 1e-15 * (1 + 1e-9)
+        assert missed(int(found) - 1) > 1e-15 * (1 - 1e-9)
+
+
+def test_comparisons_and_recall_refuse_what_is_no_number() -> None:
+    plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
+    assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
+    for counts in ([29.9], [-5], [float("nan")], ["a"]):
+        with pytest.raises(dpt.ArgumentError, match="`counts`"):
+            dpt.expected_recall(plan, counts)

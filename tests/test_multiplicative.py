@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -224,6 +225,34 @@ def test_clipping_spends_the_whole_and_bounds_the_mean_error() -> None:
     for level, exact in enumerate(levels):
         beyond = np.maximum(abs(np.array([run[level] for run in runs]) - exact) - 0.5 * exact, 0)
         assert (np.sqrt((beyond**2).mean(axis=0)) <= plan.rmse_bound).all()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 7, 10**9])
+def test_the_windows_of_all_levels_spend_half_and_not_more(depth: int) -> None:
+    plan = ClippedThresholds(alpha=0.5, epsilon=0.7, delta=1e-6, depth=depth)
+    for name in ("epsilon", "delta"):
+        whole, chain, window = (
+            Fraction(getattr(each, name)) for each in (plan, plan.thresholds, plan.window_noise)
+        )
+        assert whole * Fraction(1 - 1e-15) < chain + depth * window <= whole
+    assert plan.eta == max(1e-15, {1: 0.25}.get(depth, depth**-2))
+
+
+def test_the_bound_on_the_mean_error_falls_with_the_count() -> None:
+    plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=300)
+    tau, radius = plan.thresholds.tau, plan.window_noise.radius
+    counts = np.concatenate([np.linspace(0, 1.2 * tau, 50), [1e6, 2.0**40]])
+    for count, bound in zip(counts, plan.alpha_rmse(counts), strict=True):
+        near, far = 0.5 * max(tau - count, 0), max(2 * radius - 0.5 * count, 0)
+        assert bound == pytest.approx(min(math.sqrt(near**2 + plan.eta * far**2), far))
+    assert (np.diff(plan.alpha_rmse(counts)) <= 0).all()
+    assert plan.alpha_rmse(0).shape == () and plan.rmse_bound == plan.alpha_rmse(0)
+    tree, rng = Tree.from_branching([2, 3]), np.random.default_rng(6)
+    levels = tree.roll_up(np.array([0, 800, 40, 0, 1500, 90_000]))
+    runs = [clipped_counts(tree, levels, plan, rng=rng) for _ in range(40)]
+    for level, exact in enumerate(levels):
+        beyond = np.maximum(abs(np.array([run[level] for run in runs]) - exact) - 0.5 * exact, 0)
+        assert (np.sqrt((beyond**2).mean(axis=0)) <= plan.alpha_rmse(exact)).all()
 
 
 # --- privacy ---

@@ -59,7 +59,7 @@ def test_each_node_is_as_close_as_promised_and_the_bound_tells_it(wish):
             for level in np.split(values, np.cumsum([1, copies, 3 * copies]), 1)[1:]
         ]
 
-    most = binom.ppf(1 - 1e-9, n * copies, wish.failure)
+    most = binom.ppf(1 - 1e-9, n * copies, plan.failure)
     for bound in (
         wish.alpha * np.maximum(exact, plan.threshold),
         np.stack([t["error_bound"] for t in tables]),
@@ -108,6 +108,48 @@ def test_huge_thresholds_stay_whole_numbers():
     wish = dpt.Multiplicative(alpha=1 - 2**-50, threshold=1e300)
     table = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, mechanism=wish).release(np.array([1, 2]))
     assert (table["error_bound"] > 2**40).all() and table["error_bound"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[math.nan], pd.Series([1, None], dtype="Int64"), "many", ["1"], None, [-1], [1.5], [True], [2**70]],
+    ids=str,
+)
+def test_only_counts_have_a_bound(counts):
+    plan = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, mechanism=QUARTER)
+    with pytest.raises(ArgumentError, match="`counts` must be whole numbers"):
+        plan.error_bound(counts)
+    for kind in ("Int64", "uint64", "int8"):
+        assert plan.error_bound(pd.Series([0, 9], dtype=kind)).tolist() == plan.error_bound([0, 9]).tolist()
+
+
+def test_a_plan_tells_what_is_in_force():
+    tree = dpt.Tree.from_branching([2, 3, 4])
+    plan = dpt.plan(tree, **LOSS, mechanism=QUARTER)
+    assert (plan.epsilon, plan.delta, plan.failure, plan.max_error) == (1.0, 1e-6, 0.05, None)
+    assert "but for a probability of 0.05 each:" in plan.headline
+    clipped = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True))
+    assert clipped.failure == clipped.chain.eta == 1 / 16
+    assert clipped.max_error == 2 * clipped.chain.window_noise.radius
+    assert (
+        f"but for a probability of 0.0625 each, and by {clipped.max_error} in any case:" in clipped.headline
+    )
+    told = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
+    assert (told["failure"], told["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
+    chosen = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True))
+    assert chosen.failure == 0.3 and clipped.threshold > chosen.threshold
+    rare = dpt.Multiplicative(alpha=0.25, failure=1e-9, threshold=1e300)
+    assert "1e+300, whichever is larger, but for a probability of 1e-09 each" in repr(
+        dpt.plan(tree, **LOSS, mechanism=rare)
+    )
+
+
+def test_a_notebook_shows_the_plan():
+    domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "b"]}), by=["x"])
+    plan = dpt.plan(domain, **LOSS, privacy_unit="<who>", mechanism=QUARTER)
+    shown = plan._repr_html_()
+    assert shown.startswith("<p>Plan of counts") and "&lt;who&gt;" in shown and "<table" in shown
+    assert "error_bound" in shown
 
 
 # The table
@@ -217,9 +259,12 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
         ({"threshold": 0.5}, "threshold"),
         ({"threshold": math.inf}, "threshold"),
         ({"threshold": True}, "threshold"),
+        ({"threshold": 10**400}, "threshold"),
+        ({"alpha": None}, "alpha"),
         ({"failure": 0.0}, "failure"),
         ({"failure": 0.5}, "failure"),
         ({"calibration": "rough"}, "calibration"),
+        ({"calibration": np.array(["exact"])}, "calibration"),
         ({"clip": 1}, "clip"),
         ({"clip": True, "threshold": 1e6}, "threshold"),
     ],
@@ -233,6 +278,12 @@ def test_wishes_that_make_no_sense_are_refused(options, argument):
     ("options", "fact"),
     [
         ({"delta": 0.0}, "`delta` must be above 0"),
+        ({"delta": 5e-324}, "`delta` is too small to be divided"),
+        ({"delta": 1e-320}, "`delta` is too small to be divided"),
+        ({"epsilon": 1e-12}, "`epsilon` is too small"),
+        ({"epsilon": 1e-300}, "`epsilon` is too small"),
+        ({"epsilon": 5e307}, "`epsilon` is too large"),
+        ({"epsilon": 5e-11, "mechanism": dpt.Multiplicative(alpha=0.25, threshold=1e15)}, "`epsilon` is too"),
         ({"epsilon": None}, "`epsilon` must be given, with a delta"),
         ({"epsilon": None, "delta": 0.0, "rho": 0.1}, "`rho` has no meaning for counts that are right"),
         ({"known": {"total": 5}}, "`known` has no meaning"),
@@ -248,6 +299,10 @@ def test_wishes_that_make_no_sense_are_refused(options, argument):
         ({"column": "cost", "bounds": (0, 5)}, "`column` has no meaning"),
         ({"neighbors": "x"}, "`neighbors` is unknown"),
         ({"max_contributions": 0}, "`max_contributions` must be"),
+        ({"max_contributions": 2**70}, "`max_contributions` must be"),
+        ({"max_contributions": 2**61, "neighbors": "replace"}, "`max_contributions` must be"),
+        ({"mechanism": dpt.Multiplicative}, r"`mechanism` is unknown: <class(?s:.*)ative\(alpha=0.25"),
+        ({"mechanism": "multiplicative"}, r"`mechanism` is unknown(?s:.*)dpt.Multiplicative\(alpha=0.25\)"),
         ({"privacy_unit": "x"}, "`privacy_unit` must name a column that is no key"),
         ({"mechanism": dpt.Multiplicative(alpha=0.25, threshold=100)}, "`threshold` is too small for the"),
     ],
@@ -256,6 +311,22 @@ def test_plans_that_make_no_sense_are_refused(options, fact):
     domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "b"]}), by=["x"])
     with pytest.raises(ArgumentError, match=fact):
         dpt.plan(domain, **{**LOSS, "mechanism": QUARTER, **options})
+
+
+def test_a_plan_that_is_made_directly_checks_what_is_asked_for():
+    loss = PrivacyLoss(**LOSS)
+    with pytest.raises(ArgumentError, match="`mechanism` must be a Multiplicative"):
+        dpt.MultiplicativePlan(tree=dpt.Tree.from_branching([2]), domain=None, loss=loss, mechanism="x")
+
+
+@pytest.mark.parametrize("number", [np.float16, np.float32, np.float64, np.longdouble])
+def test_numbers_of_any_precision_are_taken_for_floats(number):
+    wish = dpt.Multiplicative(alpha=number(0.25), failure=number(0.125), threshold=number(2.0**15))
+    assert wish == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2**15)
+    assert {type(wish.alpha), type(wish.failure), type(wish.threshold)} == {float}
+    plan = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, max_contributions=np.int64(2), mechanism=wish)
+    table = plan.release(np.array([1, 2]))
+    assert json.loads(json.dumps(table.attrs["dp"]))["max_contributions"] == 2
 
 
 def test_a_threshold_that_is_refused_comes_with_one_that_is_not():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -104,7 +105,7 @@ def test_group_loss_keeps_the_loss_of_the_group(rows: int, epsilon: float, delta
         small = mpmath.mpf(each.epsilon)
         assert rows * small <= mpmath.mpf(epsilon)
         of_group = mpmath.mpf(each.delta) * mpmath.expm1(rows * small) / mpmath.expm1(small)
-        assert of_group <= mpmath.mpf(delta)
+        assert of_group <= mpmath.mpf(delta) * (1 + mpmath.mpf(10) ** -50)  # the digits that are kept
         assert of_group > mpmath.mpf(delta) * (1 - mpmath.mpf(10) ** -9)
 
 
@@ -174,12 +175,33 @@ def wrong_answers(epsilon: float, beyond: np.ndarray) -> np.ndarray:
     return (tail * threshold).sum(axis=1) / threshold.sum()
 
 
-@settings(max_examples=40)
-@given(chain=chains("exact"), total=st.integers(0, LARGEST_TOTAL))
-def test_conditions_of_the_exact_chain(chain: Thresholds, total: int) -> None:
+@settings(max_examples=60)
+@given(
+    chain=chains("exact"),
+    above=st.integers(0, 12) | st.integers(0, 10**6),
+    total=st.integers(0, LARGEST_TOTAL),
+)
+def test_conditions_of_the_exact_chain(chain: Thresholds, above: int, total: int) -> None:
+    chain = replace(chain, tau=chain.smallest_tau + above / chain.alpha)  # one v_0 after the other
+    assert chain.guaranteed
+    check_exact_chain(chain, total)
+
+
+@pytest.mark.parametrize("tau", [17_924, 17_926, 17_928])
+def test_rounding_never_leaves_too_little_room(tau: float) -> None:
+    """One more than a v_0 that fits may not fit: the intervals are rounded."""
+    chain = Thresholds(alpha=1 / 3, eta=0.001, epsilon=0.2, delta=1e-6, depth=4, tau=tau)
+    assert chain.guaranteed
+    check_exact_chain(chain, LARGEST_TOTAL)
+
+
+def check_exact_chain(chain: Thresholds, total: int) -> None:
     alpha, v, m = Fraction(chain.alpha), chain.estimates, chain.bounds
     assert v[0] <= alpha * Fraction(chain.tau)
     assert m[0] - v[0] <= alpha * max(Fraction(chain.tau), int(m[0]))
+    # the saving (4): there is room for the distances on both sides of each threshold
+    distances = chain._method.above[: len(chain.thresholds)]
+    assert (m[:-1] >= chain.thresholds + distances - 1).all()
     rounds = chain.rounds(total)
     checked = {0, len(rounds) // 2, len(rounds) - 1, *range(0, len(rounds), 7)} if rounds else set()
     failing = 0.0
@@ -244,7 +266,8 @@ def test_any_tau_gives_a_chain_up_to_the_largest_total(calibration: str, data: s
     [
         ("alpha", 0.0), ("alpha", 1.0), ("alpha", "0.1"), ("eta", 0.0), ("eta", 0.5), ("depth", 0),
         ("depth", 2.0), ("tau", 0), ("tau", math.inf), ("tau", True), ("calibration", "printed"),
-        ("delta", 0.0), ("epsilon", 1e-12),
+        ("calibration", np.array(["exact"])), ("tau", 10**400), ("delta", 0.0), ("delta", 5e-324),
+        ("delta", 1e-320), ("epsilon", 1e-12), ("epsilon", 1e-300), ("epsilon", 5e-324), ("epsilon", 5e307),
     ],
 )  # fmt: skip
 def test_bad_arguments(argument: str, value: object) -> None:
@@ -252,6 +275,64 @@ def test_bad_arguments(argument: str, value: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         Thresholds(**{**arguments, argument: value})
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float16, np.longdouble])
+def test_numbers_of_any_precision_are_taken_for_floats(number: type) -> None:
+    given_ = {"alpha": number(0.25), "eta": number(0.125), "epsilon": number(0.5), "delta": number(0.0078125)}
+    chain = Thresholds(**given_, depth=np.int8(3), tau=number(2.0**15))
+    for name in ("alpha", "eta", "epsilon", "delta", "tau", "smallest_tau"):
+        assert type(getattr(chain, name)) is float
+    plain = Thresholds(alpha=0.25, eta=0.125, epsilon=0.5, delta=0.0078125, depth=3, tau=2.0**15)
+    assert (chain.bounds == plain.bounds).all() and (chain.thresholds == plain.thresholds).all()
+    assert [*chain.rounds(10**9)] == [*plain.rounds(10**9)]
+    with pytest.raises(ArgumentError, match="alpha"):
+        Thresholds(**{**given_, "alpha": np.longdouble(1) - np.finfo(np.longdouble).eps}, depth=3)
+
+
+@pytest.mark.parametrize("calibration", ["proof", "exact"])
+@settings(max_examples=100)
+@given(
+    alpha=st.sampled_from([0.001, 0.03, 0.5, 1 - 2**-53]),
+    epsilon=st.floats(0, exclude_min=True, allow_infinity=False)
+    | st.integers(-330, 308).map(lambda power: float(f"1e{power}")),
+    delta=st.floats(0, 1, exclude_min=True, exclude_max=True)
+    | st.integers(-323, -1).map(lambda power: float(f"1e{power}")),
+    tau=st.none() | st.sampled_from([1.0, 1e15, 1e300]),
+)
+def test_what_can_be_laid_out_can_be_released(
+    calibration: str, alpha: float, epsilon: float, delta: float, tau: float | None
+) -> None:
+    """Noise that no scale is large enough for, and numbers out of range, are refused at once."""
+    if not epsilon:
+        return
+    try:
+        chain = Thresholds(
+            alpha=alpha, eta=0.05, epsilon=epsilon, delta=delta, depth=4, tau=tau, calibration=calibration
+        )
+    except ArgumentError as error:
+        assert error.argument in ("epsilon", "delta")
+    else:
+        assert chain.total_noise.radius > 0
+        for total in (int(chain.bounds[0]) + 1, LARGEST_TOTAL):
+            for round_ in chain.rounds(total)[:: max(1, len(chain.thresholds) // 3)]:
+                assert round_.questions(1).query_scale > 0 and round_.node_noise.radius > 0
+
+
+@given(rows=st.integers(2, 2**61), epsilon=st.floats(1e-3, 1e4), delta=st.floats(0, 1, exclude_max=True))
+def test_group_loss_refuses_what_is_too_small_to_be_rounded_down(
+    rows: int, epsilon: float, delta: float
+) -> None:
+    try:
+        each = group_loss(PrivacyLoss(epsilon=epsilon, delta=delta), rows)
+    except ArgumentError as error:
+        assert error.argument == "delta"
+        return
+    assert each.delta > 1e-290
+    with mpmath.workdps(400):
+        small = mpmath.mpf(each.epsilon)
+        of_group = mpmath.mpf(each.delta) * mpmath.expm1(rows * small) / mpmath.expm1(small)
+        assert of_group <= mpmath.mpf(delta) * (1 + mpmath.mpf(10) ** -50)  # the digits that are kept
 
 
 def test_group_loss_arguments() -> None:

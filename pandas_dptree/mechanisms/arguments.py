@@ -14,27 +14,64 @@ from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["check_between", "exact_values", "laplace_scale", "noise_source", "whole_number"]
+__all__ = [
+    "exact_values",
+    "laplace_scale",
+    "noise_source",
+    "number_between",
+    "released_counts",
+    "rows_of_a_unit",
+    "whole_number",
+]
 
 
-def whole_number(name: str, value: object, *, at_least: int, hint: str) -> int:
-    """Give a whole number from `at_least` to 2**61 as an int; the error names the argument."""
+def whole_number(name: str, value: object, *, at_least: int, at_most: int = LARGEST_COUNT, hint: str) -> int:
+    """Give a whole number between two limits as an int; `at_most` is a power of two. Errors name it."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or not at_least <= value <= LARGEST_COUNT:  # type: ignore[operator]
+    if not is_whole or not at_least <= value <= at_most:  # type: ignore[operator]
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
-        raise ArgumentError(name, f"must be a whole number from {least} to 2**61, not {value!r}.", hint=hint)
+        most = f"2**{at_most.bit_length() - 1}"
+        raise ArgumentError(name, f"must be a whole number from {least} to {most}, not {value!r}.", hint=hint)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def check_between(name: str, value: object, low: float, high: float, *, example: float) -> None:
-    """Check that a number is at least `low` and below `high`; the error names the argument."""
+def rows_of_a_unit(max_contributions: object) -> int:
+    """Give how many rows of a unit are counted, as an int; twice that is no larger than any count."""
+    return whole_number(
+        "max_contributions",
+        max_contributions,
+        at_least=1,
+        at_most=LARGEST_COUNT // 2,
+        hint="it is how many rows of one unit are counted, for example 1.",
+    )
+
+
+def number_between(name: str, value: object, low: float, high: float, *, example: float) -> float:
+    """Give a number of at least `low` and below `high` as a float; the error names the argument."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not low <= value < high:  # type: ignore[operator]
+    try:
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not low <= number < high:
         raise ArgumentError(
             name,
-            f"must be at least {low} and below {high}, not {value!r}.",
+            f"must be at least {low} and below {high}, not {number if is_number else value!r}.",
             hint=f"for example {name}={example}.",
         )
+    return number
+
+
+def released_counts(counts: npt.ArrayLike) -> IntArray:
+    """Check counts that the caller has from a release, or asks about."""
+    released = np.asarray(counts)
+    if released.dtype.kind not in "iu" or (released < 0).any():
+        raise ArgumentError(
+            "counts",
+            "must be whole numbers of an integer type, from 0, without missing ones.",
+            hint="pass the column `count` of a release, or for example [0, 1000].",
+        )
+    return np.minimum(released.astype(np.uint64), LARGEST_COUNT).astype(np.int64)
 
 
 def exact_values(values: npt.ArrayLike) -> IntArray:

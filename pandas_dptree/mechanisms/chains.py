@@ -42,7 +42,7 @@ class Method(Protocol):
     total_share: float
 
     def smallest_tau(self) -> float:
-        """Give the smallest tau for which the promise is proven."""
+        """Give the smallest tau that is found for which the promise is proven."""
 
     def chain(self, tau: float) -> Chain:
         """Lay out the bounds, estimates and thresholds for a tau."""
@@ -106,6 +106,8 @@ class Exact:
         self.widest = min((1 + alpha) / (1 - alpha), 2.0)  # M_i / L_i
         losses = [self._cost(growth) for growth in self._growths()]
         self.growth = float(self._growths()[int(np.argmin(losses))])
+        self.above, self.needed = self._distances()
+        self.least_estimate = self._least_estimate()
 
     def _growths(self) -> FloatArray:
         """Give the values of r that are tried: at x = 0 nothing is gained, at 1 - 1/widest nothing grows."""
@@ -154,25 +156,39 @@ class Exact:
         below, above = self._slack(epsilons, positive), self._slack(epsilons, negative)
         return above, below + above + 2 * _radius(epsilons / 2, deltas)
 
-    def smallest_tau(self) -> float:
-        """Give the smallest tau for which the promise is proven: v_0 / alpha, after a search for v_0."""
-        _, needed = self._distances()
+    def _spare(self, first_estimate: int) -> IntArray:
+        """Give how much more room there is from M_{i-1} + 1 down to L_i than is needed."""
+        bounds, lowest, _ = self._intervals(first_estimate)
+        return bounds[:-1] + 1 - lowest[1:] - self.needed[: len(bounds) - 1]
+
+    def _fits(self, first_estimate: int) -> bool:
+        return bool((self._spare(first_estimate) >= 0).all())
+
+    def _least_estimate(self) -> int:
+        """Find a v_0 that fits, where the one before does not: the chain of the largest total does."""
         too_small, enough = 0, LARGEST_TOTAL
         while enough - too_small > 1:
             middle = (too_small + enough) // 2
-            bounds, lowest, _ = self._intervals(middle)
-            room = bounds[:-1] + 1 - lowest[1:]
-            fits = bool((room >= needed[: len(room)]).all())
-            too_small, enough = (too_small, middle) if fits else (middle, enough)
-        tau = enough / self.alpha
-        return tau if Fraction(tau) * Fraction(self.alpha) >= enough else math.nextafter(tau, math.inf)
+            too_small, enough = (too_small, middle) if self._fits(middle) else (middle, enough)
+        return enough
+
+    def smallest_tau(self) -> float:
+        """Give the smallest tau that is found for which the promise is proven: v_0 / alpha."""
+        tau = self.least_estimate / self.alpha
+        exact = Fraction(tau) * Fraction(self.alpha)
+        return tau if exact >= self.least_estimate else math.nextafter(tau, math.inf)
 
     def chain(self, tau: float) -> Chain:
-        """Lay out the bounds, estimates and thresholds for a tau."""
+        """Lay out the bounds, estimates and thresholds for a tau.
+
+        As the intervals are rounded, a v_0 that is a little larger than one that fits may not fit itself.
+        The smaller one then keeps the promise: that for its tau implies the one for any larger.
+        """
         first_estimate = min(int(Fraction(self.alpha) * Fraction(tau)), LARGEST_TOTAL)
-        bounds, lowest, estimates = self._intervals(first_estimate)
-        above, needed = (part[: len(bounds) - 1] for part in self._distances())
-        spare = bounds[:-1] + 1 - lowest[1:] - needed
+        while first_estimate > self.least_estimate and not self._fits(first_estimate):
+            first_estimate -= 1
+        bounds, _, estimates = self._intervals(first_estimate)
+        above, spare = self.above[: len(bounds) - 1], self._spare(first_estimate)
         return Chain(bounds, estimates, np.maximum(bounds[:-1] + 1 - above - spare // 2, 1))
 
     def _intervals(self, first_estimate: int) -> tuple[IntArray, IntArray, IntArray]:

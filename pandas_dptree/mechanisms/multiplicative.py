@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = [
     "threshold_counts",
 ]
 
+FloatArray = npt.NDArray[np.float64]
 Settled = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, the root's first, the names of some nodes and the estimates of their counts."""
 
@@ -50,14 +52,15 @@ class ClippedThresholds:
     .. math:: \mathrm{RMSE}_\alpha = \sqrt{\mathrm{E}\bigl[\max(|\tilde w - w| - \alpha w,\, 0)^2\bigr]}
 
     this gives a bound for each node,
-    :math:`\mathrm{RMSE}_\alpha \le \min\bigl(\sqrt{(\alpha\tau)^2 + \eta\,(2R)^2},\; 2R\bigr)`.
+    :math:`\mathrm{RMSE}_\alpha \le \min\bigl(\sqrt{(\alpha\tau)^2 + \eta\,(2R)^2},\; 2R\bigr)`;
+    `alpha_rmse` has a smaller one for large counts.
 
     Parameters
     ----------
     alpha, epsilon, delta, depth, calibration
         As in `Thresholds`, the loss being that of the whole.
     eta : float, optional
-        By default :math:`d^{-2}`, as in the proof of Theorem 4.1 (1/4 for a single node).
+        By default :math:`d^{-2}`, as in the proof of Theorem 4.1 (1/4 for a single node, never below 1e-15).
 
     Attributes
     ----------
@@ -96,23 +99,59 @@ class ClippedThresholds:
     def __post_init__(self) -> None:
         """Divide the loss."""
         depth = whole_number("depth", self.depth, at_least=1, hint="the root alone has depth 1.")
-        chain, *nodes = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta)).divide(
-            [depth] + [1] * depth
-        )
-        eta = max(depth, 2) ** -2 if self.eta is None else self.eta
+        loss = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta))
+        chain, nodes = loss.divide([1, 1])
+        each = nodes.part(Fraction(1, depth))
+        assert each.epsilon is not None
         thresholds = Thresholds(
-            alpha=self.alpha, eta=eta, depth=depth, calibration=self.calibration, **chain.to_dict()
+            alpha=self.alpha,
+            eta=max(max(depth, 2) ** -2, 1e-15) if self.eta is None else self.eta,
+            depth=depth,
+            calibration=self.calibration,
+            **chain.to_dict(),
         )
-        object.__setattr__(self, "eta", eta)
-        object.__setattr__(self, "thresholds", thresholds)
-        assert nodes[0].epsilon is not None
-        object.__setattr__(self, "window_noise", TruncatedLaplace(nodes[0].epsilon, nodes[0].delta))
+        for name, value in {
+            "alpha": thresholds.alpha, "epsilon": loss.epsilon, "delta": loss.delta, "depth": depth,
+            "eta": thresholds.eta, "thresholds": thresholds,
+            "window_noise": TruncatedLaplace(each.epsilon, each.delta),
+        }.items():  # fmt: skip
+            object.__setattr__(self, name, value)
 
     @property
     def rmse_bound(self) -> float:
         """The bound on the alpha-multiplicative root mean squared error of every node, in counts."""
-        largest = 2.0 * self.window_noise.radius
-        return min(math.hypot(self.alpha * self.thresholds.tau, math.sqrt(self.eta) * largest), largest)
+        return float(self.alpha_rmse(0))
+
+    def alpha_rmse(self, counts: npt.ArrayLike) -> FloatArray:
+        r"""Bound the alpha-multiplicative root mean squared error of nodes whose true counts are given.
+
+        With probability :math:`1 - \eta` or more, an estimate is within :math:`\alpha \max(w, \tau)` of the
+        count w, and in any case within 2R. So for one node
+
+        .. math:: \mathrm{RMSE}_\alpha \le \min\Bigl(
+                  \sqrt{\alpha^2 \max(\tau - w,\, 0)^2 + \eta\,\max(2R - \alpha w,\, 0)^2},\;
+                  \max(2R - \alpha w,\, 0)\Bigr).
+
+        Parameters
+        ----------
+        counts : array_like of float
+            True counts w, at least 0; public guesses of them, if the bound is to be told.
+
+        Returns
+        -------
+        numpy.ndarray of float, of the same shape
+            In counts; falling with w. For totals of 2**40 at most.
+
+        Examples
+        --------
+        >>> plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=512)
+        >>> plan.alpha_rmse([0, 5_000, 10_000, 100_000]).round().tolist()
+        [4002.0, 1503.0, 43.0, 0.0]
+        """
+        sizes = np.asarray(counts, dtype=np.float64)
+        missing = self.alpha * np.maximum(self.thresholds.tau - sizes, 0)
+        largest = np.maximum(2 * self.window_noise.radius - self.alpha * sizes, 0)
+        return np.asarray(np.minimum(np.hypot(missing, math.sqrt(self.eta) * largest), largest))
 
 
 def threshold_counts(

@@ -13,8 +13,8 @@ Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.arguments import check_between, whole_number
+from pandas_dptree.mechanisms.arguments import laplace_scale, number_between, whole_number
 from pandas_dptree.mechanisms.chains import LARGEST_TOTAL, Exact, Method, Proof
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -33,6 +33,9 @@ __all__ = ["LARGEST_TOTAL", "Calibration", "Round", "Thresholds", "approximate_l
 
 FloatArray = npt.NDArray[np.float64]
 Calibration = Literal["proof", "exact"]
+
+_LARGEST_EPSILON, _SMALLEST_DELTA = 1e300, 1e-280
+"""No sum of what these are divided into, nor any quotient, is out of the range of floats."""
 
 
 class Round(NamedTuple):
@@ -106,8 +109,8 @@ class Thresholds:
     depth : int
         Number of nodes on a path from the root to a leaf.
     tau : float, optional
-        In counts, at least 1. By default the smallest for which the promise is proven. A smaller one is as
-        private, but nothing is promised.
+        In counts, at least 1. By default `smallest_tau`. With a smaller one the chain is as private, but
+        nothing is promised.
     calibration : {"exact", "proof"}
         "proof" is the chain of the paper, corrected; "exact" is one with thresholds as small as the discrete
         noise allows.
@@ -115,18 +118,21 @@ class Thresholds:
     Attributes
     ----------
     smallest_tau : float
-        The smallest tau for which the promise is proven.
+        The smallest tau that is found for which the promise is proven. (With "exact", rounding may let one
+        that is smaller by a few counts divided by alpha do as well, which the search by bisection misses.)
     bounds : numpy.ndarray of int64, shape (n_thresholds + 1,)
         :math:`M_0 < M_1 < \dots`: a node that does not reach :math:`\tau_{i+1}` counts at most :math:`M_i`.
     estimates : numpy.ndarray of int64, shape (n_thresholds + 1,)
         :math:`v_i`, the only values that come out.
     thresholds : numpy.ndarray of int64, shape (n_thresholds,)
         :math:`\tau_1, \tau_2, \dots`, rounded up to whole numbers, which tells counts apart just as well.
+    total_noise : TruncatedLaplace
+        The noise of the total that says how many thresholds are needed.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or `epsilon` or `delta` is too small to be divided.
+        If an argument is out of range, or `epsilon` or `delta` too small to be divided.
 
     Notes
     -----
@@ -188,6 +194,9 @@ class Thresholds:
        :math:`\epsilon_i`, :math:`\delta_i` follow what the distances cost at a constant growth r, which is
        chosen for the smallest tau.
 
+    Rounding to whole numbers may leave too little room for a tau just above one that has enough. The chain is
+    then that of the next smaller tau with enough room, whose promise implies the one that is asked for.
+
     Examples
     --------
     >>> chain = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=4)
@@ -209,42 +218,40 @@ class Thresholds:
     bounds: IntArray = field(init=False, repr=False)
     estimates: IntArray = field(init=False, repr=False)
     thresholds: IntArray = field(init=False, repr=False)
-    _total: PrivacyLoss = field(init=False, repr=False)
+    total_noise: TruncatedLaplace = field(init=False, repr=False)
     _rest: PrivacyLoss = field(init=False, repr=False)
     _method: Method = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the arguments and lay out the chain."""
-        check_between("alpha", self.alpha, 0.001, 1, example=0.1)
-        check_between("eta", self.eta, 1e-15, 0.5, example=0.05)
+        alpha = number_between("alpha", self.alpha, 0.001, 1, example=0.1)
+        eta = number_between("eta", self.eta, 1e-15, 0.5, example=0.05)
         depth = whole_number("depth", self.depth, at_least=1, hint="the root alone has depth 1.")
         loss = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta))
-        if self.calibration not in ("proof", "exact"):
+        if not isinstance(self.calibration, str) or self.calibration not in ("proof", "exact"):
             raise ArgumentError(
                 "calibration", f"is unknown: {self.calibration!r}.", hint='pass "exact" or "proof".'
             )
         kind = Proof if self.calibration == "proof" else Exact
         total, rest = loss.divide([kind.total_share, 1 - kind.total_share])
-        assert rest.epsilon is not None
-        method: Method = kind(self.alpha, self.eta, rest.epsilon, rest.delta, depth)
+        assert total.epsilon is not None and rest.epsilon is not None
+        total_noise = TruncatedLaplace(total.epsilon, total.delta)
+        method: Method = kind(alpha, eta, rest.epsilon, rest.delta, depth)
         smallest = method.smallest_tau()
         tau = smallest if self.tau is None else self.tau
-        check_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
-        chain = method.chain(float(tau))
+        tau = number_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
         for name, value in {
-            "smallest_tau": smallest, "tau": float(tau), **chain._asdict(),
-            "_total": total, "_rest": rest, "_method": method,
+            "alpha": alpha, "eta": eta, "epsilon": loss.epsilon, "delta": loss.delta, "depth": depth,
+            "tau": tau, "smallest_tau": smallest, **method.chain(tau)._asdict(),
+            "total_noise": total_noise, "_rest": rest, "_method": method,
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
         shares = method.weights(len(self.thresholds))
-        least = float(shares.min(initial=math.inf) / shares.sum())
-        if (
-            16 * method.cutoff / LARGEST_SCALE > rest.epsilon * least
-            or rest.delta * least < sys.float_info.min
-        ):
+        least = float(shares.min() / shares.sum()) if len(shares) else 1.0
+        if 16 * method.cutoff / LARGEST_SCALE > rest.epsilon * least:
             raise ArgumentError(
                 "epsilon",
-                f"or `delta` is too small to be divided over {len(self.thresholds)} thresholds.",
+                f"is too small to be divided over {len(shares)} thresholds.",
                 hint="spend more, or ask for a larger alpha or tau.",
             )
 
@@ -252,12 +259,6 @@ class Thresholds:
     def guaranteed(self) -> bool:
         """Whether the promise of `alpha`, `tau` and `eta` is proven, for totals of 2**40 at most."""
         return self.tau >= self.smallest_tau
-
-    @property
-    def total_noise(self) -> TruncatedLaplace:
-        """The noise of the total that says how many thresholds are needed."""
-        assert self._total.epsilon is not None
-        return TruncatedLaplace(self._total.epsilon, self._total.delta)
 
     def rounds(self, total: int) -> tuple[Round, ...]:
         """Divide the loss over the thresholds that a total needs.
@@ -314,7 +315,7 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     Raises
     ------
     ArgumentError
-        If the loss has no delta, or `rows` is not a whole number of at least 1.
+        If the loss has no delta, `rows` is not a whole number of at least 1, or too little is left for each.
 
     Examples
     --------
@@ -326,17 +327,39 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     if k == 1:
         return loss
     assert loss.epsilon is not None
-    (each, *_) = loss.divide([1, k - 1])
-    assert each.epsilon is not None
-    # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t); less than ten roundings, of 2**-52 each
-    part = math.expm1(-each.epsilon) / math.expm1(-loss.epsilon) * math.exp(each.epsilon - loss.epsilon)
-    return PrivacyLoss(epsilon=each.epsilon, delta=loss.delta * part * (1 - 1e-12))
+    each = loss.part(Fraction(1, k)).epsilon
+    assert each is not None
+    # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t). What is left is no subnormal number, so t - s is
+    # below 700, and rounded by 2**-44 at most; 1e-12 is above all errors together.
+    part = math.expm1(-each) / math.expm1(-loss.epsilon) * math.exp(each - loss.epsilon)
+    delta = loss.delta * part * (1 - 1e-12)
+    if delta < _SMALLEST_DELTA:
+        raise _too_small(f"to be divided among {k} rows")
+    return PrivacyLoss(epsilon=each, delta=delta)
 
 
 def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
-    """Check that a loss has an epsilon and a delta."""
+    """Check that a loss has an epsilon and a delta, and that they are numbers that can be divided."""
     if loss.kind != "approximate":
         raise ArgumentError(
             "delta", "must be above 0, with an epsilon.", hint="for example epsilon=1.0 and delta=1e-6."
         )
+    assert loss.epsilon is not None
+    laplace_scale(loss.epsilon, 1)  # raises where no noise is large enough
+    if loss.epsilon > _LARGEST_EPSILON:
+        raise ArgumentError(
+            "epsilon",
+            f"is too large: {loss.epsilon!r}.",
+            hint="no more than a few units protect anybody; for example epsilon=1.0.",
+        )
+    if loss.delta < _SMALLEST_DELTA:
+        raise _too_small(f"to be divided: {loss.delta!r}")
     return loss
+
+
+def _too_small(why: str) -> ArgumentError:
+    return ArgumentError(
+        "delta",
+        f"is too small {why}.",
+        hint=f"no part may be below {_SMALLEST_DELTA:g}; spend more, or divide less.",
+    )

@@ -126,11 +126,27 @@ class PrivacyLoss:
         [PrivacyLoss(epsilon=0.25, delta=0.0, rho=None), PrivacyLoss(epsilon=0.75, delta=0.0, rho=None)]
         """
         whole = sum(map(Fraction, shares), Fraction())
-        parts = [Fraction(share) / whole for share in shares]
-        return [
-            PrivacyLoss(**{name: _part(total, part) for name, total in self.to_dict().items()})
-            for part in parts
-        ]
+        return [self.part(Fraction(share) / whole) for share in shares]
+
+    def part(self, share: Fraction) -> PrivacyLoss:
+        """Give one part of the loss: what each of k releases may spend if the share is 1/k.
+
+        Parameters
+        ----------
+        share : fractions.Fraction
+            Above 0, and at most 1.
+
+        Returns
+        -------
+        PrivacyLoss
+            Of the same kind, rounded down.
+
+        Examples
+        --------
+        >>> PrivacyLoss(epsilon=1.0, delta=1e-6).part(Fraction(1, 4)).epsilon
+        0.25
+        """
+        return PrivacyLoss(**{name: _part(total, share) for name, total in self.to_dict().items()})
 
 
 def _part(total: float, part: Fraction) -> float:
