@@ -427,7 +427,7 @@ class Plan:
         >>> plan.alpha_rmse(0.1).round(2).tolist()
         [4.22, 4.22, 4.22]
         >>> plan.alpha_rmse(0.1, {"total": 100}).round(2).tolist()
-        [0.79, 4.22, 4.22]
+        [0.8, 4.22, 4.22]
         """
         return level_alpha_rmse(self, alpha, counts)
 
