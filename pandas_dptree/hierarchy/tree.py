@@ -240,18 +240,18 @@ class Tree:
         ----------
         level : int
             The parents' level.
-        values : numpy.ndarray, shape (level_sizes[level + 1],) or (1,)
-            Values of the children.
+        values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
+            Values of the children: one for each, or several in a row.
 
         Returns
         -------
-        numpy.ndarray, shape (level_sizes[level],) or (1,)
+        numpy.ndarray, shape (level_sizes[level], ...) or (1,)
         """
         counts = self.child_counts[level]
         if len(values) == 1:
             return values * counts
         if len(counts) == 1:
-            return np.asarray(values.reshape(-1, int(counts[0])).sum(axis=1))
+            return np.asarray(values.reshape(-1, int(counts[0]), *values.shape[1:]).sum(axis=1))
         return np.asarray(np.add.reduceat(values, self._starts(level)))
 
     def max_children(self, level: int, values: Values) -> Values:

@@ -1,0 +1,241 @@
+"""Ways to measure how many values lie in the first bins, of many groups at once, and how far off they are."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.distribution import factorization, prefix
+from pandas_dptree.estimation.least_squares import least_squares, propagate
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.measure import measure
+from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
+from pandas_dptree.mechanisms.sampling import ByteSource, byte_source
+
+__all__ = ["FactorizedPrefixes", "Measuring", "TreePrefixes"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_FEWEST_DRAWS = 1000
+"""How many times, at least, the noise is drawn to find what it stays below."""
+
+_AT_ONCE = 2**21
+"""How many bins of imaginary groups are dealt with at a time."""
+
+
+class Measuring(ABC):
+    """A way to measure the bins of disjoint groups: all in the same way, each with noise of its own."""
+
+    n_bins: int
+    noise: AdditiveNoise
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What is measured, in a few words."""
+
+    @abstractmethod
+    def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
+        """Measure exact counts, and estimate how many values lie in the first bins, without bias.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64, shape (n_groups, n_bins)
+            Exact, and secret.
+        totals : numpy.ndarray of int64, shape (n_groups,)
+            What is publicly known of the number of values in a group, otherwise -1.
+        source : callable
+            Where random bytes come from.
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_groups, n_bins)
+        """
+
+    @abstractmethod
+    def variances(self, *, known_total: bool) -> FloatArray:
+        """Give the variances of the estimates of a group, shape (n_bins,)."""
+
+    @abstractmethod
+    def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
+        """Give the variances of the numbers of values in the bins from start to below stop."""
+
+    def errors(self, n_groups: int, source: ByteSource, *, known_total: bool) -> FloatArray:
+        """Draw the errors of groups, shape (n_groups, n_bins): what is estimated of those without values."""
+        nobody = np.zeros((n_groups, self.n_bins), dtype=np.int64)
+        return self.estimates(nobody, np.full(n_groups, 0 if known_total else -1), source)
+
+    def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
+        r"""Give how far the errors of a group stay from 0, all at once, with some probability.
+
+        The errors are those of a group without values, so they can be drawn: the noise is public. With
+        standard errors :math:`\sigma_t` the half widths are :math:`z \sigma_t`, where z is an upper end of
+        the confidence interval (two standard errors) of the quantile of the largest
+        :math:`|\text{error}_t| / \sigma_t` in 1000 draws, or in as many as let 10 of them lie beyond.
+
+        Parameters
+        ----------
+        confidence : float
+            Above 0 and below 1.
+        known_total : bool
+
+        Returns
+        -------
+        numpy.ndarray, shape (n_bins,)
+        """
+        errors = np.sqrt(self.variances(known_total=known_total))
+        n_draws = max(_FEWEST_DRAWS, math.ceil(10 / (1 - confidence)))
+        rank = confidence * n_draws + 2 * math.sqrt(confidence * (1 - confidence) * n_draws)
+        largest = np.sort(_largest_errors(self, known_total, n_draws))
+        return np.asarray(largest[math.ceil(rank) - 1] * errors)
+
+
+@lru_cache(maxsize=64)
+def _largest_errors(measuring: Measuring, known_total: bool, n_draws: int) -> FloatArray:
+    """Draw the noise of groups without values, and find the largest of each group's errors."""
+    source = byte_source(np.random.default_rng(0))
+    errors = np.sqrt(measuring.variances(known_total=known_total))
+    largest = []
+    for start in range(0, n_draws, step := max(_AT_ONCE // measuring.n_bins, 1)):
+        drawn = np.abs(measuring.errors(min(step, n_draws - start), source, known_total=known_total))
+        ratios = np.divide(drawn, errors, out=np.zeros_like(drawn), where=errors > 0)
+        largest.append(ratios.max(axis=1))
+    return np.concatenate(largest)
+
+
+@dataclass(frozen=True)
+class TreePrefixes(Measuring):
+    """Counts of the nodes of a tree over the bins, brought together by least squares.
+
+    Attributes
+    ----------
+    n_bins : int
+    noise : AdditiveNoise
+    branching : tuple of int, shape (depth,)
+        Children per node, from the root down. Leaves beyond the bins are known to be empty.
+    noise_scales : tuple of float, shape (depth + 1,)
+        Of the root and each level below it; inf where nothing is measured.
+    """
+
+    n_bins: int
+    noise: AdditiveNoise
+    branching: tuple[int, ...]
+    noise_scales: tuple[float, ...]
+
+    @property
+    def description(self) -> str:
+        """The tree, by its numbers of children."""
+        return f"tree {'x'.join(map(str, self.branching))}"
+
+    @cached_property
+    def _empty(self) -> list[npt.NDArray[np.bool_]]:
+        """For each level of the tree of a group, which nodes have no bins."""
+        sizes = np.cumprod([1, *self.branching])
+        first = [np.arange(size) * (sizes[-1] // size) for size in sizes.tolist()]
+        return [start >= self.n_bins for start in first]
+
+    def _node_variances(self, known: npt.NDArray[np.bool_]) -> list[FloatArray]:
+        """Give the variances of the measurements of many groups side by side: 0 for what is known."""
+        levels = []
+        for level, (scale, empty) in enumerate(zip(self.noise_scales, self._empty, strict=True)):
+            variance = float(self.noise.variance(scale)) if np.isfinite(scale) else np.inf
+            fixed = known if level == 0 else np.tile(empty, len(known)) if empty.any() else np.zeros(1, bool)
+            levels.append(np.where(fixed, 0.0, max(variance, 1e-30)))
+        return levels
+
+    def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
+        """Measure the nodes of all trees, and solve them by least squares."""
+        n_groups, n_leaves = len(counts), len(self._empty[-1])
+        forest = Tree.from_branching([n_groups, *self.branching])
+        padded = np.pad(counts, [(0, 0), (0, n_leaves - self.n_bins)])
+        exact = forest.roll_up(padded.reshape(-1))
+        noisy = list(measure(self.noise, exact, [np.inf, *self.noise_scales], source))
+        for level, empty in enumerate(self._empty[1:], start=2):
+            if empty.any():  # which has no noise, even on a level that is not measured
+                measured = noisy[level]
+                values = np.zeros(len(exact[level]), dtype=np.int64) if measured is None else measured
+                noisy[level] = np.where(np.tile(empty, n_groups), 0, values)
+        known = totals >= 0
+        if known.any():
+            measured = noisy[1] if noisy[1] is not None else np.zeros(n_groups, dtype=np.int64)
+            noisy[1] = np.where(known, totals, measured)
+        variances = propagate(forest, [np.array([np.inf]), *self._node_variances(known)])
+        leaves = least_squares(forest, noisy, variances)[-1]
+        return np.cumsum(leaves.reshape(n_groups, n_leaves)[:, : self.n_bins], axis=1)
+
+    def variances(self, *, known_total: bool) -> FloatArray:
+        """Give the variances of the estimates of a group, shape (n_bins,)."""
+        tree = Tree.from_branching(list(self.branching))
+        nodes = self._node_variances(np.array([known_total]))
+        found = prefix.prefix_variances(tree, nodes)[: self.n_bins]
+        return np.maximum(found, 0.0)
+
+    def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
+        """Give the variances of differences of the estimates."""
+        tree = Tree.from_branching(list(self.branching))
+        return prefix.range_variances(tree, self._node_variances(np.array([known_total])), starts, stops)
+
+
+@dataclass(frozen=True)
+class FactorizedPrefixes(Measuring):
+    """Weighted sums of bins that tell how many values lie in the first bins, with Gaussian noise.
+
+    Attributes
+    ----------
+    strategy : PrefixStrategy
+    noise_scale : float
+        In the unit of what is measured.
+    """
+
+    strategy: PrefixStrategy
+    noise_scale: float
+
+    @property
+    def n_bins(self) -> int:  # type: ignore[override]
+        """Number of bins."""
+        return self.strategy.n_bins
+
+    @property
+    def noise(self) -> AdditiveNoise:  # type: ignore[override]
+        """The kind of noise."""
+        return Gaussian()
+
+    @property
+    def description(self) -> str:
+        """The kind of measurement."""
+        return "factorization"
+
+    def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
+        """Measure each group, and solve for the bins."""
+        measured = [measure_prefix_sums(self.strategy, row, self.noise_scale, source) for row in counts]
+        return self._solved(measured, totals)
+
+    def errors(self, n_groups: int, source: ByteSource, *, known_total: bool) -> FloatArray:
+        """Draw the errors of groups, shape (n_groups, n_bins)."""
+        noise = Gaussian().sample(self.noise_scale, n_groups * self.n_bins, source)
+        return self._solved(noise.reshape(n_groups, -1), np.full(n_groups, 0 if known_total else -1))
+
+    def _solved(self, measured: Sequence[IntArray] | IntArray, totals: IntArray) -> FloatArray:
+        return np.stack(
+            [
+                factorization.prefix_estimates(self.strategy, row, total=None if total < 0 else total)
+                for row, total in zip(measured, totals.tolist(), strict=True)
+            ]
+        )
+
+    def variances(self, *, known_total: bool) -> FloatArray:
+        """Give the variances of the estimates of a group, shape (n_bins,)."""
+        return factorization.prefix_variances(self.strategy, self.noise_scale, known_total=known_total)
+
+    def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
+        """Give the variances of differences of the estimates."""
+        return factorization.range_variances(
+            self.strategy, self.noise_scale, starts, stops, known_total=known_total
+        )

@@ -1,0 +1,472 @@
+r"""The tree over bins, and the split of the budget, that are best for prefix sums after least squares.
+
+A tree over K bins has a precision :math:`\lambda_k = \sum_{j \ge k} s_j p_j` in each of its detail spaces,
+and the mean variance of the prefix sums is :math:`\sum_k e_k / \lambda_k` with the energies :math:`e_k` of
+`pandas_dptree.distribution.prefix`. Of two trees that differ in an inner level that is not measured, one is
+enough: so every inner level is measured, and only the root may be left out. The root's branching is the
+least that makes room for the bins, since further children would be known to be empty.
+
+**Precision proportional to the share** (Gaussian noise). With :math:`\sum_l p_l = 1`,
+:math:`d_k = 1/s_k - 1/s_{k-1}` and :math:`1/s_{-1} = 0`,
+
+.. math:: \min \sum_k \frac{e_k}{\lambda_k}, \qquad \sum_k d_k \lambda_k = 1, \qquad
+          \lambda_0 \ge \lambda_1 \ge \dots \ge 0,
+
+where the inequalities say that no :math:`p_l = (\lambda_l - \lambda_{l+1}) / s_l` is negative. With a
+multiplier :math:`\theta` for the budget, each term :math:`e_k/\lambda_k + \theta d_k \lambda_k` is convex,
+and so is a sum of such terms at one common :math:`\lambda`, which is least at :math:`\theta\lambda^2 = \sum
+e_k / \sum d_k`. So neighbours that are in the wrong order are pooled (Robertson, Wright and Dykstra, "Order
+restricted statistical inference", 1988): :math:`\lambda_k^2` is proportional to the isotonic regression of
+:math:`e_k/d_k` with weights :math:`d_k`,
+
+.. math:: \lambda_k^2 \propto \min_{i \le k} \max_{j \ge k}
+          \frac{e_i + \dots + e_j}{d_i + \dots + d_j}.
+
+A known total has :math:`e_0 = 0`, which pools it with level 1: the root is then not measured.
+
+**Laplace noise** is not convex: the shares of a tree are found by the alternating descent of
+`pandas_dptree.planning.alternate`, with and without the root.
+
+**The search** goes on, for each number of levels, from branchings all alike to the best of those that differ
+in one or two factors, as long as that helps. Where there are more leaves than bins, the shares are those of
+an imagined uniform tree with K leaves below its root, and errors are the exact ones of the padded tree. The
+best trees are at last given the exact best shares.
+
+**Privacy**: a function of the number of bins, the noise and the privacy loss, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefix_variances
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.alternate import Model, NoiseLaw, Problem
+from pandas_dptree.planning.orbits import FloatArray
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["PrefixTree", "best_tree", "linear_prefix_shares", "prefix_lower_bound"]
+
+Branching = tuple[int, ...]
+
+_NEGLIGIBLE = 1e-9  # a smaller share is none
+_USELESS = 1e-3  # a level with a smaller share is on its way to none
+_WORTHWHILE = 1e-6  # a smaller relative gain is none
+_SEARCH_STEPS = 25  # of the descent: enough to tell trees apart
+_FINALISTS = 6
+_NO_NOISE = 1e-30  # stands for a variance of 0
+_FINAL_STEPS = 300
+_TOLERANCE = 1e-5
+_CALIBRATIONS = 2  # of an (epsilon, delta), each followed by a descent
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixTree:
+    """A uniform tree over bins, and how the budget is split over its levels.
+
+    Attributes
+    ----------
+    branching : tuple of int, shape (depth,)
+        Children per node, from the root down; their product is at least the number of bins.
+    shares : tuple of float, shape (depth + 1,)
+        Of the root and each level below it, with sum 1. That of the root may be 0.
+    error : float
+        Root of the mean variance of the prefix sums after least squares, in counts. Leaves beyond the bins
+        are known to be empty.
+    """
+
+    branching: Branching
+    shares: tuple[float, ...]
+    error: float
+
+
+def best_tree(
+    n_bins: int,
+    *,
+    noise: AdditiveNoise,
+    loss: PrivacyLoss,
+    sensitivity: Sensitivity,
+    total_known: bool = False,
+    padding: bool = True,
+) -> PrefixTree:
+    """Find the tree over bins whose prefix sums are most accurate after least squares.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number K of bins.
+    noise : AdditiveNoise
+    loss : PrivacyLoss
+        That of the whole release.
+    sensitivity : Sensitivity
+        That of one level.
+    total_known : bool, default False
+        Whether the number of rows is public.
+    padding : bool, default True
+        Whether the tree may have more leaves than there are bins.
+
+    Returns
+    -------
+    PrefixTree
+
+    Raises
+    ------
+    ArgumentError
+        If `n_bins` is not a whole number from 1 to 2**53, or the noise cannot give this kind of privacy.
+
+    Notes
+    -----
+    A local search: on up to 1024 bins, its error was within 0.1 % of that of a search through all trees. The
+    error is from the exact variances of the discrete noise.
+
+    Examples
+    --------
+    >>> from pandas_dptree.mechanisms.additive import Laplace
+    >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(epsilon=1.0)
+    >>> tree = best_tree(256, noise=Laplace(), loss=loss, sensitivity=one_row, total_known=True)
+    >>> tree.branching, round(tree.error, 3)
+    ((16, 16), 6.248)
+    """
+    bins = _checked(n_bins)
+    search = _Search(bins, noise, loss, sensitivity, total_known)
+    if bins == 1:
+        return search.result((1,), np.array([0.0, 1.0]))
+    factors = () if padding else _prime_factors(bins)
+    seen: dict[Branching, tuple[float, FloatArray]] = {}
+    least, idle = np.inf, 0
+    for start in _even_trees(bins, factors):
+        best, value = start, np.inf
+        seen |= search.evaluate([start])
+        while seen[best][0] < value * (1 - _WORTHWHILE):
+            value = seen[best][0]
+            fresh = [tree for tree in _neighbours(best, bins, factors) if tree not in seen]
+            seen |= search.evaluate(fresh)
+            best = min([best, *fresh], key=lambda tree: seen[tree][0])
+        idle = 0 if seen[best][0] < least * (1 - _WORTHWHILE) else idle + 1
+        least = min(least, seen[best][0])
+        if idle == 2:  # a depth more than one that is too many
+            break
+    ranked = sorted(seen, key=lambda tree: seen[tree][0])[: 4 * _FINALISTS]
+    finalists = dict(_merged(tree, seen[tree][1], bins) for tree in reversed(ranked))
+    refined = [search.refine(*each, steps=10) for each in list(finalists.items())[-_FINALISTS:]]
+    best, shares = min(refined, key=lambda each: search.error(*each))
+    best, shares = _merged(*search.refine(best, shares, steps=_FINAL_STEPS), bins)
+    return search.result(best, shares)
+
+
+def linear_prefix_shares(leaves: FloatArray, energies: FloatArray) -> FloatArray:
+    """Give the best shares on uniform trees where precision is proportional to the share.
+
+    Parameters
+    ----------
+    leaves : numpy.ndarray, shape (n_levels, n_trees)
+        Number of leaves below a node of each level, strictly falling.
+    energies : numpy.ndarray, shape (n_levels, n_trees)
+        Weight of the variance in each detail space, at least 0, and above 0 for some; see
+        `pandas_dptree.distribution.prefix.prefix_energies`.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n_levels, n_trees)
+        At least 0, with sum 1.
+
+    Examples
+    --------
+    The more so the wider the nodes of a level: its precision counts for every leaf below.
+
+    >>> linear_prefix_shares(np.array([[2.0], [1.0]]), np.array([[1.25], [0.25]])).ravel().round(3).tolist()
+    [0.382, 0.618]
+    """
+    energy, price = (np.cumsum(each, axis=0) for each in (energies, np.diff(1 / leaves, axis=0, prepend=0.0)))
+    first, last = np.indices((len(leaves), len(leaves)))
+    start = np.zeros_like(leaves[:1])
+    spans = np.full((len(leaves), *leaves.shape), -np.inf)
+    rising = first <= last  # spans[i, j]: mean of e over d from level i to level j
+    above_energy, above_price = (np.concatenate([start, each[:-1]]) for each in (energy, price))
+    spans[rising] = (energy[last[rising]] - above_energy[first[rising]]) / (
+        price[last[rising]] - above_price[first[rising]]
+    )
+    largest = np.maximum.accumulate(spans[:, ::-1], axis=1)[:, ::-1]
+    pooled = np.minimum.accumulate(largest, axis=0)[np.arange(len(leaves)), np.arange(len(leaves))]
+    roots = np.sqrt(pooled)
+    shares = (roots - np.concatenate([roots[1:], start])) / leaves
+    return _normalised(shares)
+
+
+def prefix_lower_bound(n_bins: int, noise_variance: float = 1.0, *, total_known: bool = False) -> float:
+    r"""Give the least root mean variance of prefix sums that any linear measurements allow.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number K of bins.
+    noise_variance : float, default 1.0
+        Variance of the Gaussian noise on the histogram of the bins, had it the whole budget: with
+        add/remove neighbours :math:`1/2\rho`, with replace neighbours :math:`1/\rho`.
+    total_known : bool, default False
+        Whether the number of rows is public, as it is with replace neighbours.
+
+    Returns
+    -------
+    float
+        In counts.
+
+    Raises
+    ------
+    ArgumentError
+        If `n_bins` is not a whole number from 1 to 2**53.
+
+    Notes
+    -----
+    Let L be the K × K matrix of prefix sums and :math:`L = B A` any factorization. Where the measurements
+    :math:`A x` have independent Gaussian noise, and no column of A is longer than 1, so that the noise has
+    variance v, the prefix sums have the variances :math:`v \sum_i B_{ti}^2`, and
+
+    .. math:: \Bigl(\sum_j \sigma_j(L)\Bigr)^2 = \|B A\|_*^2 \le \|B\|_F^2 \|A\|_F^2 \le K\,\|B\|_F^2:
+
+    the singular value bound (Li and Miklau, "Optimal error of query sets under the differentially-private
+    matrix mechanism", 2013). Up to a constant it also bounds the error of any mechanism that adds noise
+    (Edmonds, Nikolov and Ullman, "The power of factorization mechanisms in local and central differential
+    privacy", 2020). The inverse of L takes differences, so that the inverse of :math:`L^\top L` is the
+    second difference with one free end, and
+
+    .. math:: \sigma_j = \frac{1}{2 \sin\frac{(2j - 1)\pi}{4K + 2}}, \qquad j = 1 … K.
+
+    If the total is public, only the part of L orthogonal to it is to be told: the second difference with both
+    ends fixed, :math:`\sigma_j = 1 / (2 \sin\frac{j\pi}{2K})` for j = 1 … K − 1. If all columns of A
+    are at most :math:`\sqrt 2` apart, as those of a histogram are, their squared distances from their mean
+    add up to at most K − 1, which takes the place of K above.
+
+    Examples
+    --------
+    >>> round(prefix_lower_bound(256), 2), round(prefix_lower_bound(256, total_known=True), 2)
+    (2.47, 2.03)
+    """
+    bins = _checked(n_bins)
+    if total_known:
+        angles = np.arange(1, bins) * (math.pi / (2 * bins))
+        room = bins * max(bins - 1, 1)
+    else:
+        angles = np.arange(1, 2 * bins, 2) * (math.pi / (4 * bins + 2))
+        room = bins**2
+    return float((0.5 / np.sin(angles)).sum() * math.sqrt(noise_variance / room))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is the same for all trees that are looked at."""
+
+    n_bins: int
+    noise: AdditiveNoise
+    loss: PrivacyLoss
+    sensitivity: Sensitivity
+    total_known: bool
+
+    def variances(self, leaves: FloatArray, precisions: npt.NDArray[np.float64]) -> FloatArray:
+        """Give the exact mean variances of the prefix sums."""
+        return padded_prefix_variances(leaves, precisions, self.n_bins, total_known=self.total_known)
+
+    def evaluate(self, trees: list[Branching]) -> dict[Branching, tuple[float, FloatArray]]:
+        """Give the mean variances of trees of one depth, and shares that are about the best."""
+        if not trees:
+            return {}
+        leaves = np.stack([_leaves(tree) for tree in trees], axis=1)
+        law = self.law(np.ones(len(leaves) - 1))
+        problem = self.uniform_problem(leaves, law)
+        splits = [linear_prefix_shares(self.imagined(leaves), problem.weights)]
+        if not law.is_linear:
+            # The best split without least squares, with the root and without.
+            start = np.cbrt(problem.weights / self.imagined(leaves))
+            rootless = np.where(np.arange(len(leaves))[:, None] > 0, start, 0.0)
+            starts = [rootless] if self.total_known else [rootless, start]
+            splits = [problem.descend(_normalised(each), steps=_SEARCH_STEPS)[0] for each in starts]
+        values = np.stack([self.values(leaves, split) for split in splits])
+        best = values.argmin(axis=0)
+        return {
+            tree: (float(values[k, i]), splits[k][:, i])
+            for i, (tree, k) in enumerate(zip(trees, best, strict=True))
+        }
+
+    def values(self, leaves: FloatArray, splits: FloatArray) -> FloatArray:
+        """Give the mean variances of splits under the budget that so many levels with equal shares allow."""
+        n_measured = (splits > _USELESS).sum(axis=0)
+        values = np.empty(splits.shape[1])
+        for n in np.unique(n_measured):
+            columns = n_measured == n
+            precisions = 1 / self.law(np.ones(n)).variances(splits[:, columns])
+            values[columns] = self.variances(leaves[:, columns], precisions)
+        return values
+
+    def law(self, shares: FloatArray) -> NoiseLaw:
+        """Give the law of the noise under the budget that these shares allow."""
+        return _calibrated_law(self.noise, self.loss, self.sensitivity, tuple(shares.tolist()))
+
+    def refine(self, tree: Branching, shares: FloatArray, *, steps: int) -> tuple[Branching, FloatArray]:
+        """Give a tree better shares, by the exact model."""
+        leaves, split = _leaves(tree)[:, None], shares[:, None]
+        for _ in range(_CALIBRATIONS if self.loss.kind == "approximate" else 1):
+            problem = self.exact_problem(leaves, self.law(split[:, 0]))
+            split, _ = problem.descend(split, steps=steps, tolerance=_TOLERANCE)
+        return tree, split[:, 0]
+
+    def error(self, tree: Branching, shares: FloatArray) -> float:
+        """Give the root of the mean variance of the prefix sums."""
+        scales = self.noise.noise_scales(self.loss, self.sensitivity, shares)
+        noise = np.maximum(self.noise.variance(scales), _NO_NOISE)[:, None]
+        variance = self.variances(_leaves(tree)[:, None], 1 / noise)
+        return math.sqrt(max(variance[0], 0.0))
+
+    def result(self, tree: Branching, shares: FloatArray) -> PrefixTree:
+        """Put together what is known of a tree."""
+        return PrefixTree(tree, tuple(shares.tolist()), self.error(tree, shares))
+
+    def exact_problem(self, leaves: FloatArray, law: NoiseLaw) -> Problem:
+        """Put the choice of the shares of one tree as a problem, its cost in the first row."""
+        if leaves[0] == self.n_bins:
+            return self.uniform_problem(leaves, law)
+        first = np.where(np.arange(len(leaves)) == 0, 1.0, 0.0)[:, None]
+        return Problem(
+            model=self.padded_model(leaves), law=law, weights=first, worst=False, floor=np.zeros_like(first)
+        )
+
+    def uniform_problem(self, leaves: FloatArray, law: NoiseLaw) -> Problem:
+        """Put the choice of shares as a problem, as if the trees had no more leaves than bins."""
+        leaves = self.imagined(leaves)
+        energies = np.maximum(mean_prefix_energies(leaves, self.n_bins), 0.0)
+        if self.total_known:
+            energies[0] = 0.0
+
+        def model(precisions: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+            spread = 1 / np.cumsum((leaves * precisions)[::-1], axis=0)[::-1]
+            return spread, lambda weights: -leaves * np.cumsum(weights * spread**2, axis=0)
+
+        return Problem(model=model, law=law, weights=energies, worst=False, floor=np.zeros((len(leaves), 1)))
+
+    def imagined(self, leaves: FloatArray) -> FloatArray:
+        """Replace the number of leaves below the root by that of bins."""
+        return np.concatenate([np.full_like(leaves[:1], self.n_bins), leaves[1:]])
+
+    def padded_model(self, leaves: FloatArray) -> Model:
+        """Give the exact model of one padded tree: derivatives come from imaginary steps in each precision.
+
+        Such a step loses no digits, however small (Squire and Trapp, "Using complex variables to estimate
+        derivatives of real functions", 1998).
+        """
+        levels = len(leaves)
+
+        def model(precisions: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+            means = np.zeros_like(precisions)
+            means[0] = self.variances(leaves, precisions)
+            size = 1e-30 * precisions.max()
+            steps = precisions[:, None, :] + 1j * size * np.eye(levels)[:, :, None]
+            stepped = padded_prefix_variances(
+                leaves, steps.reshape(levels, -1), self.n_bins, total_known=self.total_known
+            )
+            gradient = stepped.imag.reshape(precisions.shape) / size
+            return means, lambda weights: weights[0] * gradient
+
+        return model
+
+
+@lru_cache(maxsize=64)  # that of equal shares is asked for again and again, and takes a root search
+def _calibrated_law(
+    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: tuple[float, ...]
+) -> NoiseLaw:
+    """Give the law of the noise under the budget that these shares allow."""
+    power, part = noise.variance_power(loss), max(shares) / math.fsum(shares)
+    scale = noise.noise_scales(loss, sensitivity, shares).min()
+    return NoiseLaw(noise, float(scale * part ** (power / 2)), power)
+
+
+def _leaves(tree: Branching) -> FloatArray:
+    """Count the leaves below a node of each level."""
+    return np.cumprod([1, *tree[::-1]], dtype=np.float64)[::-1]
+
+
+def _normalised(shares: FloatArray) -> FloatArray:
+    """Make each split sum to one, without what is next to nothing."""
+    kept = np.where(shares > _NEGLIGIBLE * shares.sum(axis=0), shares, 0.0)
+    return np.asarray(kept / kept.sum(axis=0))
+
+
+def _even_trees(n_bins: int, factors: Branching) -> Iterator[Branching]:
+    """Give for each depth the tree whose branchings are most alike; of these factors, where there are any."""
+    if factors:
+        for depth in range(1, len(factors) + 1):
+            tree = [1] * depth
+            for factor in reversed(factors):
+                tree[int(np.argmin(tree))] *= factor
+            yield tuple(tree)
+        return
+    depth = 1
+    while 2 ** (depth - 1) < n_bins:
+        left: Branching = ()
+        for above in range(depth, 1, -1):
+            left = (max(2, round((n_bins / math.prod(left)) ** (1 / above))), *left)
+        yield _fitted((1, *left), n_bins)
+        depth += 1
+
+
+def _neighbours(tree: Branching, n_bins: int, factors: Branching) -> list[Branching]:
+    """Give the trees of the same depth that differ in two branchings, the root's not counted.
+
+    With factors, these are passed from one branching to another, and the product stays.
+    """
+    found = set()
+    for i, j in combinations(range(len(tree)), 2):
+        a, b = tree[i], tree[j]
+        pairs = {(b, a)}
+        if factors:
+            pairs |= {(a * p, b // p) for p in factors if b % p == 0}
+            pairs |= {(a // p, b * p) for p in factors if a % p == 0}
+        else:
+            pairs |= {(a, b + step) for step in (-5, -3, -2, -1, 1, 2, 3, 5)}
+            pairs |= {(a + step, b - step) for step in (-2, -1, 1, 2)}
+            pairs |= {(a, 2 * b), (a, b // 2), (2 * a, b // 2), (a // 2, 2 * b)}
+        found |= {(*tree[:i], x, *tree[i + 1 : j], y, *tree[j + 1 :]) for x, y in pairs}
+    fitted = found if factors else {_fitted(each, n_bins) for each in found if min(each[1:]) > 1}
+    return sorted(each for each in fitted if min(each) > 1)
+
+
+def _fitted(tree: Branching, n_bins: int) -> Branching:
+    """Give the root as many children as the bins need."""
+    return (-(-n_bins // math.prod(tree[1:])), *tree[1:])
+
+
+def _merged(tree: Branching, shares: FloatArray, n_bins: int) -> tuple[Branching, FloatArray]:
+    """Leave out the inner levels that are not measured."""
+    measured = np.append(0, np.flatnonzero(shares[1:]) + 1)
+    leaves = [math.prod(tree[level:]) for level in measured]
+    merged = tuple(above // below for above, below in pairwise(leaves))
+    return _fitted(merged, n_bins), shares[measured]
+
+
+def _prime_factors(number: int) -> Branching:
+    """Give the prime factors of a number, rising, each as often as it divides."""
+    factors, divisor = [], 2
+    while divisor * divisor <= number:
+        if number % divisor:
+            divisor += 1
+        else:
+            factors.append(divisor)
+            number //= divisor
+    return (*factors, number) if number > 1 else tuple(factors)
+
+
+def _checked(n_bins: int) -> int:
+    """Check a number of bins."""
+    whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
+    if not whole or not 1 <= n_bins <= 2**53:
+        raise ArgumentError(
+            "n_bins", f"must be a whole number from 1 to 2**53, not {n_bins!r}.", hint="for example 256."
+        )
+    return int(n_bins)

@@ -1,0 +1,143 @@
+"""All ways to measure the bins of groups that the arguments allow, within one privacy loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
+from pandas_dptree.distribution.optimal import best_tree
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+
+__all__ = ["Ways"]
+
+_MOST_LEAVES = 10**9
+"""Of a tree that is given: more would not fit into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What all ways of measuring have in common.
+
+    Attributes
+    ----------
+    n_bins : int
+    loss : PrivacyLoss
+        Of all levels of groups together.
+    neighbors : {"add_remove", "replace"}
+    max_contributions : int
+    n_levels : int
+        How many levels of groups are measured, each in the same way: a row is counted on all of them.
+    """
+
+    n_bins: int
+    loss: PrivacyLoss
+    neighbors: Neighbors
+    max_contributions: int
+    n_levels: int
+
+    def candidates(self, mechanism: str, tree: Any, *, known_total: bool) -> list[Measuring]:
+        """List the ways of measuring that the arguments of `plan_distribution` allow, for one level each.
+
+        Raises
+        ------
+        ArgumentError
+            If there are none.
+        """
+        if mechanism not in ("auto", "laplace", "gaussian"):
+            raise ArgumentError(
+                "mechanism", f"is unknown: {mechanism!r}.", hint='choose "auto", "laplace" or "gaussian".'
+            )
+        noises: list[AdditiveNoise] = [
+            noise
+            for noise in (Laplace(), Gaussian())
+            if mechanism == noise.name or (mechanism == "auto" and noise.can_give(self.loss))
+        ]
+        strategy = tree if isinstance(tree, str) else "tree"
+        if strategy not in ("auto", "tree", "factorization"):
+            raise ArgumentError(
+                "tree",
+                f"is unknown: {tree!r}.",
+                hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
+            )
+        ways: list[Callable[[], Measuring]] = []
+        for noise in noises:
+            measured = partial(self._tree, noise, tree, known_total=known_total)
+            factorized = strategy != "tree" and isinstance(noise, Gaussian)
+            if factorized and strategy == "auto" and not known_total:
+                ways.append(partial(self._factorization, otherwise=measured))
+                continue
+            ways += [measured] * (strategy != "factorization") + [self._factorization] * factorized
+        if not ways:
+            raise ArgumentError(
+                "tree",
+                "needs Gaussian noise for a factorization.",
+                hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
+            )
+        return _possible(ways)
+
+    def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Measuring:
+        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+        part = self.loss if self.n_levels == 1 else self.loss.divide([1] * self.n_levels)[0]
+        if isinstance(tree, str):
+            best = best_tree(
+                self.n_bins, noise=noise, loss=part, sensitivity=sensitivity, total_known=known_total
+            )
+            branching, shares = best.branching, np.array(best.shares)
+        else:
+            branching, shares = _given(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
+        scales = noise.noise_scales(self.loss, sensitivity, np.tile(shares, self.n_levels))
+        return TreePrefixes(self.n_bins, noise, branching, tuple(scales[: len(shares)].tolist()))
+
+    def _factorization(self, otherwise: Callable[[], Measuring] | None = None) -> Measuring:
+        """Factorize: where no total is known, no tree is better by more than half a per cent."""
+        try:
+            strategy = PrefixStrategy(self.n_bins)
+            scale = strategy.noise_scale(
+                self.loss,
+                neighbors=self.neighbors,
+                max_contributions=self.max_contributions,
+                n_levels=self.n_levels,
+            )
+        except ArgumentError:  # too many bins, or too small a loss
+            if otherwise is None:
+                raise
+            return otherwise()
+        return FactorizedPrefixes(strategy, scale)
+
+
+def _possible(ways: Sequence[Callable[[], Measuring]]) -> list[Measuring]:
+    """Leave out the ways that so many bins or so small a loss do not allow, unless that leaves none."""
+    found, refusals = [], []
+    for way in ways:
+        try:
+            found.append(way())
+        except ArgumentError as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return found
+
+
+def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
+    """Check how many children each level was given."""
+    whole = isinstance(tree, (Sequence, np.ndarray)) and all(
+        isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in tree
+    )
+    if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= _MOST_LEAVES:
+        raise ArgumentError(
+            "tree",
+            f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
+            f"than {_MOST_LEAVES:,}, not {tree!r}.",
+            hint="for example [16, 16] for 256 bins.",
+        )
+    return tuple(map(int, tree))

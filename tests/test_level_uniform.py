@@ -1,0 +1,451 @@
+"""Errors of level-uniform trees beside dense algebra, draws and brute force; the theorems as facts."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from pandas_dptree.distribution import search
+from pandas_dptree.distribution.level_uniform import (
+    best_branching_factor,
+    digit_sum,
+    histogram_error,
+    level_uses,
+    optimal_branching,
+    optimal_budgets,
+    optimal_real_tree,
+    refined_error,
+    threshold_error,
+    tree_error,
+)
+from pandas_dptree.distribution.search import optimal_tree
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Laplace
+from pandas_dptree.mechanisms.sampling import byte_source
+from tests.reference import membership
+
+branchings = st.lists(st.integers(2, 6), min_size=1, max_size=4).filter(lambda b: math.prod(b) <= 300)
+
+
+def equal_error(n_bins, factor, height):
+    """Theorem IV.1 for equal factors and an epsilon of 1."""
+    return 4 * n_bins * height**3 * (factor - 1)
+
+
+def factorisations(whole, least=2):
+    """All ways to write a number as a product, in rising order."""
+    if whole >= least:
+        yield (whole,)
+    for factor in range(least, math.isqrt(whole) + 1):
+        if whole % factor == 0:
+            yield from ((factor, *rest) for rest in factorisations(whole // factor, factor))
+
+
+def cover(branching, end):
+    """The fewest nodes that make up the leaves before `end`: (level, node), from the definition."""
+    nodes, start = [], 0
+    while start < end:
+        size = math.prod(branching)
+        level = 0
+        while start % size or start + size > end:
+            size //= branching[level]
+            level += 1
+        nodes.append((level, start // size))
+        start += size
+    return nodes
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+@given(branchings, st.data())
+def test_tree_error_is_the_variance_of_the_covers(branching, data):
+    leaves = math.prod(branching)
+    n_bins = data.draw(st.integers(1, leaves))
+    variances = data.draw(st.lists(st.floats(0, 100), min_size=len(branching), max_size=len(branching)))
+    expected = sum(variances[level - 1] for t in range(1, n_bins) for level, _ in cover(branching, t))
+    assert tree_error(branching, variances, n_bins=n_bins) == pytest.approx(expected)
+    assert tree_error(branching, variances, n_bins=n_bins, total_variance=7.0) == pytest.approx(expected + 7)
+
+
+@given(branchings, st.floats(0.1, 50))
+def test_without_padding_it_is_theorem_iv_1_in_any_order(branching, epsilon):
+    n_bins, budgets = math.prod(branching), epsilon * np.arange(1, len(branching) + 1)
+    printed = 4 * n_bins * sum((n - 1) / e**2 for n, e in zip(branching, budgets, strict=True))
+    assert tree_error(branching, 8 / budgets**2) == pytest.approx(printed)
+    assert tree_error(branching[::-1], 8 / budgets[::-1] ** 2) == pytest.approx(printed)
+
+
+@given(branchings, st.data())
+def test_uses_of_a_level_by_remainders(branching, data):
+    n_bins = data.draw(st.integers(1, math.prod(branching)))
+
+    def h(size):
+        rest = n_bins % size
+        return rest * (size - rest) / (2 * size)
+
+    sizes = [math.prod(branching[level:]) for level in range(len(branching) + 1)]
+    expected = [
+        n_bins * (n - 1) / 2 + h(below) - n * h(above)
+        for n, above, below in zip(branching, sizes, sizes[1:], strict=False)
+    ]
+    assert level_uses(branching, n_bins) == pytest.approx(expected)
+    assert all(h(size) <= size / 8 for size in sizes)
+
+
+def test_one_level_is_the_histogram_and_many_thresholds_are_worse_from_four_bins_on():
+    for n_bins in range(2, 50):
+        assert tree_error([n_bins], [3.0]) == histogram_error(n_bins, 3.0)
+        thresholds = threshold_error(n_bins, 2 * (n_bins - 1) ** 2)
+        assert thresholds == 2 * (n_bins - 1) ** 3
+        assert (histogram_error(n_bins, 8.0) < thresholds) == (n_bins >= 4)
+    assert histogram_error(10, 3.0, total_variance=30.0) == 10 * 11 / 2 * 3.0
+    assert threshold_error(10, 3.0, total_variance=3.0) == 30.0
+    assert tree_error([2] * 8, [8 * 64.0] * 8) > histogram_error(256, 8.0)  # as Figure 1 says
+
+
+def refined_by_matrices(branching, variances):
+    """Lemma IV.4 from Appendix B: every estimate as a row of weights on the measurements."""
+    tree = Tree.from_branching(branching)
+    below = membership(tree)[1:]  # of each level, nodes by leaves
+    noise = np.concatenate([np.full(len(rows), v) for rows, v in zip(below, variances, strict=True)])
+    starts = np.cumsum([0, *map(len, below)])
+    weights = [np.zeros((len(rows), len(noise))) for rows in below]
+    for level in reversed(range(len(branching))):
+        own = np.zeros_like(weights[level])
+        own[:, starts[level] : starts[level + 1]] = np.eye(len(own))
+        weights[level] = own
+        if level + 1 < len(branching):
+            children = weights[level + 1].reshape(len(own), -1, len(noise)).sum(axis=1)
+            # Of two independent estimates, the mean with the least variance.
+            a, b = (own**2 @ noise)[:, None], (children**2 @ noise)[:, None]
+            weights[level] = (own * b + children * a) / (a + b)
+    leaves, total = tree.n_leaves, 0.0
+    for t in range(1, leaves):
+        left = sum(weights[level - 1][node] for level, node in cover(branching, t))
+        mirrored = cover(branching, leaves - t)
+        right = sum(weights[level - 1][::-1][node] for level, node in mirrored)
+        total += ((left - right) / 2) ** 2 @ noise
+    return total
+
+
+@pytest.mark.parametrize("branching", [[2, 2, 2], [3, 3], [4, 4, 4], [5], [2, 3, 4], [4, 3, 2]])
+def test_refined_error_beside_matrices(branching):
+    for variances in (np.full(len(branching), 8.0), np.arange(1.0, len(branching) + 1)):
+        assert refined_error(branching, variances) == pytest.approx(refined_by_matrices(branching, variances))
+        assert refined_error(branching, variances) <= tree_error(branching, variances) / 2 + 1e-9
+
+
+@pytest.mark.parametrize(("factor", "height"), [(2, 3), (16, 2), (3, 5), (7, 1)])
+def test_refined_error_is_lemma_iv_4(factor, height):
+    epsilon = 0.3 / height
+    sums = sum(1 / sum(factor**-j for j in range(height - i + 1)) for i in range(1, height + 1))
+    printed = 2 * factor**height * (factor - 1) / epsilon**2 * sums
+    assert refined_error([factor] * height, [8 / epsilon**2] * height) == pytest.approx(printed)
+    assert refined_error([factor] * height, [0.0] * height) == 0
+
+
+# -- draws -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("branching", "n_bins"),
+    [([8, 8], 64), ([16, 16], 256), ([4, 4, 4, 2], 128), ([5, 6, 7], 180), ([64], 64)],
+)
+def test_draws_have_the_error_of_a_tree(branching, n_bins):
+    draws = 20_000 + 2_000_000 // n_bins  # 2 % are then three standard errors or more
+    source, scale = byte_source(np.random.default_rng(1)), 0.9  # discreteness shows: 1.46, not 1.62
+    scales = [scale * (level + 1) for level in range(len(branching))]
+    expected = tree_error(branching, Laplace().variance(scales), n_bins=n_bins)
+    errors, size = np.zeros((draws, n_bins - 1)), math.prod(branching)
+    ends = np.arange(1, n_bins)
+    for factor, each in zip(branching, scales, strict=True):
+        above, size = size, size // factor
+        nodes = math.prod(branching) // size
+        noise = Laplace().sample(each, draws * nodes, source).reshape(draws, nodes)
+        sums = np.concatenate([np.zeros((draws, 1)), noise.cumsum(axis=1)], axis=1)
+        errors += sums[:, ends // size] - sums[:, ends // above * factor]
+    assert (errors**2).sum(axis=1).mean() == pytest.approx(expected, rel=0.02)
+
+
+def test_draws_have_the_errors_of_thresholds_and_histograms():
+    source, draws, n_bins, scale = byte_source(np.random.default_rng(2)), 50_000, 64, 0.9
+    variance = float(Laplace().variance(scale))
+    noise = Laplace().sample(scale, draws * n_bins, source).reshape(draws, n_bins)
+    public, measured = noise[:, :-1], noise
+    assert (public**2).sum(axis=1).mean() == pytest.approx(threshold_error(n_bins, variance), rel=0.02)
+    sums = (public.cumsum(axis=1) ** 2).sum(axis=1).mean()
+    assert sums == pytest.approx(histogram_error(n_bins, variance), rel=0.02)
+    sums = (measured.cumsum(axis=1) ** 2).sum(axis=1).mean()
+    whole = histogram_error(n_bins, variance, total_variance=n_bins * variance)
+    assert sums == pytest.approx(whole, rel=0.02)
+
+
+# -- real branching factors --------------------------------------------------------------------------
+
+
+@given(branchings, st.floats(0.01, 10), st.data())
+def test_no_other_budgets_are_better(branching, epsilon, data):
+    n_bins = data.draw(st.integers(2, math.prod(branching)))
+    best = optimal_budgets(branching, epsilon, n_bins=n_bins)
+    uses = np.array(level_uses(branching, n_bins), dtype=float)
+    assert best.sum() == pytest.approx(epsilon)
+    kept = uses > 0
+    error = 8 * (uses[kept] / best[kept] ** 2).sum()
+    assert error == pytest.approx(8 * np.cbrt(uses).sum() ** 3 / epsilon**2)
+    change = np.array(data.draw(st.lists(st.floats(0.5, 2), min_size=len(uses), max_size=len(uses))))
+    other = best * change * epsilon / (best * change).sum()
+    assert 8 * (uses[kept] / other[kept] ** 2).sum() >= error * (1 - 1e-9)
+
+
+def test_optimal_budgets_without_padding_are_theorem_iv_2():
+    roots = np.cbrt([3, 8, 15])
+    np.testing.assert_allclose(optimal_budgets([4, 9, 16], 0.7), 0.7 * roots / roots.sum())
+
+
+@given(st.lists(st.floats(0.05, 1), min_size=1, max_size=5), st.integers(2, 10**6), st.integers(0, 99))
+def test_no_other_real_factors_are_better_for_given_budgets(budgets, n_bins, seed):
+    budgets = np.array(budgets)
+    best = optimal_branching(budgets, n_bins)
+    assert best.prod() == pytest.approx(n_bins)
+    change = np.random.default_rng(seed).normal(size=len(best))
+    other = best * np.exp(change - change.mean())
+    assert ((other - 1) / budgets**2).sum() >= ((best - 1) / budgets**2).sum() * (1 - 1e-9) - 1e-6
+
+
+@given(st.integers(1, 4), st.floats(0, 8), st.integers(0, 10**6))
+def test_theorem_iv_3_equal_factors_and_budgets_are_best_if_all_factors_are_at_least_3(levels, spread, seed):
+    rng = np.random.default_rng(seed)
+    factors = 3 + np.exp(rng.uniform(-2, spread, levels))
+    shares = rng.dirichlet(np.full(levels, 5.0)) + 1e-9
+    n_bins = factors.prod()
+    error = 4 * n_bins * ((factors - 1) / (shares / shares.sum()) ** 2).sum()
+    equal = 4 * n_bins * levels**3 * (n_bins ** (1 / levels) - 1)
+    assert error >= equal * (1 - 1e-9)
+    factor, printed = optimal_real_tree(math.ceil(n_bins), levels)
+    assert printed == pytest.approx(4 * math.ceil(n_bins) * levels**3 * (factor - 1))
+    # Lemma IV.2, and the sandwich between one half of the larger expression and the whole of it.
+    larger = 4 * n_bins * (factors / (shares / shares.sum()) ** 2).sum()
+    assert larger / 2 <= error <= larger
+    assert larger >= 4 * n_bins * levels**3 * n_bins ** (1 / levels) * (1 - 1e-9)
+
+
+def test_theorem_iv_3_needs_its_condition():
+    x = 1e-3
+    unequal = np.cbrt([x, 4 / (1 + x) - 1]).sum() ** 3  # two levels, 4 bins, the best budgets
+    assert unequal < np.cbrt([1, 1]).sum() ** 3
+    with pytest.raises(ArgumentError, match="log"):
+        optimal_real_tree(4, 2)
+    assert optimal_real_tree(243, 5)[0] == pytest.approx(3)
+
+
+def test_the_best_branching_factor():
+    best = best_branching_factor()
+    assert math.log(best) == pytest.approx(3 * (best - 1) / best)
+    found = minimize_scalar(lambda b: (b - 1) / math.log(b) ** 3, bounds=(2, 100), method="bounded")
+    assert best == pytest.approx(found.x, abs=1e-4)
+    assert best == pytest.approx(16.8010161907083)  # the paper says "roughly 16.79"
+    assert min(range(2, 1000), key=lambda b: (b - 1) / math.log(b) ** 3) == 17
+
+
+def test_the_error_is_jointly_convex_from_factors_of_3_on_and_not_below():
+    # The Hessian of (e^r - 1) / eps² at eps = 1; that of other eps is this one, scaled.
+    def least_eigenvalue(factor):
+        return np.linalg.eigvalsh([[factor, -2 * factor], [-2 * factor, 6 * (factor - 1)]])[0]
+
+    assert all(least_eigenvalue(factor) >= 0 for factor in np.geomspace(3.0001, 1e6, 100))
+    assert least_eigenvalue(3.0) == pytest.approx(0, abs=1e-12)
+    assert all(least_eigenvalue(factor) < 0 for factor in np.linspace(1.1, 2.99, 50))
+
+
+def test_k_rows_a_user_cost_k_squared_in_counts_and_nothing_in_the_distribution_function():
+    for rows in (2, 5):
+        one = tree_error([16, 16], [8 / 0.5**2] * 2)
+        many = tree_error([16, 16], [8 / (0.5 / rows) ** 2] * 2)
+        assert many == pytest.approx(rows**2 * one)
+        assert many / (rows * 1000) ** 2 == pytest.approx(one / 1000**2)
+
+
+# -- whole branching factors -------------------------------------------------------------------------
+
+
+def padded_trees(most):
+    """All trees in which the first factor is the least that is enough, as what is below the root."""
+    trees, done = [()], []
+    while trees:
+        done += trees
+        trees = [(n, *tree) for tree in trees for n in range(2, (most - 1) // math.prod(tree) + 1)]
+    return done
+
+
+def test_the_search_finds_what_brute_force_finds():
+    most = 200
+    best = {}
+    for below in padded_trees(most):
+        levels = len(below) + 1
+        size = math.prod(below)
+        t = np.arange(most)
+        digits, scale = [], 1
+        for factor in reversed(below):
+            digits.append(t // scale % factor)
+            scale *= factor
+        digits.append(t // scale)
+        uses = np.cumsum(digits, axis=1)  # for K - 1 = 0 … most - 1
+        objectives = {"even": levels**2 * uses.sum(axis=0), "optimal": np.cbrt(uses).sum(axis=0) ** 3}
+        for name, values in objectives.items():
+            for key in (None, levels):
+                known = best.setdefault((name, key), np.full(most, np.inf))
+                known[size:] = np.minimum(known[size:], values[size:])
+    for (name, height), objective in best.items():
+        for n_bins in range(2, most + 1, 5 if height else 1):
+            if np.isfinite(objective[n_bins - 1]):
+                found = optimal_tree(n_bins, height=height, budgets=name)
+                assert found.error == pytest.approx(8 * objective[n_bins - 1], rel=1e-12)
+                variances = 8 / np.array(found.budgets) ** 2
+                error = tree_error(found.branching, variances, n_bins=n_bins)
+                assert found.error == pytest.approx(error, rel=1e-12)
+            elif height is not None:
+                with pytest.raises(ArgumentError, match="too large"):
+                    optimal_tree(n_bins, height=height, budgets=name)
+
+
+@pytest.mark.parametrize("budgets", ["even", "optimal"])
+@pytest.mark.parametrize("n_bins", [*range(2, 201), 720, 1024, 30030, 46656, 999983])
+def test_without_padding_it_finds_the_best_factorisation(n_bins, budgets):
+    def error(factors):
+        uses = n_bins / 2 * (np.array(factors) - 1)
+        return 8 * (len(factors) ** 2 * uses.sum() if budgets == "even" else np.cbrt(uses).sum() ** 3)
+
+    expected = {}
+    for factors in factorisations(n_bins):
+        for height in (None, len(factors)):
+            expected[height] = min(expected.get(height, math.inf), error(factors))
+    for height, least in expected.items():
+        found = optimal_tree(n_bins, height=height, budgets=budgets, padding=False)
+        assert math.prod(found.branching) == n_bins and list(found.branching) == sorted(found.branching)
+        assert found.error == pytest.approx(least, rel=1e-12) == pytest.approx(error(found.branching))
+
+
+@given(st.integers(2, 10**5), st.integers(1, 8), st.booleans(), st.integers(0, 10**6))
+def test_bounds_of_the_search_are_bounds(n_bins, left, even, seed):
+    rng = np.random.default_rng(seed)
+    size = int(np.exp(rng.uniform(0, math.log(n_bins))))
+    bound = float(search._least_rest(n_bins, np.array([size]), left, even=even)[0])
+    above, cost = size, 0.0
+    for level in range(left - 1, 0, -1):
+        most = (n_bins - 1) // (above << (level - 1))
+        if most < 2:
+            return
+        factor = int(np.exp(rng.uniform(math.log(2), math.log(most + 0.999))))
+        cost += float(search._term(np.array(digit_sum(n_bins, above, factor)), even=even))
+        above *= factor
+    cost += float(search._term(np.array(digit_sum(n_bins, above, -(-n_bins // above))), even=even))
+    assert cost >= bound * (1 - 1e-12)
+
+
+def test_bounds_for_any_number_of_levels_are_close_to_the_tangent():
+    factor = best_branching_factor()
+    tangent = math.cbrt(factor - 1) / math.log(factor) * search._STEP * np.arange(len(search._least_costs()))
+    assert 0.01 < (tangent - search._least_costs()).max() < 0.02
+
+
+@pytest.mark.parametrize(("prime", "power"), [(2, 11), (2, 20), (3, 7), (5, 6), (17, 4), (31, 3)])
+def test_theorem_v_1_prime_powers(prime, power):
+    for height in range(1, power + 1):
+        whole, rest = divmod(power, height)
+        expected = (prime**whole,) * (height - rest) + (prime ** (whole + 1),) * rest
+        assert optimal_tree(prime**power, height=height, padding=False).branching == expected
+
+
+def test_theorem_v_2_and_its_corollaries():
+    for n_bins in {q**m for q in range(2, 40) for m in range(2, 9) if q**m < 10**5}:
+        best = len(optimal_tree(n_bins, padding=False).branching)
+        for height in range(1, n_bins.bit_length()):
+            root = round(n_bins ** (1 / height))
+            if root**height == n_bins:
+                assert best >= height if root >= 17 else best <= height
+    for prime, power in [(17, 5), (19, 3), (101, 4)]:
+        assert optimal_tree(prime**power, padding=False).branching == (prime,) * power
+    for n_bins in range(2, 17):
+        assert optimal_tree(n_bins).branching == optimal_tree(n_bins, padding=False).branching == (n_bins,)
+    assert len(optimal_tree(2**20, padding=False).branching) in (4, 5)
+    assert optimal_tree(2**20).branching == (16,) * 5
+
+
+@given(branchings)
+def test_lemma_v_1_is_the_inequality_of_means(branching):
+    n_bins, height = math.prod(branching), len(branching)
+    bound = equal_error(n_bins, n_bins ** (1 / height), height)
+    assert tree_error(branching, [8 * height**2] * height) >= bound * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("power", [11, 13, 17, 19, 23])
+def test_lemma_v_2_equal_factors_are_worse_by_more_than_three(power):
+    n_bins = 2**power
+    best = optimal_tree(n_bins, padding=False)
+    assert 3 * best.error < min(equal_error(n_bins, 2, power), equal_error(n_bins, n_bins, 1))
+    # With optimal budgets it gets better still; with padding it need not.
+    assert optimal_tree(n_bins, padding=False, budgets="optimal").error < best.error
+    assert optimal_tree(n_bins).error <= best.error
+
+
+def test_a_step_of_the_proof_of_lemma_v_2_fails_at_2_to_the_11_and_equal_factors_with_padding_do_better():
+    s = 2
+    assert (s + 1) ** 2 * (15 * s + 7) > 16 * s**3 + 48 * s**2
+    assert all((s + 1) ** 2 * (15 * s + 7) < 16 * s**3 + 48 * s**2 for s in range(3, 100))
+    assert optimal_tree(2**11, padding=False).branching == (8, 16, 16)
+    assert optimal_tree(2**11).branching == (13, 13, 13)
+    assert tree_error([13] * 3, [72.0] * 3, n_bins=2**11) < optimal_tree(2**11, padding=False).error
+
+
+def test_trees_over_one_bin_and_over_many():
+    assert optimal_tree(1) == search.OptimalTree(branching=(), budgets=(), error=0.0)
+    for padding, name in itertools.product([True, False], ["even", "optimal"]):
+        found = optimal_tree(10**5, epsilon=0.5, padding=padding, budgets=name)
+        assert sum(found.budgets) == pytest.approx(0.5)
+        assert found.error == pytest.approx(4 * optimal_tree(10**5, padding=padding, budgets=name).error)
+    assert optimal_tree(10**7).branching == (15, 15, 15, 15, 15, 14)
+    assert optimal_tree(2**31, height=1).branching == (2**31,)
+
+
+# -- arguments ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: threshold_error(0, 1.0), "n_bins"),
+        (lambda: histogram_error(2.5, 1.0), "n_bins"),
+        (lambda: threshold_error(4, -1.0), "variance"),
+        (lambda: histogram_error(4, 1.0, total_variance=math.inf), "total_variance"),
+        (lambda: tree_error([2, 1], [1.0, 1.0]), "branching"),
+        (lambda: tree_error("22", [1.0, 1.0]), "branching"),
+        (lambda: tree_error([2, 2], [1.0, 1.0], n_bins=5), "branching"),
+        (lambda: tree_error([2, 2], [1.0]), "variances"),
+        (lambda: tree_error([2, 2], [1.0, math.nan]), "variances"),
+        (lambda: refined_error([2, 2.5], [1.0, 1.0]), "branching"),
+        (lambda: optimal_budgets([2, 2], 0.0), "epsilon"),
+        (lambda: optimal_branching([0.5, 0.0], 16), "budgets"),
+        (lambda: optimal_branching([], 16), "budgets"),
+        (lambda: optimal_branching([0.5], 0), "n_bins"),
+        (lambda: optimal_real_tree(100, 0), "height"),
+        (lambda: optimal_real_tree(100, 5), "height"),
+        (lambda: optimal_tree(0), "n_bins"),
+        (lambda: optimal_tree(2**31 + 1), "n_bins"),
+        (lambda: optimal_tree(True), "n_bins"),
+        (lambda: optimal_tree(16, height=0), "height"),
+        (lambda: optimal_tree(16, height=5), "height"),
+        (lambda: optimal_tree(7, height=2, padding=False), "height"),
+        (lambda: optimal_tree(16, epsilon=-1.0), "epsilon"),
+        (lambda: optimal_tree(16, budgets="best"), "budgets"),
+    ],
+)
+def test_bad_arguments_are_named(call, argument):
+    with pytest.raises(ArgumentError, match="Hint: ") as caught:
+        call()
+    assert caught.value.argument == argument
