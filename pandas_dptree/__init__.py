@@ -4,9 +4,10 @@ Importing this package registers the accessor ``.dp``.
 """
 
 from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
-from pandas_dptree import bounds, datasets, metrics
+from pandas_dptree import bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
+from pandas_dptree.distribution_plan import DistributionPlan, plan_distribution
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTreeError, MissingExtraError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import binary, prefixes
@@ -18,6 +19,8 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
+from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, release_distribution
+from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.recall import expected_recall
@@ -26,6 +29,8 @@ __all__ = [
     "ArgumentError",
     "ColumnsError",
     "DPTreeError",
+    "Distribution",
+    "DistributionPlan",
     "Domain",
     "DomainError",
     "Gaussian",
@@ -42,13 +47,20 @@ __all__ = [
     "__version__",
     "binary",
     "bounds",
+    "cdf",
     "datasets",
+    "distribution",
     "expected_recall",
+    "histogram",
     "metrics",
     "plan",
+    "plan_distribution",
     "plan_implicit",
     "prefixes",
+    "quantiles",
+    "range_counts",
     "relative",
+    "release_distribution",
     "tree_counts",
     "tree_means",
     "tree_sums",

@@ -1,34 +1,21 @@
-"""``.dp`` on pandas DataFrames: stateless, one line a method."""
+"""``.dp`` on pandas DataFrames and Series: stateless, one line a method."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import pandas as pd
 
-from pandas_dptree import api
+from pandas_dptree import api, numeric
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
+from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plan import Plan
+from pandas_dptree.signatures import with_options_of
 
-__all__ = ["DataFrameAccessor"]
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _with_options_of(verb: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Show the keyword parameters of the function that a method calls, where help and completion look."""
-
-    def declare(method: Method) -> Method:
-        own = [p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        options = [p for p in inspect.signature(verb).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        method.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-        return method
-
-    return declare
+__all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -38,26 +25,26 @@ class DataFrameAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @_with_options_of(api.tree_counts)
+    @with_options_of(api.tree_counts)
     def tree_counts(self, by: Sequence[Hashable] | PrefixTree, **options: Any) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return api.tree_counts(self._frame, by, **options)
 
-    @_with_options_of(api.tree_sums)
+    @with_options_of(api.tree_sums)
     def tree_sums(
         self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
     ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
         return api.tree_sums(self._frame, columns, by, **options)
 
-    @_with_options_of(api.tree_means)
+    @with_options_of(api.tree_means)
     def tree_means(
         self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
     ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
         return api.tree_means(self._frame, columns, by, **options)
 
-    @_with_options_of(api.plan)
+    @with_options_of(api.plan)
     def plan(
         self, by: Sequence[Hashable], *, domain: Any = None, **options: Any
     ) -> Plan | MultiplicativePlan:
@@ -67,6 +54,31 @@ class DataFrameAccessor:
         """
         planned: Plan | MultiplicativePlan = api.plan(api.domain_of(self._frame, by, domain), **options)
         return planned
+
+    @with_options_of(numeric.release_distribution)
+    def release_distribution(self, column: Hashable, **options: Any) -> Distribution:
+        """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
+        return numeric.release_distribution(self._frame, column, **options)
+
+    @with_options_of(numeric.cdf)
+    def cdf(self, column: Hashable, **options: Any) -> pd.DataFrame:
+        """Tell what part of a column lies below the end of each bin: see `pandas_dptree.cdf`."""
+        return numeric.cdf(self._frame, column, **options)
+
+    @with_options_of(numeric.histogram)
+    def histogram(self, column: Hashable, **options: Any) -> pd.DataFrame:
+        """Tell how many values of a column lie in each bin: see `pandas_dptree.histogram`."""
+        return numeric.histogram(self._frame, column, **options)
+
+    @with_options_of(numeric.range_counts)
+    def range_counts(self, column: Hashable, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
+        """Tell how many values of a column lie in some ranges: see `pandas_dptree.range_counts`."""
+        return numeric.range_counts(self._frame, column, ranges, **options)
+
+    @with_options_of(numeric.quantiles)
+    def quantiles(self, column: Hashable, q: Any, **options: Any) -> pd.DataFrame:
+        """Tell below which value of a column a part of the values lies: see `pandas_dptree.quantiles`."""
+        return numeric.quantiles(self._frame, column, q, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as ``groupby`` would index it.
@@ -87,3 +99,46 @@ class DataFrameAccessor:
             If the frame is no released table, or has no such level.
         """
         return select_level(self._frame, name)
+
+
+_OF_FRAMES = ("by", "domain", "privacy_unit", "max_contributions")
+"""What needs more columns than one."""
+
+
+@pd.api.extensions.register_series_accessor("dp")
+class SeriesAccessor:
+    """Differentially private verbs on the values of a series, each of which is a record."""
+
+    def __init__(self, series: pd.Series) -> None:
+        self._series = series
+
+    @property
+    def _frame(self) -> tuple[pd.DataFrame, Hashable]:
+        """The values as the only column of a frame, and its name."""
+        name = "value" if self._series.name is None else self._series.name
+        return pd.DataFrame({name: self._series}), name
+
+    @with_options_of(numeric.release_distribution, without=_OF_FRAMES)
+    def release_distribution(self, **options: Any) -> Distribution:
+        """Measure the distribution of the values once: see `pandas_dptree.release_distribution`."""
+        return numeric.release_distribution(*self._frame, **options)
+
+    @with_options_of(numeric.cdf, without=_OF_FRAMES)
+    def cdf(self, **options: Any) -> pd.DataFrame:
+        """Tell what part of the values lies below the end of each bin: see `pandas_dptree.cdf`."""
+        return numeric.cdf(*self._frame, **options)
+
+    @with_options_of(numeric.histogram, without=_OF_FRAMES)
+    def histogram(self, **options: Any) -> pd.DataFrame:
+        """Tell how many values lie in each bin: see `pandas_dptree.histogram`."""
+        return numeric.histogram(*self._frame, **options)
+
+    @with_options_of(numeric.range_counts, without=_OF_FRAMES)
+    def range_counts(self, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
+        """Tell how many values lie in some ranges: see `pandas_dptree.range_counts`."""
+        return numeric.range_counts(*self._frame, ranges, **options)
+
+    @with_options_of(numeric.quantiles, without=_OF_FRAMES)
+    def quantiles(self, q: Any, **options: Any) -> pd.DataFrame:
+        """Tell below which value a part of the values lies: see `pandas_dptree.quantiles`."""
+        return numeric.quantiles(*self._frame, q, **options)

@@ -1,0 +1,358 @@
+"""The release of a distribution, described before it happens: which tree over the bins, how much noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree._version import __version__
+from pandas_dptree.distribution.measuring import Measuring
+from pandas_dptree.distribution.ways import Ways
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.bins import binned_counts
+from pandas_dptree.mechanisms.sampling import byte_source, random_words
+from pandas_dptree.output.distribution import TOLD, Distribution
+from pandas_dptree.output.frames import release_frame
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Neighbors
+
+__all__ = ["DistributionPlan", "plan_distribution"]
+
+Strategy = Literal["auto", "tree", "factorization"]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DistributionPlan:
+    """How a column will be counted in bins, and how accurate that will be.
+
+    Made by `plan_distribution`. It is a function of public arguments alone.
+
+    Attributes
+    ----------
+    bins : Bins
+        The column, and where it is cut.
+    domain : Domain or None
+        The groups, on each level of a hierarchy; None for all records together.
+    loss : PrivacyLoss
+        The privacy loss of one release.
+    neighbors : {"add_remove", "replace"}
+        What may differ between neighbouring data sets.
+    privacy_unit : hashable or None
+        The column that names whom to protect; None where each row is protected by itself.
+    max_contributions : int
+        How many rows of a unit are counted.
+    totals : tuple of numpy.ndarray of int64, shape (n_groups,)
+        For each level of groups, how many records they have if that is public, otherwise -1.
+    measuring : Measuring
+        What is measured of each group, the same on all levels.
+    """
+
+    bins: Bins
+    domain: Domain | None
+    loss: PrivacyLoss
+    neighbors: Neighbors
+    privacy_unit: Hashable | None
+    max_contributions: int
+    totals: tuple[IntArray, ...]
+    measuring: Measuring
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels of groups, from all records down."""
+        return ("total",) if self.domain is None else level_names(self.domain)
+
+    @property
+    def errors(self) -> FloatArray:
+        """Root of the mean variance of the cumulative counts of a group, for each level, in counts.
+
+        Of a group whose total is not known, unless those of all groups of the level are.
+        """
+        known = [bool((totals >= 0).all()) for totals in self.totals]
+        error = {each: math.sqrt(self.measuring.variances(known_total=each).mean()) for each in set(known)}
+        return np.array([error[each] for each in known])
+
+    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> Distribution:
+        """Spend the budget: count the records in bins, and estimate their distribution.
+
+        Parameters
+        ----------
+        frame : dataframe
+            The records, one row each.
+        rng : numpy.random.Generator, optional
+            Makes the release repeatable, for tests and simulation: it is then not private.
+
+        Returns
+        -------
+        Distribution
+            From which any number of tables can be made.
+
+        Raises
+        ------
+        ArgumentError
+            If `frame` is no dataframe or cannot be counted.
+        ColumnsError
+            If a column is missing or repeated, or of a type that cannot be read.
+
+        Notes
+        -----
+        **Privacy**: each call spends the plan's whole privacy loss anew. Values outside the bounds are
+        clipped. Rows without a value, or outside the domain, are dropped, and nothing tells how many.
+        """
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise ArgumentError(
+                "rng",
+                f"must be a numpy.random.Generator, not {type(rng).__name__}.",
+                hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
+            )
+        return Distribution(
+            bins=self.bins,
+            groups=None if self.domain is None else release_frame(self.domain, {}, {}),
+            estimates=self._shown(self._estimates(frame, rng)),
+            totals=self._shown(self.totals),
+            measuring=self.measuring,
+            account=self._account(rng),
+        )
+
+    def _estimates(self, frame: Any, rng: np.random.Generator | None) -> list[FloatArray]:
+        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
+        source = byte_source(rng)
+        leaves = binned_counts(
+            frame,
+            self.bins,
+            self.domain,
+            privacy_unit=self.privacy_unit,
+            max_contributions=self.max_contributions,
+            random_words=partial(random_words, source),
+        )
+        levels = [leaves]
+        if self.domain is not None:
+            tree = self.domain.tree
+            for level in reversed(range(tree.depth)):
+                levels.insert(0, tree.sum_children(level, levels[0]))
+        return [
+            self.measuring.estimates(counts, totals, source)
+            for counts, totals in zip(levels, self.totals, strict=True)
+        ]
+
+    def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Put the groups that a table shows below each other, level by level."""
+        return np.concatenate([each[rows] for each, rows in zip(levels, self._listed, strict=True)])
+
+    @cached_property
+    def _listed(self) -> list[npt.NDArray[np.bool_]]:
+        if self.domain is None:
+            return [np.ones(1, dtype=bool)]
+        tree = self.domain.tree
+        return [
+            np.broadcast_to(tree.listed(level), tree.level_sizes[level]) for level in range(tree.depth + 1)
+        ]
+
+    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Tell how the release was made, in plain JSON."""
+        return {
+            "mechanism": self.measuring.noise.name,
+            **self.loss.to_dict(),
+            "neighbors": self.neighbors,
+            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
+            "max_contributions": self.max_contributions,
+            "column": str(self.bins.column),
+            "n_bins": self.bins.n_bins,
+            "strategy": self.measuring.description,
+            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
+            "version": __version__,
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Lay the plan out as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per level of groups: ``level``, ``groups``, ``strategy``, and ``std_error``, the root of
+            the mean variance of a group's cumulative counts.
+        """
+        return pd.DataFrame(
+            {
+                "level": list(self.level_names),
+                "groups": [int(rows.sum()) for rows in self._listed],
+                "strategy": self.measuring.description,
+                "std_error": self.errors,
+            }
+        )
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence."""
+        loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
+        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
+        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+        return (
+            f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
+            f"{self.measuring.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
+        )
+
+    def __repr__(self) -> str:
+        """Print the plan as a table."""
+        return f"{self.headline}\n{self.to_frame().to_string(index=False)}"
+
+
+def plan_distribution(
+    column: Hashable,
+    *,
+    bounds: Any = None,
+    bins: Any,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    privacy_unit: Hashable | None = None,
+    max_contributions: int = 1,
+    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    tree: Strategy | Sequence[int] = "auto",
+    domain: Domain | None = None,
+    known: Any = None,
+) -> DistributionPlan:
+    """Describe the release of the distribution of a column. Spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    column : hashable
+        Its name.
+    bounds : pair
+        The least and the greatest value: numbers, timestamps or durations. What lies outside is clipped. They
+        must be known without looking at the records.
+    bins : int or sequence
+        How many bins of equal width; or their edges, in place of the bounds.
+    epsilon, delta, rho : float, optional
+        The privacy loss of this release.
+    neighbors : {"add_remove", "replace"}
+        What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
+    privacy_unit : hashable, optional
+        The column that names whom to protect. By default each row is protected by itself.
+    max_contributions : int, default 1
+        How many rows of one unit are kept, chosen uniformly at random.
+    mechanism : {"auto", "laplace", "gaussian"}
+        The noise; ``"auto"`` takes what promises the smaller error.
+    tree : {"auto", "tree", "factorization"} or sequence of int
+        What is measured: counts of the nodes of the best tree over the bins, or of one with this many
+        children per node, level by level; or, with Gaussian noise, weighted sums of bins that tell
+        cumulative counts better than any tree. ``"auto"`` takes what promises the smallest error.
+    domain : Domain, optional
+        Groups; each level of them is given the same part of the budget, which makes the mean variance of a
+        level, averaged over the levels, the least. The levels are estimated each by itself: a group and those
+        within it need not agree.
+    known : mapping, optional
+        Numbers of records that are public, by level of the groups, as for `tree_counts`:
+        ``{"total": 10_000}`` if there are none. They must be those of the records that are counted: with a
+        value, and within the bound on their unit. They are used group by group, and lower bounds are not.
+
+    Returns
+    -------
+    DistributionPlan
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    **Privacy**: a function of public arguments alone. A row is counted once on each level of the tree over
+    the bins, for each level of groups: those measurements compose, and groups side by side cost nothing.
+
+    Examples
+    --------
+    >>> plan_distribution("fare", bounds=(0, 200), bins=256, epsilon=1.0).errors.round(2).tolist()
+    [8.23]
+    """
+    cut = Bins.of(column, bounds=bounds, bins=bins)
+    _check_columns(column, domain)
+    if not isinstance(privacy_unit, Hashable) or (privacy_unit is not None and privacy_unit == column):
+        raise ArgumentError(
+            "privacy_unit",
+            f"must name another column than the one that is counted, not {privacy_unit!r}.",
+            hint='for example privacy_unit="person_id".',
+        )
+    if privacy_unit is None and max_contributions != 1:
+        raise ArgumentError(
+            "max_contributions",
+            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
+            hint='name the column, for example privacy_unit="person_id".',
+        )
+    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
+    totals = _totals(domain, known)
+    ways = Ways(cut.n_bins, loss, neighbors, max_contributions, len(totals))
+    known_total = all((each >= 0).all() for each in totals)
+    candidates = list(ways.candidates(mechanism, tree, known_total=known_total))
+    best = min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
+    return DistributionPlan(
+        bins=cut,
+        domain=domain,
+        loss=loss,
+        neighbors=neighbors,
+        privacy_unit=privacy_unit,
+        max_contributions=int(max_contributions),
+        totals=totals,
+        measuring=best,
+    )
+
+
+def _check_columns(column: Any, domain: Any) -> None:
+    """Check that the column, the groups and what the tables tell can all have names of their own."""
+    if column is None or not isinstance(column, Hashable):
+        raise ArgumentError("column", f"must name one column, not {column!r}.", hint='for example "fare".')
+    if domain is None:
+        return
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            "domain",
+            f"must be a Domain, not {type(domain).__name__}.",
+            hint="make one of public keys, for example with Domain.from_frame.",
+        )
+    clashing = [key for key in domain.by if key in (column, *TOLD)]
+    if clashing:
+        raise ColumnsError(
+            "by",
+            "names columns that the tables of the distribution have besides",
+            columns=clashing,
+            hint=f"rename or copy the columns; taken are that of the values, and {', '.join(TOLD)}.",
+        )
+    if column in ("level", *TOLD):
+        raise ColumnsError(
+            "column",
+            "is named like another column of the tables",
+            columns=[column],
+            hint=f"rename it; with groups, the names level, {', '.join(TOLD)} are taken.",
+        )
+
+
+def _totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
+    """Bring known numbers of records into the order of the groups."""
+    if domain is None:
+        if known is None:
+            return (np.full(1, -1, dtype=np.int64),)
+        count = known["total"] if isinstance(known, Mapping) and set(known) == {"total"} else None
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= 2**40:
+            raise ArgumentError(
+                "known",
+                f"must give the number of all records, from 0 to 2**40, not {known!r}.",
+                hint='for example {"total": 10_000}.',
+            )
+        return (np.full(1, int(count), dtype=np.int64),)
+    public = Known.read(domain, known)
+    return tuple(
+        np.where(np.broadcast_to(exact, size), np.broadcast_to(least, size), -1)
+        for exact, least, size in zip(public.exact, public.least, domain.tree.level_sizes, strict=True)
+    )

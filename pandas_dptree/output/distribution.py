@@ -1,0 +1,350 @@
+"""What was estimated of the distribution of a column → tables of it: all post-processing of one release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.monotone import consistent_cdf
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.plots import plot_cumulative
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TOLD", "Distribution"]
+
+TOLD = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
+"""What the tables tell of a group, so that neither a key nor, beside keys, the column bears such a name."""
+
+HIGHEST_CONFIDENCE = 0.999
+"""More would take too many draws of the noise to find what it stays below."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Errors(Protocol):
+    """How far off the estimates of a group are, whether or not its total is known."""
+
+    def variances(self, *, known_total: bool) -> FloatArray:
+        """Give the variances of the estimates, shape (n_bins,)."""
+
+    def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
+        """Give the variances of the numbers of values in the bins from start to below stop."""
+
+    def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
+        """Give how far the errors stay from 0, all at once, with some probability, shape (n_bins,)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Distribution:
+    """A released distribution, of one group of records or of many.
+
+    Made by `DistributionPlan.release`. Every table that is made of it is free of privacy cost.
+
+    Attributes
+    ----------
+    bins : Bins
+        Where the column was cut.
+    groups : pandas.DataFrame or None
+        One row per group, with its ``level`` and keys; None where all records are one group.
+    estimates : numpy.ndarray, shape (n_groups, n_bins)
+        Unbiased estimates of how many values lie in the first bins, up to each of them. They need not rise.
+    totals : numpy.ndarray of int64, shape (n_groups,)
+        How many records each group has, if that is public, otherwise -1.
+    measuring : Errors
+        What was measured, which tells how far off the estimates of a group are.
+    account : mapping
+        How the release was made, in plain JSON.
+    cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
+        The whole, rising numbers closest to `estimates`, from 0 to the number of records.
+    """
+
+    bins: Bins
+    groups: pd.DataFrame | None
+    estimates: FloatArray
+    totals: IntArray
+    measuring: Errors
+    account: Mapping[str, Any]
+    cumulative: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the estimates whole and rising."""
+        free = np.rint(np.maximum(self.estimates[:, -1], 0)).astype(np.int64)
+        totals = np.where(self.totals < 0, free, self.totals)
+        rows = [
+            consistent_cdf(noisy, total) for noisy, total in zip(self.estimates, totals.tolist(), strict=True)
+        ]
+        object.__setattr__(self, "cumulative", np.stack(rows))
+
+    @property
+    def std_errors(self) -> FloatArray:
+        """Standard errors of `estimates`, shape (n_groups, n_bins)."""
+        return np.sqrt(self._by_group(self.measuring.variances))
+
+    def _range_errors(self, starts: IntArray, stops: IntArray) -> FloatArray:
+        """Standard errors of the differences of `estimates`, shape (n_groups, n_ranges)."""
+        return np.sqrt(self._by_group(partial(self.measuring.range_variances, starts, stops)))
+
+    def _by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
+        """Give each group what holds with a known total, or without one."""
+        cases, group = np.unique(self.totals >= 0, return_inverse=True)
+        return np.stack([of(known_total=bool(case)) for case in cases])[group]
+
+    def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
+        """Tell how many values, and what part of them, lie below the end of each bin.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            For example 0.95: adds ``lower`` and ``upper``, between which all true counts of a group lie at
+            once with this probability. At most 0.999.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per bin: ``count``, the number of values in this bin and all before; ``cdf``, its part of
+            the total (missing for an empty group); ``std_error`` of the count before it was made whole and
+            rising. Indexed by the bins; where there are groups, their level and keys are columns, and the
+            bin is a column named like the values.
+        """
+        count = self.cumulative
+        total = count[:, -1:].astype(np.float64)
+        columns = {
+            "count": count,
+            "cdf": np.divide(count, total, out=np.full(count.shape, np.nan), where=total > 0),
+            "std_error": self.std_errors,
+        }
+        if confidence is not None:
+            columns["lower"], columns["upper"] = self._within(confidence)
+        return self._table(columns, self.bins.index)
+
+    def histogram(self) -> pd.DataFrame:
+        """Tell how many values lie in each bin.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per bin: ``count``, whole and non-negative, and the ``std_error`` of its unbiased
+            estimate. Laid out like `cdf`.
+        """
+        places = np.arange(self.bins.n_bins)
+        errors = self._range_errors(places, places + 1)
+        count = np.diff(self.cumulative, axis=1, prepend=0)
+        return self._table({"count": count, "std_error": errors}, self.bins.index)
+
+    def range_counts(self, ranges: Sequence[Any]) -> pd.DataFrame:
+        """Tell how many values lie in some ranges.
+
+        Parameters
+        ----------
+        ranges : sequence of pairs
+            The ends of each range, which must be edges of bins. The left end is in it, and the right one
+            is not, but for the end of the last bin.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per range: ``count``, and the ``std_error`` of its unbiased estimate. Indexed by the
+            ranges, or laid out like `cdf`.
+
+        Raises
+        ------
+        ArgumentError
+            If a range is no pair of edges, the lower one first.
+        """
+        pairs = _pairs(ranges)
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError(
+                "ranges",
+                f"must hold pairs of values, not {ranges!r}.",
+                hint="for example [(0, 18), (18, 65)].",
+            )
+        edges = self.bins.edge_numbers("ranges", [end for pair in pairs for end in pair])
+        starts, stops = edges[::2], edges[1::2]
+        if (starts >= stops).any():
+            raise ArgumentError(
+                "ranges", f"must have their lower ends first, not {ranges!r}.", hint="for example (18, 65)."
+            )
+        sums = np.insert(self.cumulative, 0, 0, axis=1)
+        ends = self.bins.values_at(edges)
+        index = pd.IntervalIndex.from_arrays(ends[::2], ends[1::2], closed="left", name=self.bins.column)
+        count = sums[:, stops] - sums[:, starts]
+        return self._table({"count": count, "std_error": self._range_errors(starts, stops)}, index)
+
+    def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame:
+        """Tell below which value a part of the values lies.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            The parts, from 0 to 1; 0.5 for the median.
+        confidence : float, default 0.95
+            How often all true quantiles of a group lie within ``lower`` and ``upper`` at once.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per part: ``value``, within the bin in which the part is reached, in proportion; and
+            ``lower`` and ``upper``, which are edges of bins. Indexed by ``q``, or where there are groups
+            laid out like `cdf`, with a column ``q``. The quantile 0 is the start of the first bin that
+            has values, 1 the end of the last. A group without values has a missing value, between the bounds.
+
+        Raises
+        ------
+        ArgumentError
+            If a part is not between 0 and 1, or the confidence not between 0 and 0.999.
+        """
+        parts = np.atleast_1d(np.asarray(q, dtype=object))
+        if parts.ndim != 1 or not len(parts) or not all(map(_is_part, parts)):
+            raise ArgumentError(
+                "q", f"must be numbers from 0 to 1, not {q!r}.", hint="for example [0.1, 0.5]."
+            )
+        share = parts.astype(np.float64)
+        lower, upper = self._within(confidence)
+        bands = list(zip(lower, upper, strict=True))
+        last = self.bins.n_bins - 1
+        places = {
+            "value": [_quantiles(count, share) for count in self.cumulative],
+            "lower": [  # the start of the first bin, too, where there can be no values at all
+                _reached(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0) for least, most in bands
+            ],
+            "upper": [
+                np.minimum(_reached(least, np.maximum(share * most[-1], 1)), last) + 1
+                for least, most in bands
+            ],
+        }
+        columns = {name: self.bins.values_at(np.concatenate(each)) for name, each in places.items()}
+        return self._table(columns, pd.Index(share, name="q"))
+
+    def plot(self, group: Any = None, *, confidence: float | None = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the cumulative counts of a group as steps, with the band that all true ones lie in at once.
+
+        Parameters
+        ----------
+        group : label or tuple of labels, optional
+            The keys of the group, from the coarsest down. By default all records.
+        confidence : float, default 0.95
+            Of the band; None for none.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Durations are in seconds.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such group.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        row, name = self._row(group)
+        lower, upper = (None, None) if confidence is None else self._within(confidence)
+        band = None if lower is None or upper is None else (lower[row], upper[row])
+        edges, unit = self.bins.values_at(np.arange(self.bins.n_bins + 1)), ""
+        if edges.dtype.kind == "m":
+            edges, unit = edges / np.timedelta64(1, "s"), " (seconds)"
+        xlabel = f"{self.bins.column}{unit}"
+        return plot_cumulative(edges, self.cumulative[row], band, ax, label=name, xlabel=xlabel)
+
+    def _row(self, group: Any) -> tuple[int, str]:
+        """Find the row of a group by its keys, and name it."""
+        path = () if group is None else group if isinstance(group, tuple) else (group,)
+        groups = pd.DataFrame({"level": ["total"]}) if self.groups is None else self.groups
+        keys = groups.columns[1:]
+        found = np.zeros(len(groups), dtype=bool)
+        if len(path) <= len(keys):
+            found = (groups["level"] == ("total", *keys)[len(path)]).to_numpy()
+            for key, label in zip(keys, path, strict=False):
+                found = found & (groups[key] == label).fillna(False).to_numpy(dtype=bool)
+        if not found.any():
+            raise ArgumentError(
+                "group",
+                f"is not in the distribution: {group!r}.",
+                hint="name its keys from the coarsest down, for example ('Ohio', 'Lake').",
+            )
+        return int(np.flatnonzero(found)[0]), ", ".join(map(str, path)) or "total"
+
+    def _within(self, confidence: float) -> tuple[IntArray, IntArray]:
+        """Give what all true counts are between at once: whole, rising, and ending in known totals.
+
+        And around `cumulative`, which may leave the band of the estimates where these do not rise.
+        """
+        number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
+        if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
+            raise ArgumentError(
+                "confidence",
+                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {confidence!r}.",
+                hint="for example 0.95.",
+            )
+        half = self._by_group(partial(self.measuring.half_widths, float(confidence)))
+        lower = np.ceil(np.maximum.accumulate(self.estimates - half, axis=1) - 1e-6)
+        upper = np.floor(np.minimum.accumulate((self.estimates + half)[:, ::-1], axis=1)[:, ::-1] + 1e-6)
+        most = np.where(self.totals < 0, np.iinfo(np.int64).max // 2, self.totals)[:, None]
+        lower = np.minimum(np.clip(lower, 0, most).astype(np.int64), self.cumulative)
+        upper = np.maximum(np.clip(upper, 0, most).astype(np.int64), self.cumulative)
+        known = self.totals >= 0
+        lower[known, -1] = upper[known, -1] = self.totals[known]
+        return lower, upper
+
+    def _table(self, columns: Mapping[str, npt.NDArray[Any]], index: pd.Index) -> pd.DataFrame:
+        """Lay values of shape (n_groups, n_rows) out, group by group."""
+        flat: dict[Hashable, Any] = {
+            name: values.reshape(-1) if isinstance(values, np.ndarray) else values
+            for name, values in columns.items()
+        }
+        if self.groups is None:
+            table = pd.DataFrame(flat, index=index)
+        else:
+            rows = np.repeat(np.arange(len(self.groups)), len(index))
+            keys = {name: column.take(rows).array for name, column in self.groups.items()}
+            inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
+            table = pd.DataFrame({**keys, **inner, **flat})
+        table.attrs["dp"] = dict(self.account)
+        return table
+
+    def __repr__(self) -> str:
+        """Say what it is of."""
+        groups = "" if self.groups is None else f" of {len(self.groups)} groups"
+        return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins"
+
+
+def _pairs(ranges: Any) -> list[tuple[Any, ...]]:
+    """List what should be pairs; nothing of what is no list."""
+    return [
+        tuple(pair) if np.iterable(pair) and not isinstance(pair, str) else (pair,)
+        for pair in (ranges if np.iterable(ranges) else [])
+    ]
+
+
+def _is_part(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
+    return number and bool(0 <= value <= 1)
+
+
+def _quantiles(count: IntArray, share: FloatArray) -> FloatArray:
+    """Give where each part of the values ends, in bins; nan where there are none."""
+    total = int(count[-1])
+    if not total:
+        return np.full(len(share), np.nan)
+    wanted = share * total
+    place = _reached(count, np.maximum(wanted, 1))
+    before = np.where(place > 0, count[place - 1], 0)
+    return np.asarray(place + np.clip((wanted - before) / (count[place] - before), 0.0, 1.0))
+
+
+def _reached(count: IntArray, wanted: FloatArray) -> IntArray:
+    """Find the first bin up to which there are as many values as wanted; one beyond the last if none is."""
+    # parts of a total are exact to 2**-52: what is wanted by so little more is wanted by rounding
+    return np.searchsorted(count, wanted * (1 - 2.0**-50), side="left")
