@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 
 import numpy as np
+import opendp.prelude as dp
 
+from pandas_dptree.distribution.measuring import TreePrefixes
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Laplace
 from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian
 
 
@@ -59,3 +63,50 @@ def chebyshev_family(noisy: np.ndarray, total: int) -> np.ndarray:
     taken_before = np.cumsum(spare) - spare
     members[order] -= np.clip(members.sum() - total - taken_before, 0, spare)
     return members
+
+
+def opendp_prefixes(
+    n_bins: int, branching_factor: int, epsilon: float
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """Estimate cumulative counts as OpenDP does: a b-ary tree, Laplace noise on all levels, consistency.
+
+    After Hay, Rastogi, Miklau and Suciu, "Boosting the accuracy of differentially private histograms through
+    consistency", 2010. A row is added or removed. The noise has the smallest scale for which OpenDP certifies
+    epsilon. Cumulative counts are what its `make_cdf` divides by the last of them.
+
+    Returns
+    -------
+    measure : callable
+        From the counts of the bins to the noisy nodes of the tree.
+    solve : callable
+        From noisy nodes to cumulative counts.
+    """
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    tree = dp.t.make_b_ary_tree(*space, leaf_count=n_bins, branching_factor=branching_factor)
+    noisy = dp.binary_search_chain(
+        lambda scale: tree >> dp.m.then_laplace(scale=scale), d_in=1, d_out=epsilon, bounds=(0.01, 1e6)
+    )
+    consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching_factor)
+    return (
+        lambda counts: np.array(noisy(counts.tolist())),
+        lambda nodes: np.cumsum(consistent(nodes.tolist())[:n_bins]),
+    )
+
+
+def opendp_branching_factor(size: int) -> int:
+    """Give the branching factor that OpenDP recommends for data of a size.
+
+    By Qardaji, Yang and Li, "Understanding hierarchical methods for differentially private histograms", 2013.
+    """
+    dp.enable_features("contrib")
+    return int(dp.t.choose_branching_factor(size))
+
+
+def even_tree(n_bins: int, branching_factor: int, epsilon: float) -> TreePrefixes:
+    """Describe the same measurements as ours: a tree with equal noise on all levels, the root among them."""
+    depth = 1
+    while branching_factor**depth < n_bins:
+        depth += 1
+    scales = ((depth + 1) / epsilon,) * (depth + 1)
+    return TreePrefixes(n_bins, Laplace(), (branching_factor,) * depth, scales)

@@ -6,12 +6,21 @@ import itertools
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 
 import pandas_dptree as dpt
+from pandas_dptree.estimation.monotone import consistent_cdf
 from tests.benchmarks.bench_planning import ragged_tree
-from tests.peers import chebyshev_family, chebyshev_top_down
+from tests.peers import (
+    chebyshev_family,
+    chebyshev_top_down,
+    even_tree,
+    opendp_branching_factor,
+    opendp_prefixes,
+)
+from tests.peers_quantiles import BOUNDS, N_ROWS, columns, rank_errors
 from tests.strategies import trees
 
 families = st.lists(st.integers(-6, 9), min_size=1, max_size=4)
@@ -108,3 +117,64 @@ def significance(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     """By how many of its standard errors the mean of ours is above that of theirs, by level."""
     gap = ours - theirs
     return gap.mean(axis=0) / (gap.std(axis=0) / len(gap) ** 0.5)
+
+
+@pytest.mark.parametrize(("n_bins", "branching_factor"), [(16, 4), (50, 4), (50, 7), (33, 2)])
+def test_opendps_consistency_is_least_squares_for_equal_noise(n_bins, branching_factor):
+    measure, solve = opendp_prefixes(n_bins, branching_factor, 1.0)
+    nodes = np.eye(len(measure(np.zeros(n_bins, dtype=int))), dtype=int) * 10**6
+    response = np.array([solve(each) for each in nodes]) / 1e6
+    like_ours = even_tree(n_bins, branching_factor, 1.0)
+    [noise] = set(like_ours.noise_scales)
+    expected = dpt.Laplace().variance(noise) * (response**2).sum(axis=0)
+    np.testing.assert_allclose(like_ours.variances(known_total=False), expected)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("n_bins", [256, 997, 1024])
+def test_no_tree_with_equal_noise_expects_a_smaller_error(n_bins, epsilon):
+    even = [even_tree(n_bins, b, epsilon).variances(known_total=False).mean() for b in range(2, 65)]
+    [ours] = dpt.plan_distribution("value", bounds=BOUNDS, bins=n_bins, epsilon=epsilon).errors
+    assert ours**2 < 0.85 * min(even)
+
+
+def test_rank_errors_count_the_values_in_between():
+    values = np.repeat([1.0, 2.0, 3.0], [1, 8, 1])  # the quantiles 0.1, 0.5 and 0.9 are 1, 2 and 2
+    assert rank_errors(values, np.array([1.0, 2.0, 2.0])).tolist() == [0, 0, 0]
+    assert rank_errors(values, np.array([1.5, 1.5, 3.5])).tolist() == [0, 4, 1]
+    assert np.isnan(rank_errors(values, np.array([1.0, np.nan, 2.0]))).tolist() == [False, True, False]
+
+
+def cumulative_errors(n_bins: int, epsilon: float, branching_factor: int, repeats: int) -> pd.DataFrame:
+    """Root mean squared errors of cumulative counts of three columns: OpenDP's and ours, side by side.
+
+    Both as they are, without bias, and made whole and rising by `consistent_cdf`. The total is not public.
+    """
+    plan = dpt.plan_distribution("value", bounds=BOUNDS, bins=n_bins, epsilon=epsilon)
+    measure, solve = opendp_prefixes(n_bins, branching_factor, epsilon)
+    table = {}
+    for name, values in columns().items():
+        counts = np.histogram(values, bins=n_bins, range=BOUNDS)[0]
+        frame = pd.DataFrame({"value": values})
+        theirs = np.array([solve(measure(counts)) for _ in range(repeats)])
+        released = [plan.release(frame, rng=rng) for rng in np.random.default_rng(0).spawn(repeats)]
+        estimates = {
+            "OpenDP": theirs,
+            "ours": np.array([each.estimates[0] for each in released]),
+            "OpenDP, rising": np.array([consistent_cdf(each, max(round(each[-1]), 0)) for each in theirs]),
+            "ours, rising": np.array([each.cumulative[0] for each in released]),
+        }
+        off = {way: each - np.cumsum(counts) for way, each in estimates.items()}
+        table[name] = {way: np.sqrt((each**2).mean()) for way, each in off.items()}
+    return pd.DataFrame(table).T
+
+
+@pytest.mark.slow
+def test_cumulative_counts_beside_opendp():
+    """With the branching factor that OpenDP recommends, for data of this size."""
+    branching_factor = opendp_branching_factor(N_ROWS)
+    errors = cumulative_errors(256, 1.0, branching_factor, 400)
+    expected = np.sqrt(even_tree(256, branching_factor, 1.0).variances(known_total=False).mean())
+    np.testing.assert_allclose(errors["OpenDP"], expected, rtol=0.15)
+    assert (errors["ours"] < errors["OpenDP"]).all()
+    assert (errors["ours, rising"] < errors["OpenDP, rising"]).all()

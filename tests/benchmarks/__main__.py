@@ -6,12 +6,18 @@ import sys
 
 import pandas as pd
 
-from tests.benchmarks import bench_implicit, bench_planning, bench_release, bench_sampling
+from tests.benchmarks import (
+    bench_distribution,
+    bench_implicit,
+    bench_planning,
+    bench_release,
+    bench_sampling,
+)
 
 
 def main() -> int:
     """Measure everything."""
-    benches = (bench_sampling, bench_planning, bench_release, bench_implicit)
+    benches = (bench_sampling, bench_planning, bench_release, bench_implicit, bench_distribution)
     table = pd.DataFrame([row for bench in benches for row in bench.run()])
     python, cores = platform.python_version(), os.cpu_count()
     print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")
