@@ -4,13 +4,18 @@ Importing this package registers the accessor ``.dp``.
 """
 
 from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
-from pandas_dptree import bounds, datasets, distribution, metrics
+from pandas_dptree import array_accessors as _array_accessors  # noqa: F401
+from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
 from pandas_dptree.distribution_plan import DistributionPlan, plan_distribution
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTreeError, MissingExtraError
+from pandas_dptree.hierarchy.calendar import calendar
+from pandas_dptree.hierarchy.cuts import cut
+from pandas_dptree.hierarchy.derived import derived_domain, mapping
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import binary, prefixes
+from pandas_dptree.hierarchy.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
@@ -45,18 +50,24 @@ __all__ = [
     "Tree",
     "TruncatedLaplace",
     "__version__",
+    "arrays",
     "binary",
     "bounds",
+    "calendar",
     "cdf",
+    "cut",
     "datasets",
+    "derived_domain",
     "distribution",
     "expected_recall",
     "histogram",
+    "mapping",
     "metrics",
     "plan",
     "plan_distribution",
     "plan_implicit",
     "prefixes",
+    "quadtree",
     "quantiles",
     "range_counts",
     "relative",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from os import PathLike
 from typing import Any
 
 import pandas as pd
 
 from pandas_dptree import api, numeric
+from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
+from pandas_dptree.output.plots import ReleasedPlots
+from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plan import Plan
 from pandas_dptree.signatures import with_options_of
 
@@ -26,27 +30,27 @@ class DataFrameAccessor:
         self._frame = frame
 
     @with_options_of(api.tree_counts)
-    def tree_counts(self, by: Sequence[Hashable] | PrefixTree, **options: Any) -> pd.DataFrame:
+    def tree_counts(self, by: By | PrefixTree, **options: Any) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return api.tree_counts(self._frame, by, **options)
 
     @with_options_of(api.tree_sums)
     def tree_sums(
-        self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
+        self, columns: Hashable | list[Hashable], by: By, **options: Any
     ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
         return api.tree_sums(self._frame, columns, by, **options)
 
     @with_options_of(api.tree_means)
     def tree_means(
-        self, columns: Hashable | list[Hashable], by: Sequence[Hashable], **options: Any
+        self, columns: Hashable | list[Hashable], by: By, **options: Any
     ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
         return api.tree_means(self._frame, columns, by, **options)
 
     @with_options_of(api.plan)
     def plan(
-        self, by: Sequence[Hashable], *, domain: Any = None, **options: Any
+        self, by: By, *, domain: Any = None, **options: Any
     ) -> Plan | MultiplicativePlan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
 
@@ -99,6 +103,68 @@ class DataFrameAccessor:
             If the frame is no released table, or has no such level.
         """
         return select_level(self._frame, name)
+
+    @property
+    def plot(self) -> ReleasedPlots:
+        """Pictures of a released table: ``plot.levels()`` and ``plot.icicle()``."""
+        return ReleasedPlots(self._frame)
+
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        columns: Hashable | list[Hashable] | None = None,
+        max_rows: int | None = 2_000,
+    ) -> str | None:
+        """Write a released table as a page to print, with what protects it in words.
+
+        The page stands by itself: it holds no script, and loads nothing. Rows are nested, each value stands
+        beside its error, and beside its interval if there is one.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, whole or not at all; an existing one is replaced. By default the page is
+            returned.
+        title : str, optional
+            By default "Count, by region, district and clinic" or the like.
+        columns : hashable or list of hashable, optional
+            Which values to show; by default all.
+        max_rows : int, default 2,000
+            If the table has more rows, whole levels are left out, the finest first, and the page says so.
+            None shows everything.
+
+        Returns
+        -------
+        str or None
+            The page, if no path is given.
+
+        Raises
+        ------
+        ArgumentError
+            If the frame is no released table, does not have the columns, or the file cannot be written.
+        MissingExtraError
+            If great_tables is not installed.
+
+        Notes
+        -----
+        **Privacy.** The page shows the table and nothing else, so it costs nothing. What it says of the
+        protection is what the table says of itself in ``attrs["dp"]``, and proves nothing. Most operations on
+        frames and files lose that; then the page says that it is unknown.
+
+        Examples
+        --------
+        >>> import pandas as pd, pandas_dptree as dpt
+        >>> records = pd.DataFrame({"state": ["CA", "CA", "NY"], "city": ["Oakland", "Fresno", "Utica"]})
+        >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
+        >>> counts.dp.to_html("report.html", title="Where they live")  # doctest: +SKIP
+        """
+        page = report_page(self._frame, title=title, columns=columns, max_rows=max_rows)
+        if path is None:
+            return page
+        write_page(page, path)
+        return None
 
 
 _OF_FRAMES = ("by", "domain", "privacy_unit", "max_contributions")

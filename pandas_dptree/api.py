@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,7 +11,8 @@ import pandas as pd
 from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.consistency import Consistency, Fit
-from pandas_dptree.hierarchy.domain import Domain, check_by
+from pandas_dptree.hierarchy.derived import By, derived_domain, named
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, key_frame
@@ -30,7 +31,7 @@ __all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
 
 def tree_counts(
     frame: Any,
-    by: Sequence[Hashable] | PrefixTree,
+    by: By | PrefixTree,
     *,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -58,8 +59,9 @@ def tree_counts(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     by : sequence of hashable, BitPrefixes or CharPrefixes
-        The key columns, from the coarsest to the finest. Or all prefixes of a column, from `prefixes` or
-        `binary`: see the notes.
+        The key columns, from the coarsest to the finest. Among them, or alone, may be levels that are made of
+        columns: by `calendar`, `cut`, `mapping` or `quadtree`. Or all prefixes of a column, from `prefixes`
+        or `binary`: see the notes.
     epsilon, delta, rho : float, optional
         The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
         approximate; `rho` is zero-concentrated.
@@ -73,6 +75,8 @@ def tree_counts(
         The public keys: one row per leaf. Or the statement that the keys that stand in the records
         are public (``"observed"``), or that the categories of the categorical key columns are, in
         every combination (``"categories"``).
+        Derived levels have domains of their own, and are crossed with what is
+        given for the other keys; if there are none, leave it out.
     mechanism : {"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative
         The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure
         differential privacy. Or `Multiplicative`: counts that are right up to a factor; see the notes.
@@ -180,7 +184,7 @@ def tree_counts(
 def tree_sums(
     frame: Any,
     columns: Hashable | list[Hashable],
-    by: Sequence[Hashable],
+    by: By,
     *,
     bounds: Any,
     granularity: Any = None,
@@ -286,7 +290,7 @@ level_weights, objective, fit, keep_measurements, rng
 def tree_means(
     frame: Any,
     columns: Hashable | list[Hashable],
-    by: Sequence[Hashable],
+    by: By,
     *,
     bounds: Any,
     granularity: Any = None,
@@ -534,16 +538,14 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     return find_best_plan(domain, **options)
 
 
-def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
+def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     """Make the public domain of a release of records.
 
     Parameters
     ----------
     frame : dataframe
         The records. Their keys are looked at only for ``"observed"``, their types for ``"categories"``.
-    by : sequence of hashable
-        The key columns, from the coarsest to the finest.
-    domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
+    by, domain
         As for `tree_counts`.
 
     Returns
@@ -555,21 +557,22 @@ def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
     ArgumentError
         If no domain is given, or one that cannot be used.
     """
-    names = check_by(by)
-    if isinstance(domain, Domain):
-        if domain.by != names:
+    names, derived = named(by)
+    if isinstance(domain, Domain) and domain.by == names:
+        if [levels.told for levels in domain.derived] != [levels.told for levels in derived]:
             raise ArgumentError(
                 "domain",
-                f"has the keys {list(domain.by)!r}, not {list(names)!r}.",
-                hint="name the same columns in the same order.",
+                "has levels that are derived in another way.",
+                hint="pass the public keys of the plain columns alone.",
             )
         return domain
-    if isinstance(domain, str) and domain == "observed":
-        return Domain.observed(key_frame(frame, names), by=names)
-    if isinstance(domain, str) and domain == "categories":
-        check_columns(frame, names)
-        return Domain.from_categories(frame, by=names)
-    if domain is None or isinstance(domain, str):
+    plain = [name for name in names if not any(name in levels.names for levels in derived)]
+    if plain and isinstance(domain, str) and domain == "observed":
+        domain = Domain.observed(key_frame(frame, plain), by=plain)
+    elif plain and isinstance(domain, str) and domain == "categories":
+        check_columns(frame, plain)
+        domain = Domain.from_categories(frame, by=plain)
+    elif plain and (domain is None or isinstance(domain, str)):
         raise ArgumentError(
             "domain",
             "must be given: which keys exist is itself information about the records."
@@ -578,7 +581,7 @@ def domain_of(frame: Any, by: Sequence[Hashable], domain: Any) -> Domain:
             hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
             'the records are public, or "categories" that the categories of categorical keys are.',
         )
-    return Domain.from_frame(domain, by=names)
+    return derived_domain(by, domain)
 
 
 def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:

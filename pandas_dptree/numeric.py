@@ -11,6 +11,7 @@ import pandas as pd
 from pandas_dptree.api import domain_of
 from pandas_dptree.distribution_plan import Strategy, plan_distribution
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import with_options_of
@@ -22,7 +23,7 @@ class Options(TypedDict, total=False):
     """What all verbs here hand on to `release_distribution`."""
 
     bounds: Any
-    by: Sequence[Hashable] | None
+    by: By | None
     domain: Any
     epsilon: float | None
     delta: float
@@ -42,7 +43,7 @@ def release_distribution(
     *,
     bins: Any,
     bounds: Any = None,
-    by: Sequence[Hashable] | None = None,
+    by: By | None = None,
     domain: Any = None,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -66,10 +67,11 @@ def release_distribution(
     bins, bounds, epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, tree, known
         As for `plan_distribution`.
     by : sequence of hashable, optional
-        Key columns, from the coarsest to the finest: the distribution of each group, on every level.
+        Key columns and derived levels, from the coarsest to the finest, as for `tree_counts`: the
+        distribution of each group, on every level.
         The levels share the budget evenly; the groups of a level do not cost each other anything.
     domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
-        The public keys, if there are groups; as for `tree_counts`.
+        The public keys, if there are groups by plain columns; as for `tree_counts`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
 

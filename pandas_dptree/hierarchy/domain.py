@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.columns import decoded, pick_columns
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+
+if TYPE_CHECKING:
+    from pandas_dptree.hierarchy.derived import Derived
 
 __all__ = [
     "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names",
@@ -106,6 +109,8 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
             digest.update(repr(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
         if len(hierarchy.impossible):
             digest.update(b"impossible" + hierarchy.impossible.astype("<i8").tobytes())
+        for levels in hierarchy.derived:
+            digest.update(b"derived" + repr(levels.told).encode())
     return digest.hexdigest()
 
 
@@ -122,7 +127,8 @@ def _written(form: Hashable) -> Hashable:
 class Domain:
     """The public leaves of a hierarchy: a `Tree`, and the labels of its nodes.
 
-    Make one with `from_frame`, `from_categories` or `observed`.
+    Make one with `from_frame`, `from_categories` or `observed`; or with `derived_domain`, where keys are made
+    of columns of the records.
 
     Attributes
     ----------
@@ -139,6 +145,8 @@ class Domain:
         position of its label, or -1 for a node that only continues a short path.
     impossible : numpy.ndarray of int64
         Positions of the leaves where nobody can be, in rising order: the structural zeros.
+    derived : tuple
+        How keys are made that are no columns of the records, such as the month of a date.
 
     Examples
     --------
@@ -156,6 +164,7 @@ class Domain:
     forms: tuple[tuple[Hashable, ...], ...]
     codes: tuple[IntArray, ...]
     impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    derived: tuple[Derived, ...] = ()
 
     @classmethod
     def from_frame(
@@ -344,20 +353,68 @@ class Domain:
         """Make the domain from key columns, one row per leaf."""
         encoded = [canonical_codes(column, sort=True) for column in columns]
         _check_forms(by, [forms for _, forms in encoded])
-        codes = np.column_stack([code for code, _ in encoded])
+        labels = [
+            _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
+        ]
+        forms = [tuple(forms) for _, forms in encoded]
+        return cls.from_codes(by, labels, forms, [code for code, _ in encoded], impossible)
+
+    @classmethod
+    def from_codes(
+        cls,
+        by: tuple[Hashable, ...],
+        labels: Sequence[pd.Index],
+        forms: Sequence[tuple[Hashable, ...]],
+        leaves: Sequence[IntArray],
+        impossible: BoolArray | None = None,
+        derived: tuple[Derived, ...] = (),
+    ) -> Domain:
+        """Make the domain from the codes of its leaves.
+
+        Parameters
+        ----------
+        by : tuple of hashable
+            Names of the keys.
+        labels, forms : sequence
+            As the attributes of a domain.
+        leaves : sequence of numpy.ndarray of int64, each of shape (n_leaves,)
+            For each key, the positions of the leaves' labels, -1 where a path has ended. In any order.
+        impossible : numpy.ndarray of bool, shape (n_leaves,), optional
+            Where nobody can be.
+        derived : tuple, optional
+            As the attribute.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        DomainError
+            If these are not the leaves of a tree.
+        """
+        codes = np.column_stack(leaves)
         order = np.lexsort(codes.T[::-1])
         codes = codes[order]
         tree = Tree.from_paths(codes)
         levels = []
         for level in range(1, tree.depth + 1):
-            leaves = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
-            levels.append(codes[np.cumsum(leaves) - leaves, level - 1])
-        labels = [
-            _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
-        ]
-        forms = tuple(tuple(forms) for _, forms in encoded)
+            below = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
+            levels.append(codes[np.cumsum(below) - below, level - 1])
         zeros = np.flatnonzero(impossible[order]) if impossible is not None else np.zeros(0, dtype=np.int64)
-        return cls(by, tree, tuple(labels), forms, tuple(levels), zeros)
+        return cls(by, tree, tuple(labels), tuple(forms), tuple(levels), zeros, derived)
+
+    @property
+    def plain(self) -> tuple[Hashable, ...]:
+        """Names of the keys that are columns of the records."""
+        made = {name for levels in self.derived for name in levels.names}
+        return tuple(name for name in self.by if name not in made)
+
+    @property
+    def sources(self) -> tuple[Hashable, ...]:
+        """Names of the columns of the records from which the keys are read."""
+        read = (column for levels in self.derived for column in levels.columns)
+        return tuple(dict.fromkeys([*self.plain, *read]))
 
     def keys(self, level: int) -> pd.DataFrame:
         """List the keys of the nodes that a table shows on one level.

@@ -45,6 +45,8 @@ class Tree:
     leaf_levels : numpy.ndarray of int64, optional
         For each leaf, the level on which its path really ends: shape ``(n_leaves,)`` or ``(1,)``.
         By default all end on the deepest level.
+    n_roots : int, default 1
+        How many nodes level 0 has: trees that stand side by side, as `copies` makes them.
 
     Examples
     --------
@@ -57,10 +59,11 @@ class Tree:
 
     child_counts: tuple[IntArray, ...]
     leaf_levels: IntArray = None  # type: ignore[assignment]  # the depth, filled in below
+    n_roots: int = 1
 
     def __post_init__(self) -> None:
         """Check the shapes, and fold every level that can be folded."""
-        counts, size = [], 1
+        counts, size = [], self.n_roots
         for level, given in enumerate(self.child_counts):
             count = np.asarray(given)
             if count.dtype.kind not in "iu" or count.shape not in {(1,), (size,)} or count.min() < 1:
@@ -205,6 +208,33 @@ class Tree:
             counts.append(np.bincount(node[here]))
         return cls(tuple(counts), ends)
 
+    def copies(self, n: int) -> Tree:
+        """Stand some trees of this shape side by side.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+
+        Returns
+        -------
+        Tree
+            A forest: its level 0 has `n` roots, and the nodes of one tree stand together on each level.
+
+        Examples
+        --------
+        >>> Tree.from_branching([2, 3]).copies(10).level_sizes
+        (10, 20, 60)
+        """
+        tiled = (self.tile(values, n) for values in (*self.child_counts, self.leaf_levels))
+        *counts, ends = tiled
+        return Tree(tuple(counts), ends, self.n_roots * n)
+
+    @staticmethod
+    def tile(values: Values, n: int) -> Values:
+        """Repeat level values for each of `n` copies; what is folded stays so."""
+        return values if len(values) == 1 else np.tile(values, n)
+
     @property
     def depth(self) -> int:
         """Level of the leaves; the root has level 0."""
@@ -213,7 +243,7 @@ class Tree:
     @cached_property
     def level_sizes(self) -> tuple[int, ...]:
         """Number of nodes of each level, chain nodes included."""
-        sizes = [1]
+        sizes = [self.n_roots]
         for counts in self.child_counts:
             sizes.append(sizes[-1] * int(counts[0]) if len(counts) == 1 else int(counts.sum()))
         return tuple(sizes)

@@ -85,7 +85,7 @@ def binned_counts(
             f"is also the column whose values are counted: {privacy_unit!r}.",
             hint="name another column: what tells units apart is no amount.",
         )
-    by = () if domain is None else domain.by
+    by = () if domain is None else domain.sources
     unit = [] if privacy_unit is None else [privacy_unit]
     columns = list(dict.fromkeys([*by, *unit, bins.column]))
     check_columns(frame, columns)

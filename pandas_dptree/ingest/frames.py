@@ -18,9 +18,11 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.columns import ANY, arrow_column, kind_of, may_hold_numbers, to_pandas
+from pandas_dptree.hierarchy.derived import Lookup
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_units
+from pandas_dptree.ingest.derived import check_type, leaves_of
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -102,7 +104,7 @@ def contributions(
             hint="name another column: what tells units apart is no amount.",
         )
     unit = [] if privacy_unit is None else [privacy_unit]
-    columns = list(dict.fromkeys([*domain.by, *unit, *summed]))
+    columns = list(dict.fromkeys([*domain.sources, *unit, *summed]))
     check_columns(frame, columns)
     frame = _opened(frame, columns)
     _check_types(frame, domain)
@@ -118,8 +120,9 @@ def _together(frame: Any, domain: Domain) -> Contributions:
         cell, leaf = _cells(frame, domain)
         rows = np.bincount(cell, minlength=len(leaf))
     else:
-        cells, rows = _distinct_narwhals(_narwhals(frame), domain.by)
-        leaf = domain.find_leaves(_located(cells, domain))
+        cells, rows = _distinct_narwhals(_narwhals(frame), domain.sources)
+        held = dict(zip(domain.sources, cells, strict=True))
+        leaf = domain.find_leaves(_located(held.__getitem__, domain))
     inside = (leaf >= 0) & (rows > 0)
     return Contributions(leaf[inside], None, rows[inside])
 
@@ -161,14 +164,22 @@ def _apart(
 
 def _cells(held: pd.DataFrame | nw.DataFrame[Any], domain: Domain) -> tuple[IntArray, IntArray]:
     """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
-    codes = _located([_column(held, name) for name in domain.by], domain)
+    codes = _located(partial(_column, held), domain)
     cell, row = _combined(codes, [len(forms) for forms in domain.forms])
     return cell, domain.find_leaves([code[row] for code in codes])
 
 
-def _located(columns: Sequence[pd.Series], domain: Domain) -> list[IntArray]:
-    """Find the keys of each column among the domain's."""
-    return [located(column, forms) for column, forms in zip(columns, domain.forms, strict=True)]
+def _located(column: Callable[[Hashable], pd.Series], domain: Domain) -> list[IntArray]:
+    """Find the keys of each record among the domain's: those of its columns, and those made of them."""
+    made: dict[Hashable, IntArray] = {}
+    for levels in domain.derived:
+        leaf = leaves_of(levels, column)
+        paths = levels.domain.path_codes(len(levels.names))
+        made |= {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
+    return [
+        made[name] if name in made else located(column(name), forms)
+        for name, forms in zip(domain.by, domain.forms, strict=True)
+    ]
 
 
 def _combined(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
@@ -354,13 +365,21 @@ def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
 
 
 def _check_types(frame: Any, domain: Domain) -> None:
-    """Refuse key columns whose type can never equal the domain's labels."""
-    types = _types(frame, domain.by)
+    """Refuse columns whose type can never equal the domain's labels, or from which no level can be made."""
+    labels = dict(zip(domain.by, domain.labels, strict=True))
+    keys = [(name, labels[name]) for name in domain.plain]
+    for levels in domain.derived:
+        if isinstance(levels, Lookup):
+            keys += [(name, labels[name]) for name in levels.columns]
+        else:
+            for name, dtype in zip(levels.columns, _types(frame, levels.columns), strict=True):
+                check_type(levels, name, dtype)
+    types = _types(frame, [name for name, _ in keys])
     kinds = [ANY if dtype == _ALL_MISSING else kind_of(dtype) for dtype in types]
     unlike = {
         name: (kind, public)
-        for name, kind, labels in zip(domain.by, kinds, domain.labels, strict=True)
-        if kind != (public := kind_of(labels.dtype)) and ANY not in (kind, public)
+        for (name, label), kind in zip(keys, kinds, strict=True)
+        if kind != (public := kind_of(label.dtype)) and ANY not in (kind, public)
     }
     if unlike:
         told = "; ".join(f"{name!r} holds {kind}, not {public}" for name, (kind, public) in unlike.items())

@@ -15,9 +15,9 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["check_names", "prefix_of", "release_frame", "select_level"]
+__all__ = ["TOLD", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
 
-_TOLD = ("std_error", "lower", "upper", "measurement", "noise_scale")
+TOLD = ("std_error", "lower", "upper", "measurement", "noise_scale")
 """What a table may tell about each quantity."""
 
 
@@ -44,7 +44,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
         If a column is named like a key or like what every table has; or if what is told about it, such as
         ``cost_std_error``, is named like a key or another column.
     """
-    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in _TOLD)] for column in columns}
+    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in TOLD)] for column in columns}
     taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(told.values())])
     clashing = [column for column, names in told.items() if any(taken[name] > 1 for name in names)]
     if clashing:
@@ -53,7 +53,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
             "would give two columns of the released table one name",
             columns=clashing,
             hint=f"rename them; for each column the table keeps its name, and its name with "
-            f"{', '.join(f'_{what}' for what in _TOLD)}.",
+            f"{', '.join(f'_{what}' for what in TOLD)}.",
         )
 
 
@@ -98,6 +98,38 @@ def release_frame(
     return frame
 
 
+def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
+    """Find out what a released table has, also if it was filtered or read back from a file.
+
+    Parameters
+    ----------
+    released : pandas.DataFrame
+
+    Returns
+    -------
+    keys : list of hashable
+        From the coarsest down.
+    values : list of hashable
+        The columns that have an error.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no released table.
+    """
+    columns: list[Hashable] = list(released.columns)
+    values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
+    if "level" not in columns or not values:
+        raise ArgumentError(
+            "released",
+            "is not a table that was released: it lacks the level, or values with a standard error.",
+            hint="call it on the frame that tree_counts, tree_sums or tree_means returned.",
+        )
+    if isinstance(released["level"].dtype, pd.CategoricalDtype):
+        return list(released["level"].cat.categories[1:]), values
+    return columns[columns.index("level") + 1 : columns.index(values[0])], values  # read back from a file
+
+
 def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     """Select one level of a released table, indexed as ``groupby`` would index it.
 
@@ -118,18 +150,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     ArgumentError
         If `released` is no released table, or has no such level.
     """
-    columns = list(released.columns)
-    values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
-    if "level" not in columns or not values:
-        raise ArgumentError(
-            "released",
-            "is not a table that was released: it lacks the level, or values with a standard error.",
-            hint="call .dp.level() on the frame that tree_counts, tree_sums or tree_means returned.",
-        )
-    if isinstance(released["level"].dtype, pd.CategoricalDtype):
-        by = list(released["level"].cat.categories[1:])
-    else:  # read back from a file
-        by = columns[columns.index("level") + 1 : columns.index(values[0])]
+    by, _ = layout_of(released)
     if name not in (ROOT, *by):
         raise ArgumentError("name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}.")
     depth = 0 if name == ROOT else by.index(name) + 1

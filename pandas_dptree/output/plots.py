@@ -1,19 +1,26 @@
-"""Pictures, with matplotlib."""
+"""Pictures, with matplotlib and plotly."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from pandas_dptree.errors import MissingExtraError
+from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.released import Released, Shown, account_of, share_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["plot_cumulative", "plot_level_errors"]
+__all__ = ["ReleasedPlots", "plot_cumulative", "plot_level_errors"]
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def plot_level_errors(
@@ -107,11 +114,270 @@ def plot_cumulative(
     return axes
 
 
+class ReleasedPlots:
+    """Pictures of a released table: ``counts.dp.plot``.
+
+    They show the table and nothing else, so they cost no privacy.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self._table = table
+
+    def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
+        """Draw the largest nodes of each level as dots, with whiskers that tell how far off they may be.
+
+        Parameters
+        ----------
+        value : hashable, optional
+            The column to draw; by default the first that has an error: the count, or the first sum or mean.
+        n : int, default 10
+            How many nodes of each level, at most. The largest are those with the largest count if the table
+            has counts, as that of means does. Those without a value are left out.
+
+        Returns
+        -------
+        numpy.ndarray of matplotlib.axes.Axes, shape (n_levels,)
+            One panel per level, each with a scale of its own. Its title tells the error of the level. The
+            whiskers are the intervals of the table (``lower``, ``upper``) if it has any, otherwise one
+            standard error to each side.
+
+        Raises
+        ------
+        ArgumentError
+            If the frame is no released table, or does not have the column.
+        MissingExtraError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import pandas as pd, pandas_dptree as dpt
+        >>> records = pd.DataFrame({"state": ["CA", "CA", "NY"], "city": ["Oakland", "Fresno", "Utica"]})
+        >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
+        >>> total, states, cities = counts.dp.plot.levels()  # doctest: +SKIP
+        """
+        released = Released.of(self._table)
+        shown = released.shown(value)
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ArgumentError(
+                "n", f"must be a whole number of at least 1, not {n!r}.", hint="for example 10."
+            )
+        size = released.shown("count" if "count" in released.columns else value).numbers
+        levels = [(name, rows, _largest(size, shown.numbers, rows, int(n))) for name, rows in released.levels]
+        sizes = [max(len(largest), 1) for _, _, largest in levels]
+        plt = _pyplot()
+        _, panels = plt.subplots(
+            len(levels), squeeze=False, figsize=(7, 0.6 + 0.6 * len(levels) + 0.23 * sum(sizes)),
+            height_ratios=[size + 0.5 for size in sizes], layout="constrained",
+        )  # fmt: skip
+        for axes, (name, rows, largest) in zip(panels[:, 0], levels, strict=True):
+            position = np.arange(len(largest))
+            whiskers = _whiskers(shown, largest)
+            axes.errorbar(shown.numbers[largest], position, xerr=whiskers, fmt="o", ms=4, capsize=2)
+            names = [_short(released.path(row)) for row in largest.tolist()]
+            axes.set_yticks(position, names, parse_math=False)
+            axes.set_ylim(len(largest) - 0.5, -0.5)
+            some = f"the {len(largest)} largest of {len(rows):,}, " if len(largest) < len(rows) else ""
+            told = f"{_short(name)}: {some}{_error_in_words(shown, rows)}"
+            axes.set_title(told, loc="left", fontsize="medium", parse_math=False)
+            axes.locator_params(axis="x", nbins=6)
+            axes.xaxis.set_major_formatter("{x:,.10g}")
+            axes.grid(axis="x", alpha=0.3)
+            axes.spines[["top", "right"]].set_visible(False)
+        label = f"{shown.name} {_whiskers_in_words(shown, self._table)}"
+        panels[-1, 0].set_xlabel(label, parse_math=False)
+        return np.asarray(panels[:, 0], dtype=object)
+
+    def icicle(self, value: Hashable | None = None, *, max_nodes: int = 20_000) -> Figure:
+        """Draw the hierarchy as an icicle: areas in proportion to the values, paler where less is sure.
+
+        Pointing at a node tells its value, its standard error and the ratio of the two. Clicking on it
+        enlarges what is below it.
+
+        Parameters
+        ----------
+        value : hashable, optional
+            The column to draw; by default the first that has an error: the count, or the first sum.
+        max_nodes : int, default 20,000
+            Larger tables are refused, since browsers are slow to draw them.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            ``figure.write_html("icicle.html")`` writes a page that stands by itself.
+
+        Raises
+        ------
+        ArgumentError
+            If the frame is no released table, does not have the column, or has too many rows. If the values
+            are missing or negative, or those below a node do not add up to it: areas cannot show that.
+        MissingExtraError
+            If plotly is not installed.
+
+        Examples
+        --------
+        >>> import pandas as pd, pandas_dptree as dpt
+        >>> records = pd.DataFrame({"state": ["CA", "CA", "NY"], "city": ["Oakland", "Fresno", "Utica"]})
+        >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
+        >>> counts.dp.plot.icicle().write_html("icicle.html")  # doctest: +SKIP
+        """
+        released = Released.of(self._table)
+        shown = released.shown(value)
+        if len(self._table) > max_nodes:
+            raise ArgumentError(
+                "max_nodes",
+                f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
+                hint='leave out the lowest level first, for example counts[counts["level"] != "city"].',
+            )
+        _check_areas(released, shown)
+        graph_objects = _plotly()
+        rows = range(len(self._table))
+        relative = _relative(shown)
+        shade = None if relative is None else {
+            "colors": np.log10(np.clip(relative, 0.001, 1.0)), "cmin": -3, "cmax": 0, "line": {"width": 0.4},
+            "colorscale": _SHADES, "showscale": True,
+            "colorbar": {
+                "title": {"text": f"{shown.error_name} ÷ {_markup(shown.name)}", "side": "right"},
+                "tickvals": [-3, -2, -1, 0], "ticktext": ["0.1 %", "1 %", "10 %", "100 %"],
+                "thickness": 12, "outlinewidth": 0,
+            },
+        }  # fmt: skip
+        icicle = graph_objects.Icicle(
+            ids=[str(row) for row in rows],
+            parents=["" if parent < 0 else str(parent) for parent in released.parent.tolist()],
+            labels=[_markup(released.name(row)) for row in rows],
+            values=shown.numbers,
+            branchvalues="total",
+            customdata=[
+                [_markup(released.path(row)), text]
+                for row, text in zip(rows, _told(shown, relative), strict=True)
+            ],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+            texttemplate="%{label}<br>%{value:,}",
+            marker=shade,
+            tiling={"orientation": "v"},
+            sort=True,
+        )
+        margin = {"l": 10, "r": 10, "t": 30, "b": 10}
+        return graph_objects.Figure(icicle, layout={"margin": margin, "height": 500})
+
+    def __repr__(self) -> str:
+        """Name the pictures."""
+        return "Pictures of a released table: .levels(), .icicle()"
+
+
+_SHADES = ["#0b4f6c", "#3d8fa8", "#a5cbd6", "#f4f4f2"]
+"""From what is sure to what is all noise."""
+
+
+def _largest(size: FloatArray, numbers: FloatArray, rows: IntArray, n: int) -> IntArray:
+    """Find the largest among some rows that have a number, ties as they stand."""
+    there = rows[~np.isnan(numbers[rows])]
+    return there[np.argsort(-size[there], kind="stable")[:n]]
+
+
+def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
+    """Give how far the whiskers reach to the left and right, shape (2, n_rows)."""
+    values = shown.numbers[rows]
+    if shown.interval is not None:
+        lower, upper = (end[rows] for end in shown.interval)
+        return np.stack([values - lower, upper - values])
+    return None if shown.error is None else np.stack([shown.error[rows]] * 2)
+
+
+def _whiskers_in_words(shown: Shown, table: pd.DataFrame) -> str:
+    """Tell what the whiskers are."""
+    if shown.interval is None:
+        return "" if shown.error is None else f"± {shown.error_name}"
+    return f"with its {share_of(account_of(table))} interval".replace("  ", " ")
+
+
+def _error_in_words(shown: Shown, rows: IntArray) -> str:
+    """Tell how large the errors of a level are."""
+    errors = np.zeros(0) if shown.error is None else shown.error[rows]
+    errors = errors[~np.isnan(errors)]
+    if not len(errors):
+        return f"{shown.error_name} unknown"
+    least, most = _brief(errors.min()), _brief(errors.max())
+    return f"{shown.error_name} {least}" + ("" if least == most else f" to {most}")
+
+
+def _told(shown: Shown, relative: FloatArray | None) -> list[str]:
+    """Tell each value and its error."""
+    name = _markup(shown.name)
+    values = [f"{name} {value:,.0f}" if shown.whole else f"{name} {_brief(value)}" for value in shown.numbers]
+    if shown.error is None or relative is None:
+        return values
+    return [
+        f"{value} ± {_brief(error)}" + (f" ({_brief(100 * part)} %)" if np.isfinite(part) else "")
+        for value, error, part in zip(values, shown.error, relative, strict=True)
+    ]
+
+
+def _relative(shown: Shown) -> FloatArray | None:
+    """Divide errors by values; inf for a value of 0 that is not exact."""
+    if shown.error is None:
+        return None
+    error = np.nan_to_num(shown.error, nan=np.inf)
+    empty = np.where(error > 0, np.inf, 0.0)
+    return np.divide(error, shown.numbers, out=empty, where=shown.numbers > 0)
+
+
+def _check_areas(released: Released, shown: Shown) -> None:
+    """Refuse what areas cannot show: a browser would draw nothing, and say nothing."""
+    values, parent = shown.numbers, released.parent
+    below = np.flatnonzero(parent >= 0)
+    sums = np.bincount(parent[below], weights=np.nan_to_num(values[below]), minlength=len(values))
+    above = np.unique(parent[below])
+    whole = np.abs(values).max()
+    problem = (
+        "has missing values" if np.isnan(values).any()
+        else "has negative values" if (values < 0).any()
+        else "does not add up: what is below a node is more or less than the node"
+        if not np.allclose(sums[above], values[above], rtol=1e-9, atol=1e-9 * whole)
+        else ""
+    )  # fmt: skip
+    if problem:
+        raise ArgumentError(
+            "value",
+            f"{problem}, in the column {shown.name!r}, and areas cannot show that.",
+            hint="draw counts, or sums of what is never negative, released with "
+            'consistency="integer" or "nonnegative"; leave out whole levels or branches only.',
+        )
+
+
+def _markup(text: object) -> str:
+    """Write text such that plotly, which reads some tags of HTML, shows it as it is."""
+    return escape(str(text), quote=False)
+
+
+def _short(text: str, most: int = 48) -> str:
+    """Bring a name to one line that is not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _brief(number: float) -> str:
+    """Write a number with three digits, or all before the point."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
 def _axes(size: tuple[float, float]) -> Axes:
     """Open a new figure."""
+    axes: Axes = _pyplot().subplots(figsize=size, layout="constrained")[1]
+    return axes
+
+
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise MissingExtraError("Plotting", package="matplotlib", extra="report") from None
-    axes: Axes = plt.subplots(figsize=size, layout="constrained")[1]
-    return axes
+    return plt
+
+
+def _plotly() -> Any:
+    try:
+        from plotly import graph_objects  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingExtraError("An icicle", package="plotly", extra="report") from None
+    return graph_objects

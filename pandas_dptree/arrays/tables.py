@@ -1,0 +1,371 @@
+"""Hierarchies over the cells of an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from pandas_dptree.arrays.coordinates import dims_of, domain_of, kept_coordinates, leaves_of
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.ingest.cells import check_cells, sum_cells
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.output.datatree import check_free, check_groups, release_tree, told_of
+from pandas_dptree.output.frames import prefix_of
+from pandas_dptree.plan import Plan
+from pandas_dptree.planner import Mechanism, find_plan
+from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.release import account, columns_of, measured
+
+__all__ = ["plan", "release", "tree_counts", "tree_sums"]
+
+
+def tree_counts(
+    array: xr.DataArray,
+    by: Sequence[Hashable],
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+) -> xr.DataTree:
+    r"""Count the records of every node of a hierarchy, from an array of counts, under differential privacy.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Counts, each record in exactly one cell. In memory, in a file, or of dask, which then adds up the
+        cells of each leaf before anything is loaded.
+    by : sequence of hashable
+        The keys, from the coarsest to the finest: names of dimensions, and of coordinates along one
+        dimension. Cells with the same keys are added up.
+    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective
+        As for `pandas_dptree.tree_counts`.
+    consistency, fit, confidence, keep_measurements, rng
+        Likewise. (With ``fit="adaptive"`` the trees together tell how sparse a level is.)
+    max_contributions : int, default 1
+        How many records of one privacy unit the whole array may hold, wherever they are. An array cannot be
+        asked whose its records are: the caller answers for it.
+    known : mapping or DataFrame, optional
+        As for `pandas_dptree.tree_counts`; only where `by` speaks of all dimensions.
+
+    Returns
+    -------
+    xarray.DataTree
+        One group per level: ``"/total"``, then one for each key, named like it. Each is a dataset of
+        ``count`` and ``std_error`` (and of what else is asked for) along a dimension of the level's name,
+        with the keys of the level and those above as coordinates, which are all indexed:
+        ``tree["city"].sel(state="CA")``. (``drop_indexes("state")`` before ``to_dataframe()`` keeps them as
+        columns; files keep coordinates and no indexes, which ``set_xindex("state")`` brings back.)
+        Dimensions that `by` does not speak of are kept: there is a tree for each of their indices.
+        ``attrs["dp"]`` tells how it was made, as text in JSON.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
+        raise: what is negative or missing counts as 0, and fractions are rounded down.
+
+    Notes
+    -----
+    **Privacy**: the shape and the coordinates of the array are public, since a dense array has a cell
+    whether or not anybody is in it. If they were made from the records, as
+    ``groupby(...).size().to_xarray()`` does, bring the array to the public list with ``reindex`` first. As in
+    ``tree_counts(frame, by, domain="observed")``, keys that are missing from some level on belong to the leaf
+    of the shorter path; cells without a first key, with a gap, or on a path that others continue are left
+    out.
+
+    **Several trees.** With :math:`s` indices along the other dimensions, the counts of one level in all trees
+    are a vector with an entry for each pair of an index and a node. A record adds one to a single entry, and
+    a unit with at most k records adds k such unit vectors, wherever they are, in one tree or in many. By the
+    triangle inequality the vector moves by at most k in the 1-norm and in the 2-norm when the unit comes or
+    goes; when its records are replaced, by k differences of two unit vectors, of 1-norm 2 and 2-norm
+    :math:`\sqrt 2`, so by at most 2k and :math:`\sqrt 2\,k`. These are the sensitivities of a level of a
+    single tree. The noise is therefore the same for any number of trees, and the stated loss covers all of
+    them (parallel composition, here for units whose records lie in different parts as well).
+
+    A record that is replaced may have been in another tree: also under ``neighbors="replace"`` the total of
+    each tree is secret, and is measured. `known` is refused where there are several trees.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> visits = xr.DataArray(
+    ...     [[30, 5], [20, 9], [70, 2]], dims=["city", "month"],
+    ...     coords={"city": ["Fresno", "Oakland", "Seattle"], "state": ("city", ["CA", "CA", "WA"])})
+    >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
+    >>> list(tree.children), dict(tree["state"].sizes)
+    (['total', 'state', 'city'], {'month': 2, 'state': 2})
+    """
+    prepared = plan(
+        array, by, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
+        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
+        objective=objective, consistency=consistency, fit=fit, known=known, confidence=confidence,
+        keep_measurements=keep_measurements,
+    )  # fmt: skip
+    return release(prepared, array, rng=rng)
+
+
+def tree_sums(
+    array: xr.DataArray,
+    by: Sequence[Hashable],
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+) -> xr.DataTree:
+    """Add up an array of values over every node of a hierarchy, under differential privacy.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Values, each cell being one record: the reading of a household's meter in an hour, say. Not sums
+        over several people, of whom each could move the cell by as much as the bounds allow.
+    by : sequence of hashable
+        As for `tree_counts`.
+    bounds : (float, float)
+        The least and the greatest value of a cell; what lies outside is clipped. What is missing adds
+        nothing.
+    granularity : float, optional
+        As for `pandas_dptree.tree_sums`.
+    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, rng
+        As for `pandas_dptree.tree_counts`.
+    max_contributions : int, default 1
+        How many cells of the whole array one privacy unit may have a say in.
+    consistency, confidence
+        As for `pandas_dptree.tree_sums`.
+
+    Returns
+    -------
+    xarray.DataTree
+        As for `tree_counts`. For an array named ``kwh`` the sums are called ``kwh`` and their errors
+        ``kwh_std_error``; for one without a name, ``sum`` and ``sum_std_error``.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the cells never raise.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> kwh = xr.DataArray(np.ones((4, 24)), dims=["meter", "hour"], name="kwh",
+    ...                    coords={"street": ("meter", ["Elm", "Elm", "Oak", "Oak"])})
+    >>> sums = dpt.arrays.tree_sums(kwh, ["street"], bounds=(0, 5), epsilon=1.0, max_contributions=24)
+    >>> dict(sums["street"].sizes), list(sums["street"].data_vars)
+    ({'hour': 24, 'street': 2}, ['kwh', 'kwh_std_error'])
+    """
+    if bounds is None:
+        raise ArgumentError(
+            "bounds",
+            "must be given: how far one cell can move a sum depends on them.",
+            hint="for example bounds=(0, 500), known without looking at the cells.",
+        )
+    prepared = plan(
+        array, by, bounds=bounds, granularity=granularity, epsilon=epsilon, delta=delta, rho=rho,
+        neighbors=neighbors, max_contributions=max_contributions, mechanism=mechanism, split=split,
+        level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
+        confidence=confidence, keep_measurements=keep_measurements,
+    )  # fmt: skip
+    return release(prepared, array, rng=rng)
+
+
+def plan(
+    array: xr.DataArray,
+    by: Sequence[Hashable],
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    target: Mapping[Hashable, float] | None = None,
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    known: Any = None,
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    bounds: Any = None,
+    granularity: Any = None,
+) -> Plan:
+    """Describe a release of an array before it happens. Spends nothing, and looks at coordinates alone.
+
+    Parameters
+    ----------
+    array, by, max_contributions, known
+        As for `tree_counts`.
+    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, target, consistency, fit, \
+confidence, keep_measurements
+        As for `pandas_dptree.plan`.
+    bounds, granularity
+        As for `tree_sums`: values are added up, instead of counts.
+
+    Returns
+    -------
+    Plan
+        That of one tree. With further dimensions it covers all trees together: see `tree_counts`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> array = xr.DataArray(np.zeros((50, 12), int), dims=["state", "month"])
+    >>> dpt.arrays.plan(array, ["state"], rho=0.5, split="uniform").noise_scales.round(3).tolist()
+    [1.414, 1.414]
+    """
+    if bounds is None and granularity is not None:
+        raise ArgumentError(
+            "granularity",
+            "has no meaning without bounds: counts are whole numbers.",
+            hint="leave it out, or pass the bounds of the values.",
+        )
+    domain = domain_of(array, by)
+    if known is not None and len(dims_of(array, domain.by)) < array.ndim:
+        raise ArgumentError(
+            "known",
+            "cannot be used where there are several trees: it does not tell of which of them it speaks.",
+            hint="leave it out, or name all dimensions in `by`.",
+        )
+    name = "sum" if array.name is None else array.name
+    return find_plan(
+        domain, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
+        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
+        objective=objective, target=target, consistency=consistency, fit=fit, known=known,
+        confidence=confidence, keep_measurements=keep_measurements,
+        quantity=COUNT if bounds is None else Quantity.of(name, bounds, granularity),
+    )  # fmt: skip
+
+
+def release(plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None) -> xr.DataTree:
+    """Spend the budget of a plan on an array.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `plan`, or any other with a domain and without a privacy unit. Its keys are looked up by name
+        among the dimensions and coordinates of the array; cells whose keys its domain lacks are left out.
+    array : xarray.DataArray
+        As for `tree_counts` or, with a plan for sums, `tree_sums`.
+    rng : numpy.random.Generator, optional
+        Makes the release repeatable, for tests and simulation: it is then not private.
+
+    Returns
+    -------
+    xarray.DataTree
+        As for `tree_counts`.
+
+    Raises
+    ------
+    ArgumentError
+        If the plan cannot be used, or not for this array.
+
+    Notes
+    -----
+    **Privacy**: each call spends the plan's whole privacy loss anew, for all trees together.
+    """
+    if not isinstance(plan, Plan) or plan.domain is None or plan.privacy_unit is not None:
+        raise ArgumentError(
+            "plan",
+            "must have a domain and no privacy unit: cells do not tell whose records they hold.",
+            hint="make one with array.dp.plan(by, ...), and answer for max_contributions.",
+        )
+    dims = dims_of(array, plan.domain.by)
+    check_cells(array)
+    check_groups(plan.domain.by)
+    check_free(array, told_of(plan.quantity.column))
+    others = [dim for dim in array.dims if dim not in dims]
+    if others and any(least.any() for least in plan.known.least):
+        raise ArgumentError(
+            "plan",
+            "knows counts, and does not tell of which of the trees it speaks.",
+            hint="plan without `known`, or name all dimensions in `by`.",
+        )
+    shape = [array.sizes[dim] for dim in others]
+    n_trees = math.prod(shape)
+    sums = sum_cells(array, dims, leaves_of(array, dims, plan.domain), plan.tree.n_leaves, plan.quantity)
+    if not n_trees:  # zeros are measured, and nothing of it is shown
+        sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
+    forest = _forest(plan, max(1, n_trees))
+    (values,) = measured([forest], sums.ravel(), rng=rng)
+    columns = {
+        name: [
+            _unmasked(np.broadcast_to(nodes, max(1, n_trees) * size, subok=True)).reshape(-1, size)
+            for nodes, size in zip(levels, plan.tree.level_sizes, strict=True)
+        ]
+        for name, levels in columns_of(forest, values).items()
+    }
+    public = {f"{prefix_of(plan.quantity.column)}{what}" for what in ("std_error", "noise_scale")}
+    return release_tree(
+        plan.domain,
+        {
+            name: [nodes[:n_trees].reshape(*shape, nodes.shape[1]) for nodes in levels]
+            for name, levels in columns.items()
+            if name not in public
+        },
+        {name: [nodes[0] for nodes in levels] for name, levels in columns.items() if name in public},
+        others,
+        kept_coordinates(array, others),
+        account(plan, rng),
+    )
+
+
+def _forest(plan: Plan, n: int) -> Plan:
+    """Plan some trees side by side, each as the plan says: their noise is that of one."""
+    if n == 1:
+        return plan
+    tree = plan.tree
+    known = Known(
+        *(tuple(tree.tile(nodes, n) for nodes in each) for each in (plan.known.exact, plan.known.least))
+    )
+    shares = tuple(tree.tile(share, n) for share in plan.node_shares)
+    return replace(plan, tree=tree.copies(n), domain=None, known=known, node_shares=shares)
+
+
+def _unmasked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give masked whole numbers as floats, missing where they were not measured."""
+    if not isinstance(nodes, np.ma.MaskedArray):
+        return nodes
+    return np.where(np.ma.getmaskarray(nodes), np.nan, nodes.data)

@@ -1,0 +1,298 @@
+"""Levels made of a date: years, quarters, months, weeks, days and hours, listed without a look at records."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.tree import IntArray
+
+__all__ = ["MISSING", "Calendar", "calendar"]
+
+Unit = Literal["year", "quarter", "month", "iso_year", "iso_week", "day", "hour"]
+
+_CHAINS = (("year", "quarter", "month", "day", "hour"), ("iso_year", "iso_week", "day", "hour"))
+"""Units that lie within each other."""
+
+_FIRST_YEAR, _LAST_YEAR = 1000, 9998
+"""Of these, years have four digits, and no time zone leads out of those of Python."""
+
+_HOUR, _DAY = 3_600, 86_400
+
+MISSING = np.iinfo(np.int64).min
+"""Stands for a missing time among seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calendar:
+    """Units of time between two dates, each within the one before. Made by `calendar`.
+
+    Attributes
+    ----------
+    column : hashable
+        Where the records have the time.
+    units : tuple of str
+        From the coarsest to the finest.
+    start, end : numpy.datetime64
+        The first day and the last one.
+    timezone : tzinfo or None
+        In which the times of the records are read; None for times without a zone.
+    """
+
+    column: Hashable
+    units: tuple[Unit, ...]
+    start: np.datetime64
+    end: np.datetime64
+    timezone: datetime.tzinfo | None
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """The columns of the records that are read."""
+        return (self.column,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the keys, as in ``"date/month"``."""
+        return tuple(f"{self.column}/{unit}" for unit in self.units)
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """How the keys are made, in plain Python."""
+        zone = None if self.timezone is None else str(self.timezone)
+        return ("calendar", self.column, self.units, str(self.start), str(self.end), zone)
+
+    @cached_property
+    def leaves(self) -> IntArray:
+        """The numbers of the finest units that there are, rising, counted from 1970."""
+        ends = np.array([self.start, self.end + 1]).astype(np.int64) * _DAY - np.array([0, 1])
+        first, last = _numbers(self.units[-1], ends)
+        numbers = np.arange(first, last + 1)
+        if self.units[-1] == "hour" and self.timezone is not None:
+            return numbers[_exist(numbers, self.timezone)]
+        return numbers
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The public leaves."""
+        seconds = _starts(self.units[-1], self.leaves)
+        found = [np.unique(_numbers(unit, seconds), return_inverse=True) for unit in self.units]
+        labels = [
+            pd.Index(_written(unit, numbers)) for unit, (numbers, _) in zip(self.units, found, strict=True)
+        ]
+        forms = [tuple(label.tolist()) for label in labels]
+        return Domain.from_codes(self.names, labels, forms, [codes for _, codes in found])
+
+    def paths(self) -> pd.DataFrame:
+        """List the public leaves, one row each."""
+        return self.domain.keys(len(self.units))
+
+    def find(self, seconds: IntArray) -> IntArray:
+        """Find the leaf of each time.
+
+        Parameters
+        ----------
+        seconds : numpy.ndarray of int64, shape (n,)
+            Since 1970, on the clocks of the place, or in UTC if there is a time zone; `MISSING` where there
+            is no time.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            -1 where there is no time, or one outside the calendar.
+        """
+        if self.timezone is not None:
+            seconds = self._local(seconds)
+        days = seconds // _DAY
+        inside = (days >= self.start.astype(np.int64)) & (days <= self.end.astype(np.int64))
+        numbers = _numbers(self.units[-1], np.where(inside, seconds, 0))
+        place = np.minimum(np.searchsorted(self.leaves, numbers), len(self.leaves) - 1)
+        return np.where(inside & (self.leaves[place] == numbers), place, -1)
+
+    def _local(self, seconds: IntArray) -> IntArray:
+        """Turn UTC into the time on the clocks of the place; days away from the calendar, all is missing."""
+        low, high = ((day.astype(np.int64) * _DAY) for day in (self.start - 2, self.end + 3))
+        inside = (seconds >= low) & (seconds < high)
+        times = pd.DatetimeIndex(np.where(inside, seconds, low).view("M8[s]")).tz_localize("UTC")
+        local = times.tz_convert(self.timezone).tz_localize(None).to_numpy().astype("M8[s]").view(np.int64)
+        return np.where(inside, local, MISSING)
+
+
+def calendar(
+    column: Hashable, units: Sequence[Unit], *, start: Any, end: Any, timezone: Any = None
+) -> Calendar:
+    """Describe levels of time: a column of dates or times as years, months, days and so on.
+
+    Parameters
+    ----------
+    column : hashable
+        The column that holds the dates or times.
+    units : sequence of str
+        From the coarsest to the finest, some of year, quarter, month, day, hour; or some of iso_year,
+        iso_week, day, hour. Others do not lie within each other.
+    start, end : date or str
+        The first day and the last one, both included; public, and never taken from the records.
+    timezone : str or tzinfo, optional
+        For times with a time zone: the one whose clocks tell the day and the hour. Times without a zone
+        need none.
+
+    Returns
+    -------
+    Calendar
+        To be used in `by`.
+
+    Raises
+    ------
+    ArgumentError
+        If the units do not lie within each other, or the dates or the time zone are none.
+
+    Notes
+    -----
+    Keys are named as in ``"date/month"``. Years are whole numbers; all else is text that tells the whole time
+    and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``, ``1990-03-25 14:00`` (all but
+    weeks as pandas prints its periods).
+
+    The units that overlap the dates are listed, and no domain is needed for them. With a time zone, hours
+    that its clocks skip are not listed, and an hour that they show twice is one.
+
+    **Privacy.** Each value is read by itself: times of all types, and text as
+    ``datetime.datetime.fromisoformat`` reads it. Records outside the dates are dropped silently, and so are
+    those with anything else, or (in a column of objects or text) with a time zone where none is expected, or
+    without one.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> months = dpt.calendar("date", ["year", "month"], start="2024-11-01", end="2025-02-28")
+    >>> months.paths().values.tolist()
+    [[2024, '2024-11'], [2024, '2024-12'], [2025, '2025-01'], [2025, '2025-02']]
+    """
+    if not isinstance(column, Hashable) or column is None or column != column:
+        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "date".')
+    listed = tuple(units) if isinstance(units, (list, tuple)) else ()
+    known = {unit for chain in _CHAINS for unit in chain}
+    odd = [unit for unit in listed if not isinstance(unit, str) or unit not in known]
+    if not listed or odd:
+        raise ArgumentError(
+            "units",
+            f"must list units of time, not {odd[0] if odd else units!r}.",
+            hint='for example ["year", "month", "day"]; there are year, quarter, month, day, hour, '
+            "iso_year and iso_week.",
+        )
+    if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
+        raise ArgumentError(
+            "units",
+            f"must lie within each other, from coarse to fine, not {list(listed)!r}.",
+            hint="a month lies within a quarter and a year, a week within an iso_year alone, a day within "
+            "a month or a week, an hour within a day.",
+        )
+    first, last = _date("start", start), _date("end", end)
+    if first > last:
+        raise ArgumentError(
+            "end", f"must not be before the start: {last} is before {first}.", hint="swap the two."
+        )
+    return Calendar(column, listed, first, last, None if timezone is None else _zone(timezone))
+
+
+def _date(argument: str, value: Any) -> np.datetime64:
+    """Read a public date."""
+    try:
+        stamp = pd.Timestamp(datetime.date.fromisoformat(value) if isinstance(value, str) else value)
+        if (
+            isinstance(value, (str, datetime.date, np.datetime64))
+            and stamp.tz is None
+            and stamp == stamp.floor("D")
+        ):
+            if _FIRST_YEAR <= stamp.year <= _LAST_YEAR:
+                return np.datetime64(stamp.date(), "D")
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise ArgumentError(
+        argument,
+        f"must be a date between the years {_FIRST_YEAR} and {_LAST_YEAR}, not {value!r}.",
+        hint=f'for example {argument}="1990-01-01", known without looking at the records.',
+    )
+
+
+def _zone(timezone: Any) -> datetime.tzinfo:
+    """Read the name of a time zone."""
+    if isinstance(timezone, (str, datetime.tzinfo)):
+        try:
+            return pd.DatetimeTZDtype("ns", timezone).tz
+        except Exception:  # of several libraries
+            pass
+    raise ArgumentError(
+        "timezone", f"is unknown: {timezone!r}.", hint='for example timezone="Europe/Berlin", or "UTC".'
+    )
+
+
+def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
+    """Number the units that times lie in, from that of 1970-01-01."""
+    days = seconds // _DAY
+    match unit:
+        case "hour":
+            return seconds // _HOUR
+        case "day":
+            return days
+        case "iso_week":  # 1970-01-01 was a Thursday, and weeks begin on Mondays
+            return (days + 3) // 7
+        case "iso_year":  # to which a week belongs with its Thursday
+            return _numbers("year", (days + 3) // 7 * 7 * _DAY)
+        case "quarter":
+            return _numbers("month", seconds) // 3
+    return days.view("M8[D]").astype("M8[M]" if unit == "month" else "M8[Y]").view(np.int64)
+
+
+def _starts(unit: Unit, numbers: IntArray) -> IntArray:
+    """Give a second at the start of each unit, or of an iso_year some second."""
+    match unit:
+        case "hour":
+            return numbers * _HOUR
+        case "day":
+            return numbers * _DAY
+        case "iso_week":
+            return (numbers * 7 - 3) * _DAY
+        case "iso_year":  # of which the fourth of January is a day
+            return _starts("year", numbers) + 3 * _DAY
+        case "quarter":
+            return _starts("month", numbers * 3)
+    months = numbers.view("M8[M]" if unit == "month" else "M8[Y]")
+    return months.astype("M8[D]").view(np.int64) * _DAY
+
+
+def _written(unit: Unit, numbers: IntArray) -> list[Any]:
+    """Write units as keys, in the order of time."""
+    match unit:
+        case "year" | "iso_year":
+            return [1970 + number for number in numbers.tolist()]
+        case "quarter":
+            return [f"{1970 + number // 4}Q{number % 4 + 1}" for number in numbers.tolist()]
+        case "iso_week":
+            starts = _starts("iso_week", numbers)
+            years = _numbers("iso_year", starts)
+            week = numbers - _numbers("iso_week", _starts("iso_year", years)) + 1
+            return [f"{1970 + y}-W{w:02}" for y, w in zip(years.tolist(), week.tolist(), strict=True)]
+        case "hour":
+            return [hour.replace("T", " ") + ":00" for hour in np.datetime_as_string(numbers.view("M8[h]"))]
+    texts: list[str] = np.datetime_as_string(numbers.view("M8[M]" if unit == "month" else "M8[D]")).tolist()
+    return texts
+
+
+def _exist(hours: IntArray, timezone: datetime.tzinfo) -> npt.NDArray[np.bool_]:
+    """Tell which hours the clocks of a place show, at least in part: at their starts or at their ends."""
+    ends = [
+        pd.DatetimeIndex((hours * _HOUR + second).view("M8[s]")).tz_localize(
+            timezone, nonexistent="NaT", ambiguous=np.zeros(len(hours), dtype=bool)
+        )
+        for second in (0, _HOUR - 1)
+    ]
+    exist: npt.NDArray[np.bool_] = ~(np.asarray(ends[0].isna()) & np.asarray(ends[1].isna()))
+    return exist

@@ -1,0 +1,203 @@
+"""Levels made of a number: intervals within intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
+
+__all__ = ["Cut", "cut"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Intervals of a number, each within one of the level above. Made by `cut`.
+
+    Attributes
+    ----------
+    column : hashable
+        Where the records have the number.
+    levels : tuple of str
+        Names of the levels, from the coarsest to the finest.
+    edges : tuple of numpy.ndarray of float64
+        For each level the ends of its intervals, rising; those of a level are among those of the next.
+    """
+
+    column: Hashable
+    levels: tuple[str, ...]
+    edges: tuple[FloatArray, ...]
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """The columns of the records that are read."""
+        return (self.column,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the keys, as in ``"age/group"``."""
+        return tuple(f"{self.column}/{level}" for level in self.levels)
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """How the keys are made, in plain Python."""
+        return ("cut", self.column, self.levels, *(edges.tolist() for edges in self.edges))
+
+    @property
+    def bins(self) -> Bins:
+        """The finest intervals, which are the leaves in their order."""
+        return Bins(self.column, self.edges[-1])
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The public leaves."""
+        texts = [_intervals(edges) for edges in self.edges]
+        labels = [pd.CategoricalIndex(each, categories=each, ordered=True) for each in texts]
+        codes = [np.searchsorted(edges, self.edges[-1][:-1], side="right") - 1 for edges in self.edges]
+        return Domain.from_codes(self.names, labels, [tuple(each) for each in texts], codes)
+
+    def paths(self) -> pd.DataFrame:
+        """List the public leaves, one row each."""
+        return self.domain.keys(len(self.levels))
+
+
+def cut(
+    column: Hashable,
+    bins: Sequence[float] | None = None,
+    *,
+    width: float | None = None,
+    levels: Mapping[str, Any] | None = None,
+    bounds: Any = None,
+) -> Cut:
+    """Describe levels of a number: a column cut into intervals, and these into smaller ones.
+
+    Parameters
+    ----------
+    column : hashable
+        The column that holds the numbers.
+    bins : sequence of float, optional
+        The ends of the intervals, rising.
+    width : float, optional
+        Or how wide each is, between the `bounds`.
+    levels : mapping, optional
+        Or for each level, from the coarsest to the finest, its ends or its width, as in
+        ``{"group": [0, 18, 65, 120], "band": 1}``. Ends of a level must be ends on the next one.
+    bounds : pair, optional
+        The least and the greatest value, where no level lists its ends.
+
+    Returns
+    -------
+    Cut
+        To be used in `by`.
+
+    Raises
+    ------
+    ArgumentError
+        If the ends do not rise, a width does not divide what lies between them, or the intervals of a level
+        do not lie within those of the one above.
+
+    Notes
+    -----
+    Keys are named as in ``"age/group"``, or ``"age/bin"`` if there is one level. They are text such as
+    ``[0, 18)``, ordered categories in the released table. An interval holds its left end; the last one
+    holds its right end, too.
+
+    **Privacy.** Ends are public, and never taken from the records. Each value is read by itself, and what
+    lies outside is clipped. Records without a number are dropped silently.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> ages = dpt.cut("age", levels={"group": [0, 18, 65, 120], "half": [0, 9, 18, 65, 120]})
+    >>> ages.paths().values.tolist()[:2]
+    [['[0, 18)', '[0, 9)'], ['[0, 18)', '[9, 18)']]
+    """
+    if not isinstance(column, Hashable) or column is None or column != column:
+        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "age".')
+    if sum(given is not None for given in (bins, width, levels)) != 1:
+        raise ArgumentError(
+            "bins", "or `width` or `levels` must be given, one of them.", hint="for example bins=[0, 18, 65]."
+        )
+    given = levels if levels is not None else {"bin": bins if bins is not None else width}
+    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
+        raise ArgumentError(
+            "levels",
+            f"must map names to ends or widths, not {levels!r}.",
+            hint='for example {"group": [0, 18, 65, 120], "band": 5}.',
+        )
+    listed = {name: _listed(column, ends) for name, ends in given.items() if not np.isscalar(ends)}
+    if bounds is not None and listed:
+        raise ArgumentError("bounds", "has no meaning beside listed ends.", hint="leave it out.")
+    if bounds is None and not listed:
+        raise ArgumentError(
+            "bounds", "must be given with a width.", hint="for example bounds=(0, 120), known beforehand."
+        )
+    between = next(iter(listed.values()))[[0, -1]] if listed else Bins.of(column, bounds=bounds, bins=1).edges
+    if between.dtype.kind != "f":
+        raise ArgumentError("bounds", "must be numbers.", hint="`calendar` makes levels of dates.")
+    edges: dict[str, FloatArray] = {}
+    for name, ends in given.items():
+        own = listed[name] if name in listed else _even(column, between, ends)
+        edges[name] = _within(edges, name, own)
+    return Cut(column, tuple(edges), tuple(edges.values()))
+
+
+def _listed(column: Hashable, ends: Any) -> FloatArray:
+    """Read the ends of intervals."""
+    edges: npt.NDArray[Any] = Bins.of(column, bounds=None, bins=ends).edges
+    if edges.dtype.kind != "f":
+        raise ArgumentError("bins", "must be numbers.", hint="`calendar` makes levels of dates.")
+    return edges
+
+
+def _even(column: Hashable, between: FloatArray, width: Any) -> FloatArray:
+    """Cut what lies between two ends into intervals of a width."""
+    is_number = isinstance(width, Real) and not isinstance(width, (bool, np.bool_))
+    n = float(between[1] - between[0]) / float(width) if is_number and width > 0 else math.nan
+    if not 0.5 < n < MAX_LEAVES or abs(n - round(n)) > 1e-9 * n:
+        raise ArgumentError(
+            "width",
+            f"must divide what lies between {between[0]:g} and {between[1]:g}, not be {width!r}.",
+            hint="for example width=5 between 0 and 120; or list the ends.",
+        )
+    return Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
+
+
+def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> FloatArray:
+    """Check that intervals lie within those of the level above, and give equal ends as equal floats."""
+    if not above:
+        return edges
+    coarse, ends = list(above.items())[-1]
+    place = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, ends)  # of the nearest end
+    off = np.abs(ends - edges[place]) > 1e-9 * np.diff(edges).min()
+    if off.any() or place[0] != 0 or place[-1] != len(edges) - 1:
+        told = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
+        raise ArgumentError(
+            "levels",
+            f"must lie within each other, which {name!r} does not within {coarse!r}: {told}.",
+            hint="ends of a level must be ends on the next one, and the first and the last are the same.",
+        )
+    snapped = edges.copy()
+    snapped[place] = ends
+    return snapped
+
+
+def _intervals(edges: FloatArray) -> list[str]:
+    """Write intervals as text, with as many digits as it takes to tell the ends apart."""
+    texts = [f"{edge:.12g}" for edge in edges]
+    if len(set(texts)) < len(texts):
+        texts = [repr(edge) for edge in edges.tolist()]
+    closed = [")"] * (len(texts) - 2) + ["]"]
+    return [f"[{low}, {high}{end}" for low, high, end in zip(texts, texts[1:], closed, strict=False)]

@@ -1,0 +1,243 @@
+"""Levels that are made from columns of the records, each with a public domain of its own.
+
+Of each kind the public side is in this room: the names of its keys, the list of its leaves, and where a value
+lies among them. What reads the records is in the ingest room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, DomainError
+from pandas_dptree.hierarchy.calendar import Calendar
+from pandas_dptree.hierarchy.columns import pick_columns
+from pandas_dptree.hierarchy.cuts import Cut
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by
+from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes
+from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.tree import IntArray
+
+__all__ = ["By", "Derived", "Lookup", "crossed", "derived_domain", "mapping", "named"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """What a public table tells of a column. Made by `mapping`.
+
+    Attributes
+    ----------
+    domain : Domain
+        The rows of the table; the finest key is the column of the records.
+    """
+
+    domain: Domain
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """The columns of the records that are read."""
+        return self.domain.by[-1:]
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names of the keys, those of the table."""
+        return self.domain.by
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """How the keys are made, in plain Python; all else stands in the domain."""
+        return ("mapping", self.domain.by)
+
+    @cached_property
+    def leaf_of(self) -> IntArray:
+        """The leaf of each label of the finest key."""
+        return np.argsort(self.domain.codes[-1])
+
+    def paths(self) -> pd.DataFrame:
+        """List the public leaves, one row each."""
+        return self.domain.keys(len(self.names))
+
+
+def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
+    """Describe levels that a public table tells of a column, such as the category of a product.
+
+    Parameters
+    ----------
+    table : dataframe
+        One row for each value of the column. Public.
+    by : sequence of hashable
+        Columns of the table, from the coarsest to the finest. The last one is the column of the records; the
+        others need not be columns there, and are not read if they are.
+
+    Returns
+    -------
+    Lookup
+        To be used in `by`.
+
+    Raises
+    ------
+    ColumnsError
+        If a column is missing or repeated, or holds labels that are no keys.
+    ArgumentError
+        If it is no table or an empty one, lists a value twice, or has missing keys.
+
+    Notes
+    -----
+    Keys are named as the columns of the table.
+
+    **Privacy.** Each value is looked up by itself, whatever its type: equal keys are equal, as everywhere.
+    Records whose value is not in the table are dropped silently.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> products = pd.DataFrame({"kind": ["fruit", "fruit", "tool"], "product": ["fig", "kiwi", "saw"]})
+    >>> dpt.mapping(products, by=["kind", "product"]).names
+    ('kind', 'product')
+    """
+    names = check_by(by)
+    pick_columns(table, names, argument="table")
+    try:
+        domain = Domain.from_frame(table, by=names)
+    except DomainError as wrong:
+        raise ArgumentError("table", wrong.fact.removeprefix("`domain` "), hint=wrong.hint) from None
+    if any((codes < 0).any() for codes in domain.codes):
+        raise ArgumentError("table", "lacks keys in some rows.", hint="fill them in, or leave the rows out.")
+    if len(domain.labels[-1]) < domain.tree.n_leaves:
+        raise ArgumentError(
+            "table",
+            f"lists some {names[-1]!r} in two places.",
+            hint="each needs a place of its own; names that repeat can be told apart by their whole path "
+            "alone, as plain keys.",
+        )
+    return Lookup(domain)
+
+
+Derived = Calendar | Cut | Lookup | Quadtree
+"""Levels that are made from columns of the records."""
+
+By = Sequence[Hashable] | Derived
+"""Names of columns and derived levels, from the coarsest to the finest; or derived levels alone."""
+
+
+def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
+    """Take apart what the levels are: the names of all keys, and how some of them are made.
+
+    Raises
+    ------
+    ArgumentError
+        If `by` is no list of columns and derived levels.
+    ColumnsError
+        If two keys have one name, or one has a name that a release uses itself.
+    """
+    listed: Any = [by] if isinstance(by, Derived) else by
+    if isinstance(listed, (list, tuple)):
+        if any(isinstance(each, (BitPrefixes, CharPrefixes)) for each in listed):
+            raise ArgumentError(
+                "by",
+                "holds a tree of prefixes among others: it is a tree of its own.",
+                hint="pass it alone, in place of the list.",
+            )
+        derived = tuple(each for each in listed if isinstance(each, Derived))
+        listed = [name for each in listed for name in (each.names if isinstance(each, Derived) else [each])]
+        return check_by(listed), derived
+    return check_by(listed), ()
+
+
+def derived_domain(by: By, places: Any = None) -> Domain:
+    """Make the public domain of levels some of which are derived: all combinations with the plain keys.
+
+    Parameters
+    ----------
+    by : sequence
+        Names of columns, and derived levels (`calendar`, `cut`, `mapping`, `quadtree`), from the coarsest to
+        the finest.
+    places : DataFrame, MultiIndex or Domain, optional
+        The public leaves of the plain keys; left out if there are none.
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ArgumentError
+        If `by` or `places` cannot be used.
+    DomainError
+        If a path of `places` ends above a derived level, or there would be more than 10**8 leaves.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> years = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
+    >>> dpt.derived_domain(["state", years], pd.DataFrame({"state": ["CA", "WA"]}))
+    Domain(by=('state', 'date/year'), level_sizes=(1, 2, 4))
+    """
+    names, derived = named(by)
+    plain = tuple(name for name in names if not any(name in levels.names for levels in derived))
+    if not plain:
+        if places is not None:
+            raise DomainError(
+                "has no meaning where all levels are derived: they have domains of their own.",
+                hint="leave it out.",
+            )
+        return crossed(names, derived, None)
+    if places is None:
+        raise DomainError(
+            f"must be given for the keys {list(plain)!r}.", hint="pass a frame with one row per leaf."
+        )
+    if isinstance(places, Domain) and (places.by != plain or places.derived):
+        raise DomainError(
+            f"has the keys {list(places.by)!r}, not {list(plain)!r}.",
+            hint="name the same columns in the same order.",
+        )
+    public = places if isinstance(places, Domain) else Domain.from_frame(places, by=plain)
+    return crossed(names, derived, public) if derived else public
+
+
+def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Domain | None) -> Domain:
+    """Combine each leaf of the plain keys with each of the derived levels, in the order of the names.
+
+    Raises
+    ------
+    DomainError
+        If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
+    """
+    factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
+    sizes = [factor.tree.n_leaves for factor in factors]
+    if math.prod(sizes) > MAX_LEAVES:
+        raise DomainError(
+            f"would have {math.prod(sizes):,} leaves, all combinations of {sizes}.",
+            hint=f"leave out the finest levels; at most {MAX_LEAVES:,} can be made this way.",
+        )
+    labels, forms, codes = {}, {}, {}
+    impossible = np.zeros(math.prod(sizes), dtype=bool)
+    for place, factor in enumerate(factors):
+        before, after = math.prod(sizes[:place]), math.prod(sizes[place + 1 :])
+        row = np.tile(np.repeat(np.arange(sizes[place]), after), before)
+        impossible |= np.isin(row, factor.impossible)
+        paths = factor.path_codes(factor.tree.depth)
+        for name, label, form, path in zip(factor.by, factor.labels, factor.forms, paths, strict=True):
+            labels[name], forms[name], codes[name] = label, form, path[row]
+    lowest = max((names.index(name) for levels in derived for name in levels.names), default=-1)
+    if any((codes[name] < 0).any() for name in names[:lowest]):
+        raise DomainError(
+            "has paths that end early, above a derived level.",
+            hint="put the derived levels first in `by`, or give all paths their full length.",
+        )
+    return Domain.from_codes(
+        names,
+        [labels[name] for name in names],
+        [forms[name] for name in names],
+        [codes[name] for name in names],
+        impossible,
+        derived,
+    )

@@ -1,0 +1,113 @@
+"""Estimates → a tree of xarray datasets, one for each level."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from pandas_dptree.errors import ColumnsError
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.output.frames import TOLD, prefix_of
+
+__all__ = ["check_free", "check_groups", "plain", "release_tree", "told_of"]
+
+
+def check_groups(by: Sequence[Hashable]) -> None:
+    """Check that each level can be a group of its own.
+
+    Raises
+    ------
+    ColumnsError
+        If a level's name is no name of a group.
+    """
+    unfit = [
+        name for name in by if not isinstance(name, str) or not name or "/" in name or name in (".", "..")
+    ]
+    if unfit:
+        raise ColumnsError(
+            "by", "names what cannot name a group of the answer", columns=unfit,
+            hint="rename the coordinates: each level becomes a group, named by a text without slashes.",
+        )  # fmt: skip
+
+
+def check_free(array: xr.DataArray, taken: Collection[Hashable]) -> None:
+    """Check that no dimension or coordinate is named like a variable of the answer.
+
+    Raises
+    ------
+    ColumnsError
+        If one is.
+    """
+    clashing = [name for name in dict.fromkeys([*array.dims, *array.coords]) if name in taken]
+    if clashing:
+        raise ColumnsError(
+            "array", "has dimensions or coordinates named as the answer names its own", columns=clashing,
+            hint="rename them with array.rename(...).",
+        )  # fmt: skip
+
+
+def told_of(column: Hashable | None) -> set[Hashable]:
+    """Names of the variables that tell of what is added up: a column, or the records."""
+    return {"count" if column is None else column, *(f"{prefix_of(column)}{what}" for what in TOLD)}
+
+
+def release_tree(
+    domain: Domain,
+    values: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
+    public: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
+    dims: Sequence[Hashable],
+    coordinates: xr.Dataset,
+    attrs: Mapping[str, Any],
+) -> xr.DataTree:
+    """Lay out one dataset per level.
+
+    Dimensions, coordinates and types follow from the domain and the coordinates alone.
+
+    Parameters
+    ----------
+    domain : Domain
+    values : mapping of sequences of numpy.ndarray, shape (..., level_sizes[l])
+        By the name of a variable, for each level what it shows in each slice.
+    public : mapping of sequences of numpy.ndarray, shape (level_sizes[l],)
+        Likewise, for what is the same in all slices.
+    dims : sequence of hashable
+        The dimensions that stand before the nodes in `values`.
+    coordinates : xarray.Dataset
+        Their coordinates.
+    attrs : mapping
+        A JSON-able account of the release, which is written as text into ``attrs["dp"]`` of the root.
+
+    Returns
+    -------
+    xarray.DataTree
+        A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates.
+    """
+    groups = {}
+    for level, name in enumerate(level_names(domain)):
+        shown: Any = domain.tree.listed(level) if level else 0
+        along = (name,) if level else ()
+
+        group = coordinates.assign(
+            {key: ((*dims, *along), levels[level][..., shown]) for key, levels in values.items()}
+            | {key: (along, levels[level][..., shown]) for key, levels in public.items()}
+        )
+        keys = domain.keys(level) if level else pd.DataFrame()
+        group = group.assign_coords({key: (along, plain(keys[key])) for key in keys.columns})
+        for key in keys.columns[:-1]:
+            group = group.set_xindex(key)
+        groups[f"/{name}"] = group
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs["dp"] = json.dumps(attrs)
+    return tree
+
+
+def plain(labels: pd.Series) -> npt.NDArray[Any]:
+    """Give labels as an array that every file format can hold: categories as values, text as objects."""
+    if isinstance(labels.dtype, pd.CategoricalDtype):
+        labels = labels.astype(labels.cat.categories.dtype)
+    return labels.to_numpy(dtype=object) if isinstance(labels.dtype, pd.StringDtype) else labels.to_numpy()

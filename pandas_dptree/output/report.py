@@ -1,0 +1,307 @@
+"""The released table → a page to print, which says in words what protects it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Hashable, Mapping, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree._version import __version__
+from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.released import Released, Shown, account_of, share_of
+
+__all__ = ["report_page", "statement", "write_page"]
+
+
+def report_page(
+    table: pd.DataFrame,
+    *,
+    title: str | None,
+    columns: Hashable | list[Hashable] | None,
+    max_rows: int | None,
+) -> str:
+    """Lay out a page: see `DataFrame.dp.to_html`."""
+    released = Released.of(table)
+    chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
+    if not chosen or len({*chosen}) < len(chosen):
+        raise ArgumentError(
+            "columns", f"must name columns, each once, not {columns!r}.", hint=f"take {released.columns!r}."
+        )
+    values = [released.shown(column) for column in chosen]
+    rows, left_out = _fitting(released, max_rows)
+    account = account_of(table)
+    named = _listed([str(value.name) for value in values])
+    heading = f"{named[:1].upper()}{named[1:]}" + (
+        f", by {_listed(list(map(str, released.keys)))}" if title is None and released.keys else ""
+    )
+    heading = heading if title is None else str(title)
+    return _PAGE.format(
+        title=escape(heading),
+        style=_STYLE,
+        table=_table(released, values, rows, account),
+        notes="\n".join(f"<p>{escape(note)}</p>" for note in [*_notes(values, left_out, account)]),
+        warning=f'<p class="warning">{escape(_WARNING)}</p>' if _repeatable(account) else "",
+        protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(account)),
+        version=escape(__version__),
+    )
+
+
+def write_page(page: str, path: str | PathLike[str]) -> None:
+    """Write a whole file or nothing.
+
+    Raises
+    ------
+    ArgumentError
+        If the file cannot be written.
+    """
+    target = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.resolve().parent, prefix=".dptree-") as scratch:
+            written = Path(scratch) / "page.html"
+            written.write_text(page, encoding="utf-8", newline="\n")
+            os.replace(written, target)
+    except OSError:
+        raise ArgumentError(
+            "path", f"cannot be written: {str(target)!r}.", hint="name a file in a folder of yours."
+        ) from None
+
+
+def statement(account: Mapping[str, Any]) -> list[str]:
+    """Say in words what a release says of its protection.
+
+    Parameters
+    ----------
+    account : mapping
+        What a released table has in ``attrs["dp"]``; empty if it was lost.
+
+    Returns
+    -------
+    list of str
+        Plain text, one sentence or two each.
+    """
+    if not account:
+        return ["How this table was made, and what protects it, is unknown: the table does not tell."]
+    lines = [_loss(account), _unit(account), _neighbors(account), _noise(account)]
+    if known := _known(account):
+        lines.append(known)
+    lines.append(
+        f"Released with pandas_dptree {account.get('version', '(version unknown)')}. The guarantee holds "
+        "for the whole table at once, and for all that is computed from it. Other releases of the same "
+        "records add to the loss."
+    )
+    return lines
+
+
+def _loss(account: Mapping[str, Any]) -> str:
+    epsilon, delta, rho = (account.get(name) for name in ("epsilon", "delta", "rho"))
+    if rho is not None:
+        return f"Protection: zero-concentrated differential privacy with ρ = {rho}."
+    if epsilon is None:
+        return "Protection: how large the privacy loss is, is unknown."
+    if delta:
+        return f"Protection: approximate differential privacy with ε = {epsilon} and δ = {delta}."
+    return f"Protection: pure differential privacy with ε = {epsilon}."
+
+
+def _unit(account: Mapping[str, Any]) -> str:
+    if "privacy_unit" not in account:
+        return "Who is protected: unknown."
+    unit, most = account["privacy_unit"], account.get("max_contributions", "an unknown number of")
+    rows = "record" if most == 1 else "records"
+    if unit is not None:
+        return (
+            f"Who is protected: whoever is named in the column “{unit}”, with everything that is theirs. "
+            f"At most {most} {rows} of each were counted, chosen at random."
+        )
+    if most == 1:
+        return "Who is protected: each record by itself. Who has several records is protected less."
+    return f"Who is protected: whoever has at most {most} {rows}."
+
+
+def _neighbors(account: Mapping[str, Any]) -> str:
+    neighbors = account.get("neighbors")
+    hidden = {
+        "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",
+        "replace": "what the records of one of them are, but not how many of them there are (neighbours by "
+        "replacement)",
+    }.get(str(neighbors))
+    return "What is hidden: " + (hidden or f"unknown ({neighbors})") + "."
+
+
+def _noise(account: Mapping[str, Any]) -> str:
+    mechanism = str(account.get("mechanism", "unknown"))
+    noise = {
+        "laplace": "discrete Laplace",
+        "gaussian": "discrete Gaussian",
+        "truncated_laplace": "truncated discrete Laplace, for nodes whose noisy count is large",
+        "multiplicative": "discrete Laplace, for counts that are right up to a factor",
+    }.get(mechanism, mechanism)
+    return f"Noise: {noise}."
+
+
+def _known(account: Mapping[str, Any]) -> str:
+    known = account.get("known")
+    if not isinstance(known, Mapping) or not known:
+        return ""
+    levels = _listed([f"{level} ({n})" for level, n in known.items()])
+    return f"Public beforehand, and shown without noise: values of {levels}."
+
+
+def _repeatable(account: Mapping[str, Any]) -> bool:
+    return "not private" in str(account.get("rng", ""))
+
+
+_WARNING = "This table is a test. Its noise came from a generator that can be repeated: it protects nobody."
+
+
+def _notes(values: Sequence[Shown], left_out: Sequence[str], account: Mapping[str, Any]) -> list[str]:
+    """Explain the columns, and tell what is not there."""
+    notes = [
+        {
+            "standard error": "± is one standard error: that of the unbiased estimate, not yet mended.",
+            "error bound": "± is a bound on the error.",
+        }[kind]
+        for kind in dict.fromkeys(value.error_name for value in values if value.error is not None)
+    ]
+    if any(value.interval is not None for value in values):
+        share = share_of(account)
+        notes.append(
+            f"An interval holds the true value in {share or 'a stated share'} of all releases, each by "
+            "itself."
+        )
+    if any(np.isnan(value.numbers).any() for value in values):
+        notes.append("Where a mean is missing (–), there are too few records to tell it from noise.")
+    if left_out:
+        notes.append(f"Left out, since the table has too many rows for a page: {_listed(left_out)}.")
+    return notes
+
+
+def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[str]]:
+    """Choose the rows of as many levels, from the root down, as there is room for."""
+    if max_rows is not None and (
+        isinstance(max_rows, bool) or not isinstance(max_rows, (int, np.integer)) or max_rows < 1
+    ):
+        raise ArgumentError(
+            "max_rows",
+            f"must be a whole number of at least 1, not {max_rows!r}.",
+            hint="None shows all rows.",
+        )
+    levels = released.levels
+    sizes = np.cumsum([len(rows) for _, rows in levels])
+    kept = len(levels) if max_rows is None else int(np.searchsorted(sizes, max_rows, side="right"))
+    if not kept:
+        raise ArgumentError(
+            "max_rows",
+            f"is {max_rows}, and the first level alone has {sizes[0]:,} rows.",
+            hint="allow for more rows; None shows all.",
+        )
+    here = released.nested
+    deepest = int(released.depth[levels[kept - 1][1][0]])
+    return here[released.depth[here] <= deepest], [f"{name} ({len(rows):,})" for name, rows in levels[kept:]]
+
+
+def _table(released: Released, values: Sequence[Shown], rows: IntArray, account: Mapping[str, Any]) -> str:
+    """Lay out the rows. Whatever comes from the table is escaped here, and nowhere else."""
+    try:
+        import great_tables
+    except ImportError:
+        raise MissingExtraError("A page", package="great_tables", extra="report") from None
+    markup = great_tables.html
+    cells: dict[str, list[str]] = {
+        "name": [
+            f'<span class="depth{depth}"><bdi>{escape(released.name(row))}</bdi></span>'
+            for row, depth in zip(rows.tolist(), np.minimum(released.depth[rows], 9).tolist(), strict=True)
+        ]
+    }
+    labels: dict[str, Any] = {"name": markup(escape(" → ".join(map(str, released.keys)) or "total"))}
+    for place, value in enumerate(values):
+        digits = _digits(value)
+        cells[f"value{place}"] = _numbers(value.numbers[rows], digits[0])
+        labels[f"value{place}"] = markup(escape(str(value.name)))
+        if value.error is not None:
+            cells[f"error{place}"] = [f"± {text}" for text in _numbers(value.error[rows], digits[1])]
+            labels[f"error{place}"] = markup(escape(value.error_name))
+        if value.interval is not None:
+            ends = [_numbers(end[rows], digits[0]) for end in value.interval]
+            cells[f"interval{place}"] = [f"{lower} to {upper}" for lower, upper in zip(*ends, strict=True)]
+            labels[f"interval{place}"] = markup(f"{share_of(account)} interval".strip())
+    numbers = [name for name in cells if name != "name"]
+    page = (
+        great_tables.GT(pd.DataFrame(cells))
+        .with_id("released")
+        .fmt(str, columns="name")  # the only cells with markup: already escaped
+        .cols_label(cases=labels)
+        .cols_align("left", columns="name")
+        .cols_align("right", columns=numbers)
+        .tab_options(table_margin_left="0", data_row_padding="3px", table_font_size="15px")
+    )
+    return str(page.as_raw_html())
+
+
+def _digits(value: Shown) -> tuple[int, int]:
+    """Choose the decimals of the values and of their errors, such that no error looks like none."""
+    errors = np.zeros(0) if value.error is None else value.error[np.nan_to_num(value.error) > 0]
+    digits = -int(np.floor(np.log10(errors.min()))) if len(errors) else 2
+    return (0, max(digits + 1, 0)) if value.whole else (max(digits, 0),) * 2
+
+
+def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
+    """Write numbers, with a dash for those that are missing."""
+    return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Join words: a, b and c."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+_STYLE = "\n".join(
+    [
+        "body { font-family: system-ui, sans-serif; color: #222; }",
+        "body { max-width: 70em; margin: 2em auto; padding: 0 1em; }",
+        "h1 { font-size: 1.5em; } h2 { font-size: 1.1em; margin-top: 2em; }",
+        "#released td.gt_right { font-variant-numeric: tabular-nums; white-space: nowrap; }",
+        ".depth0 { font-weight: bold; }",
+        *(f".depth{depth} {{ padding-inline-start: {1.4 * (depth - 1):.1f}em; }}" for depth in range(1, 10)),
+        ".warning { border: 2px solid #b00020; padding: 0.5em 1em; font-weight: bold; }",
+        ".notes, footer { color: #555; font-size: 0.9em; }",
+        "@media print { body { margin: 0; max-width: none; } tr { break-inside: avoid; } }",
+    ]
+)
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{warning}
+{table}
+<div class="notes">
+{notes}
+</div>
+<h2>What protects this table</h2>
+<ul>
+{protection}
+</ul>
+<footer><p>Page made with pandas_dptree {version}. It repeats what the table says of itself, which proves
+nothing.</p></footer>
+</body>
+</html>
+"""

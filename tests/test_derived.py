@@ -1,0 +1,579 @@
+"""Levels made of columns: dates, numbers, public tables and places, each with a domain of its own."""
+
+import datetime
+import math
+import zoneinfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
+from pandas_dptree.hierarchy.domain import fingerprint
+from pandas_dptree.ingest.derived import leaves_of
+from pandas_dptree.ingest.frames import contributions
+from tests.strategies import Hostile, objects
+
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
+
+LIBRARIES = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: polars.from_pandas(frame),
+    "polars-lazy": lambda frame: polars.from_pandas(frame).lazy(),
+    "pyarrow": lambda frame: pyarrow.Table.from_pandas(frame),
+}
+UNITS = {
+    "year": lambda times: times.dt.year,
+    "quarter": lambda times: times.dt.to_period("Q").astype(str),
+    "month": lambda times: times.dt.to_period("M").astype(str),
+    "iso_year": lambda times: times.dt.isocalendar()["year"].astype("int64"),
+    "iso_week": lambda times: times.dt.strftime("%G-W%V"),
+    "day": lambda times: times.dt.to_period("D").astype(str),
+    "hour": lambda times: times.dt.to_period("h").astype(str),
+}
+NESTED = [
+    ["year"],
+    ["month"],
+    ["year", "quarter", "month", "day", "hour"],
+    ["year", "day"],
+    ["quarter", "month"],
+    ["iso_year", "iso_week"],
+    ["iso_year", "iso_week", "day"],
+    ["iso_year", "day", "hour"],
+]
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def leaf_keys(frame, by, places=None):
+    """The keys of the leaf of each record that has one, in the order of the records."""
+    domain = dpt.derived_domain(by, places)
+    records = frame.assign(row=range(len(frame)))
+    found = contributions(records, domain, privacy_unit="row")
+    return domain.keys(len(domain.by)).iloc[found.leaf].reset_index(drop=True)
+
+
+def calendar_of(values, units=("day",), start="2000-01-01", end="2000-12-31", timezone=None):
+    """Which leaf each value of a column has in a calendar, as its finest key; None for none."""
+    levels = dpt.calendar("t", list(units), start=start, end=end, timezone=timezone)
+    leaf = leaves_of(levels, {"t": values}.__getitem__)
+    finest = levels.paths().iloc[:, -1]
+    return [None if place < 0 else finest[place] for place in leaf]
+
+
+# --- calendars -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("units", NESTED, ids="-".join)
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_keys_are_those_of_pandas(units, unit):
+    generator = rng()
+    span = np.array(["1959-12-20", "1976-01-20"], dtype="M8[s]").astype(np.int64)
+    times = pd.Series(generator.integers(*span, size=500).astype("M8[s]"))
+    times.iloc[:3] = pd.to_datetime(
+        ["1960-02-29", "1969-12-31T23:59:59", "1971-01-01"], format="ISO8601"
+    )  # leap day, W53
+    times = times.astype(f"M8[{unit}]")
+    calendar = dpt.calendar("t", units, start="1960-01-01", end="1975-12-31")
+    found = leaf_keys(pd.DataFrame({"t": times}), calendar)
+    inside = times[(times >= "1960-01-01") & (times < "1976-01-01")].reset_index(drop=True)
+    expected = pd.DataFrame({f"t/{unit}": UNITS[unit](inside) for unit in units})
+    assert found.values.tolist() == expected.values.tolist()
+
+
+@pytest.mark.parametrize("units", NESTED, ids="-".join)
+def test_leaves_are_all_units_of_the_days(units):
+    days = pd.Series(pd.date_range("1999-12-28", "2001-01-03 23:00", freq="h"))
+    expected = pd.DataFrame({f"t/{unit}": UNITS[unit](days) for unit in units}).drop_duplicates()
+    paths = dpt.calendar("t", units, start="1999-12-28", end="2001-01-03").paths()
+    assert paths.values.tolist() == expected.values.tolist()
+    assert paths.values.tolist() == sorted(paths.values.tolist())
+
+
+def test_weeks_that_cross_years():
+    paths = dpt.calendar("t", ["iso_year", "iso_week", "day"], start="2020-12-27", end="2021-01-04").paths()
+    assert paths.iloc[[0, 1, 7, 8]].values.tolist() == [
+        [2020, "2020-W52", "2020-12-27"],
+        [2020, "2020-W53", "2020-12-28"],
+        [2020, "2020-W53", "2021-01-03"],
+        [2021, "2021-W01", "2021-01-04"],
+    ]
+
+
+@given(day=st.dates(datetime.date(1000, 1, 1), datetime.date(9998, 12, 31)))
+def test_any_day_of_a_thousand_years(day):
+    calendar = dpt.calendar("t", ["iso_year", "iso_week", "day"], start=day, end=day)
+    year, week, _ = day.isocalendar()
+    assert calendar.paths().values.tolist() == [[year, f"{year}-W{week:02}", day.isoformat()]]
+    months = dpt.calendar("t", ["year", "quarter", "month"], start=day, end=day)
+    quarter = f"{day.year}Q{(day.month + 2) // 3}"
+    assert months.paths().values.tolist() == [[day.year, quarter, f"{day:%Y-%m}"]]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kolkata"])
+def test_zones_are_those_of_python(zone):
+    """Every quarter of an hour of a year, its gaps and overlaps included."""
+    instants = pd.Series(pd.date_range("2023-12-30", "2025-01-02", freq="15min", tz="UTC"))
+    local = [time.astimezone(zoneinfo.ZoneInfo(zone)) for time in instants.dt.to_pydatetime()]
+    inside = [f"{time:%Y-%m-%d %H}:00" for time in local if time.year == 2024]
+    options = {"start": "2024-01-01", "end": "2024-12-31", "timezone": zone}
+    calendar = dpt.calendar("t", ["day", "hour"], **options)
+    for given_zone in ("UTC", "Asia/Tokyo"):
+        frame = pd.DataFrame({"t": instants.dt.tz_convert(given_zone)})
+        assert leaf_keys(frame, calendar)["t/hour"].tolist() == inside
+    assert calendar.paths()["t/hour"].tolist() == sorted(set(inside))
+
+
+def test_hours_that_clocks_skip_and_show_twice():
+    hours = dpt.calendar("t", ["hour"], start="2024-03-31", end="2024-03-31", timezone="Europe/Berlin")
+    assert hours.paths()["t/hour"].tolist()[1:3] == ["2024-03-31 01:00", "2024-03-31 03:00"]
+    assert len(hours.paths()) == 23
+    assert len(dpt.calendar("t", ["hour"], start="2024-03-31", end="2024-03-31").paths()) == 24
+    autumn = pd.Series(pd.to_datetime(["2024-10-27T00:30Z", "2024-10-27T01:30Z", "2024-10-27T02:30Z"]))
+    keys = calendar_of(autumn, ["hour"], "2024-10-27", "2024-10-27", "Europe/Berlin")
+    assert keys == ["2024-10-27 02:00", "2024-10-27 02:00", "2024-10-27 03:00"]
+
+
+UTC = datetime.UTC
+ODD_TIMES = [
+    ("2000-02-29", "2000-02-29", None),
+    ("2000-02-29T23:59:59.999999", "2000-02-29", None),
+    ("2000-02-29T23:30+00:00", None, "2000-03-01"),
+    (datetime.date(2000, 12, 31), "2000-12-31", None),
+    (datetime.datetime(2000, 1, 1, 12), "2000-01-01", None),
+    (datetime.datetime(2000, 1, 1, 12, tzinfo=UTC), None, "2000-01-01"),
+    (pd.Timestamp("2000-05-05", tz="Asia/Tokyo"), None, "2000-05-04"),
+    (np.datetime64("2000-06-01T05", "h"), "2000-06-01", None),
+    (np.datetime64("2000-06", "M"), "2000-06-01", None),
+    *((value, None, None) for value in ("1999-12-31", "2001-01-01", "2000-02-30", "3/5/00", "", "NaT")),
+    *((value, None, None) for value in (None, pd.NaT, pd.NA, math.nan, 2000, True, ("2000-01-01",), b"2000")),
+    *((value, None, None) for value in (datetime.timedelta(1), datetime.time(1), Hostile(), object())),
+    *((value, None, None) for value in (datetime.date.min, datetime.datetime.max, np.datetime64(2**60, "D"))),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(order=st.permutations(range(len(ODD_TIMES))), kept=st.integers(1, len(ODD_TIMES)))
+def test_each_time_is_read_by_itself(order, kept):
+    chosen = [ODD_TIMES[place] for place in order[:kept]]
+    column = objects([value for value, _, _ in chosen])
+    assert calendar_of(column) == [naive for _, naive, _ in chosen]
+    assert calendar_of(column, timezone="Europe/Berlin") == [zoned for _, _, zoned in chosen]
+
+
+def test_text_is_read_as_iso_in_every_type():
+    texts = ["2000-03-01", None, "1/8/90 0:00", "2000-12-31T23:00"]
+    expected = ["2000-03-01", None, None, "2000-12-31"]
+    for dtype in (object, "str", "string", "category", "string[pyarrow]"):
+        assert calendar_of(pd.Series(texts, dtype=dtype)) == expected
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_times_at_the_ends_of_their_types_are_dropped(unit, zone):
+    ends = np.array([np.iinfo(np.int64).min + 1, np.iinfo(np.int64).max, np.iinfo(np.int64).min])
+    column = pd.Series(ends.view(f"M8[{unit}]"))
+    if zone is not None:
+        column = pd.Series(pd.arrays.DatetimeArray._simple_new(  # no zone can be computed for these
+            ends.view(f"M8[{unit}]"), dtype=pd.DatetimeTZDtype(unit, zone)
+        ))  # fmt: skip
+    assert calendar_of(column, timezone=zone) == [None] * 3
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_missing_times_are_of_no_year(unit):
+    """The number that stands for them would be one of 1677 in nanoseconds."""
+    column = pd.Series(["NaT", "1677-12-01"], dtype=f"M8[{unit}]")
+    assert calendar_of(column, ["year"], "1000-01-01", "9998-12-31") == [None, 1677]
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "float64", "M8[ns]"])
+def test_nobody_is_an_answer_too(dtype):
+    counts = pd.DataFrame({"t": pd.Series([], dtype=dtype)}).dp.tree_counts(
+        dpt.calendar("t", ["year"], start="2000-01-01", end="2001-12-31"), epsilon=1e7
+    )
+    assert counts["count"].tolist() == [0, 0, 0]
+
+
+# --- intervals -------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(st.floats() | st.sampled_from([0.0, 18.0, 65.0, 120.0, 0.1 + 0.2]), max_size=20),
+    edges=st.sampled_from([[0, 18, 65, 120], [-1.5, 0, 0.3], np.array([1, 2]), range(5)]),
+)
+def test_intervals_are_those_of_pandas(values, edges):
+    column = pd.Series(values, dtype=float)
+    low, high = edges[0], edges[len(edges) - 1]
+    clipped = column.clip(low, np.nextafter(high, low)).dropna()
+    expected = pd.cut(clipped, list(edges), right=False, labels=False).astype(int).tolist()
+    levels = dpt.cut("x", edges)
+    found = leaves_of(levels, {"x": column}.__getitem__)
+    assert found[column.notna()].tolist() == expected
+    assert (found[column.isna()] == -1).all()
+
+
+def test_intervals_are_written_and_ordered():
+    counts = dpt.tree_counts(
+        pd.DataFrame({"age": [3, 7, "12", 200, -1, None, "old"]}),
+        dpt.cut("age", levels={"group": [0, 10, 20], "band": 5}), epsilon=1e6, rng=rng(),
+    )  # fmt: skip
+    bands = counts.dp.level("age/band")["count"]
+    assert bands.index.tolist() == [
+        ("[0, 10)", "[0, 5)"), ("[0, 10)", "[5, 10)"), ("[10, 20]", "[10, 15)"), ("[10, 20]", "[15, 20]")
+    ]  # fmt: skip
+    assert bands.tolist() == [2, 1, 1, 1]
+    assert counts["age/band"].cat.ordered
+    assert counts["age/band"].cat.categories.tolist() == ["[0, 5)", "[5, 10)", "[10, 15)", "[15, 20]"]
+
+
+def test_widths_meet_listed_ends_whatever_floats_do():
+    levels = dpt.cut("x", levels={"coarse": [0, 0.3, 0.7, 1], "fine": 0.1, "finest": 0.05})
+    assert dpt.derived_domain(levels).tree.level_sizes == (1, 3, 10, 20)
+    assert levels.paths()["x/fine"].unique()[2:4].tolist() == ["[0.2, 0.3)", "[0.3, 0.4)"]
+    value = pd.Series([0.3, np.nextafter(0.3, 0)])
+    [above, below] = leaves_of(levels, {"x": value}.__getitem__)
+    assert levels.paths().iloc[[above, below], 0].tolist() == ["[0.3, 0.7)", "[0, 0.3)"]
+    close = dpt.cut("x", [1, 1 + 2**-52, 2])
+    assert close.paths()["x/bin"].tolist() == ["[1.0, 1.0000000000000002)", "[1.0000000000000002, 2.0]"]
+
+
+def test_a_width_between_bounds():
+    assert len(dpt.cut("age", width=5, bounds=(0, 120)).paths()) == 24
+    assert dpt.cut("age", width=60, bounds=(0, 120)).names == ("age/bin",)
+
+
+# --- tables ----------------------------------------------------------------------------------------------
+
+PRODUCTS = pd.DataFrame(
+    {
+        "kind": ["fruit", "tool", "fruit", "tool"],
+        "shelf": [2, 1, 1, 1],
+        "product": ["pear", "saw", "kiwi", "axe"],
+    }
+)
+
+
+def test_a_mapping_is_a_merge():
+    frame = pd.DataFrame(
+        {"product": rng().choice(["pear", "kiwi", "saw", "axe", "gun", None], 200), "kind": "?"}
+    )
+    by = ["kind", "shelf", "product"]
+    found = leaf_keys(frame, dpt.mapping(PRODUCTS, by))
+    expected = frame[["product"]].dropna().merge(PRODUCTS, on="product")[by]
+    assert found.values.tolist() == expected.values.tolist()
+
+
+def test_a_mapping_takes_values_of_any_type():
+    table = pd.DataFrame({"kind": ["a", "b"], "code": [10, 20]})
+    frame = pd.DataFrame({"code": objects([10, 20.0, "10", True, None, Hostile(), np.int8(20)])})
+    assert leaf_keys(frame, dpt.mapping(table, ["kind", "code"]))["kind"].tolist() == ["a", "b", "b"]
+
+
+# --- squares ---------------------------------------------------------------------------------------------
+
+COORDINATES = st.floats(-1, 5) | st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan, math.inf])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    points=st.lists(st.tuples(COORDINATES, COORDINATES), max_size=20),
+    depth=st.integers(1, 4),
+)
+def test_every_point_lies_in_its_squares(points, depth):
+    frame = pd.DataFrame(points, columns=["y", "x"], dtype=float)
+    levels = dpt.quadtree("y", "x", depth=depth, bounds=((0, 4), (1, 3)))
+    found = leaf_keys(frame, levels)
+    inside = frame[frame["y"].between(0, 4) & frame["x"].between(1, 3)]
+    assert len(found) == len(inside)
+    for (y, x), keys in zip(inside.values.tolist(), found.values.tolist(), strict=True):
+        for level, key in enumerate(keys, 1):
+            assert len(key) == level and keys[-1].startswith(key)
+            (y0, y1), (x0, x1) = levels.square(key)
+            assert y0 <= y < y1 or y == y1 == 4
+            assert x0 <= x < x1 or x == x1 == 3
+
+
+def test_all_squares_are_listed():
+    levels = dpt.quadtree("y", "x", depth=3, bounds=((0, 8), (0, 8)), name="place")
+    assert levels.names == ("place/1", "place/2", "place/3")
+    squares = {levels.square(key) for key in levels.paths()["place/3"]}
+    assert squares == {((y, y + 1), (x, x + 1)) for y in range(8) for x in range(8)}
+    assert levels.square("1") == ((0, 4), (4, 8))
+
+
+# --- together --------------------------------------------------------------------------------------------
+
+VISITS = dpt.datasets.clinic_visits(2_000)
+CLINICS = dpt.datasets.clinics()
+REGIONS = CLINICS[["region"]].drop_duplicates()
+MONTHS = dpt.calendar("date", ["year", "month"], start="2024-01-01", end="2025-06-30")
+AGES = dpt.cut("age", [0, 18, 65, 120])
+KINDS = dpt.mapping(
+    pd.DataFrame({"part": ["north", "north", "south"], "region": ["Aldmark", "Corrow", "Estholm"]}),
+    by=["part", "region"],
+)
+WITH_KEYS = VISITS.assign(
+    **{
+        "date/year": VISITS["date"].dt.year,
+        "date/month": VISITS["date"].dt.strftime("%Y-%m"),
+        "age/bin": pd.cut(VISITS["age"], [0, 18, 65, 120], right=False).map(
+            lambda each: f"[{each.left}, {each.right}{']' if each.right == 120 else ')'}"
+        ).astype(AGES.domain.labels[0].dtype),
+        "part": VISITS["region"].map({"Aldmark": "north", "Corrow": "north", "Estholm": "south"}),
+    }
+)  # fmt: skip
+COMPOSED = {
+    "alone": (MONTHS, None),
+    "listed": ([MONTHS], None),
+    "below": (["region", MONTHS], REGIONS),
+    "above": ([MONTHS, "region"], REGIONS),
+    "between": (["region", AGES, "sex"], REGIONS.merge(pd.DataFrame({"sex": ["f", "m"]}), how="cross")),
+    "several": ([KINDS, AGES, MONTHS], None),
+    "observed": ([AGES, "region"], "observed"),
+    "early ends": ([AGES, "region", "district", "clinic"], dpt.datasets.clinics()),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("how", COMPOSED)
+def test_the_release_is_that_of_keys_made_beforehand(how, library):
+    """The same noise on the same counts: also where polars counts, and where units are bounded."""
+    by, domain = COMPOSED[how]
+    columns = ["person", "region", "district", "clinic", "date", "age", "cost", "sex"]
+    records = WITH_KEYS.assign(sex=np.where(WITH_KEYS["person"] % 2, "f", "m"))
+    full = dpt.api.domain_of(records, by, domain)
+    places = pd.DataFrame(
+        {
+            name: label.to_series().reset_index(drop=True).reindex(codes).array
+            for name, label, codes in zip(full.by, full.labels, full.path_codes(len(full.by)), strict=True)
+        }
+    )
+    made = dpt.Domain.from_frame(places, by=full.by)
+    native = LIBRARIES[library](records[columns])
+    for unit, k in ((None, 1), ("person", 2)):
+        options = {"epsilon": 0.5, "privacy_unit": unit, "max_contributions": k}
+        derived = dpt.tree_counts(native, by, domain=domain, **options, rng=rng())
+        plain = dpt.tree_counts(records, list(full.by), domain=made, **options, rng=rng())
+        pd.testing.assert_frame_equal(derived, plain, check_dtype=False)
+
+
+def test_all_verbs_take_derived_levels():
+    by = ["region", MONTHS]
+    counts = VISITS.dp.tree_counts(by, domain=REGIONS, epsilon=1e7, rng=rng())
+    months = VISITS["date"].dt.strftime("%Y-%m").rename("date/month")
+    years = VISITS["date"].dt.year.rename("date/year")
+    inside = VISITS["date"] < "2025-07-01"
+    exact = VISITS[inside].groupby(["region", years, months]).size()
+    level = counts.dp.level("date/month")["count"]
+    assert level.sum() == inside.sum()
+    assert level[exact.index].tolist() == exact.tolist()
+    sums = VISITS.dp.tree_sums("cost", by, bounds=(0, 500), domain=REGIONS, epsilon=1e9, rng=rng())
+    exact_sums = VISITS[inside].assign(cost=VISITS["cost"].clip(0, 500)).groupby("region")["cost"].sum()
+    assert np.allclose(sums.dp.level("region")["cost"], exact_sums, atol=0.01)
+    means = VISITS.dp.tree_means("age", AGES, bounds=(0, 120), epsilon=1e9, rng=rng())
+    exact_means = VISITS.groupby(pd.cut(VISITS["age"], [0, 18, 65, 120], right=False))["age"].mean()
+    assert np.allclose(means.dp.level("age/bin")["age"], exact_means, atol=0.01)
+    cut = VISITS.dp.histogram("cost", bins=4, bounds=(0, 400), by=[AGES], epsilon=1e7, rng=rng())
+    assert cut["count"].sum() == pytest.approx(2 * VISITS["cost"].notna().sum(), abs=5)
+    plan = VISITS.dp.plan(by, domain=REGIONS, epsilon=1.0)
+    pd.testing.assert_frame_equal(
+        plan.release(VISITS, rng=rng()),
+        VISITS.dp.tree_counts(by, domain=REGIONS, epsilon=1.0, rng=rng()),
+    )
+    factors = VISITS.dp.tree_counts(
+        AGES, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5), rng=rng()
+    )
+    assert factors["level"].tolist() == ["total", "age/bin", "age/bin", "age/bin"]
+
+
+def test_known_counts_are_named_by_the_derived_levels():
+    known = {"date/year": pd.Series({2024: 1000, 2025: 700}).rename_axis("date/year")}
+    counts = VISITS.dp.tree_counts(MONTHS, epsilon=1.0, known=known)
+    assert counts.dp.level("date/year")["count"].tolist() == [1000, 700]
+    assert counts["count"].iloc[0] == 1700
+
+
+def test_a_written_plan_belongs_to_one_way_of_deriving():
+    berlin, tokyo = (
+        dpt.derived_domain(dpt.calendar("t", ["day"], start="2024-01-01", end="2024-01-31", timezone=zone))
+        for zone in ("Europe/Berlin", "Asia/Tokyo")
+    )
+    assert fingerprint(berlin) != fingerprint(tokyo)
+    written = dpt.plan(berlin, epsilon=1.0).to_dict()
+    assert dpt.Plan.from_dict(written, berlin).level_names == ("total", "t/day")
+    with pytest.raises(ArgumentError):
+        dpt.Plan.from_dict(written, tokyo)
+
+
+def test_sizes_of_domains():
+    days = dpt.calendar("t", ["year", "month", "day"], start="1990-01-01", end="2000-12-31")
+    assert dpt.derived_domain(days).tree.level_sizes == (1, 11, 132, 4018)
+    squares = dpt.quadtree("y", "x", depth=6, bounds=((0, 1), (0, 1)))
+    assert dpt.derived_domain(squares).tree.level_sizes == tuple(4**level for level in range(7))
+    assert dpt.derived_domain([AGES, KINDS]).tree.level_sizes == (1, 3, 6, 9)
+    order = dpt.derived_domain([KINDS, AGES])
+    assert order.by == ("part", "region", "age/bin") and order.tree.level_sizes == (1, 2, 3, 9)
+
+
+def test_impossible_leaves_stay_impossible():
+    wards = pd.DataFrame({"ward": ["eye", "labour"], "closed": [False, True]})
+    domain = dpt.Domain.from_frame(wards, by=["ward"], impossible="closed")
+    crossed = dpt.derived_domain([AGES, "ward"], domain)
+    assert crossed.keys(2).iloc[crossed.impossible]["ward"].tolist() == ["labour"] * 3
+    frame = pd.DataFrame({"ward": ["eye", "labour"], "age": [20, 30]})
+    assert contributions(frame, crossed).rows.sum() == 1
+
+
+def test_a_column_that_bears_the_name_of_a_key_is_not_read():
+    frame = VISITS.assign(**{"date/month": "1990-01"})
+    counts = frame.dp.tree_counts(MONTHS, epsilon=1e7, rng=rng())
+    assert counts["count"].iloc[0] == (VISITS["date"] < "2025-07-01").sum()
+
+
+def test_records_outside_are_dropped_before_the_bound():
+    frame = pd.DataFrame({"t": pd.to_datetime(["1999-01-01"] * 50 + ["2000-06-01"]), "who": 1})
+    year = dpt.calendar("t", ["year"], start="2000-01-01", end="2000-12-31")
+    counts = frame.dp.tree_counts(year, epsilon=1e7, privacy_unit="who", rng=rng())
+    assert counts["count"].tolist() == [1, 1]
+
+
+TIMES = [value for value, _, _ in ODD_TIMES]
+AGES_READ = [5, "17", 18.0, math.inf, None, "x", Hostile(), 10**400, True]
+PLACES = st.tuples(st.integers(0, len(TIMES) - 1), st.integers(0, len(AGES_READ) - 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(places=st.lists(PLACES, min_size=1, max_size=8), drop=st.integers(0, 7))
+def test_one_record_moves_one_leaf_by_one(places, drop):
+    """Brute-force neighbours: without a record, each leaf has what it had, but for that record's own."""
+    months = dpt.calendar("t", ["month"], start="2000-01-01", end="2000-12-31")
+    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65])])
+    rows = [(TIMES[time], AGES_READ[age]) for time, age in places]
+    drop %= len(rows)
+
+    def counted(kept):
+        columns = list(zip(*kept, strict=True)) or [[], []]
+        frame = pd.DataFrame({name: objects(list(c)) for name, c in zip(("t", "age"), columns, strict=True)})
+        found = contributions(frame, domain)
+        return np.bincount(found.leaf, found.rows, domain.tree.n_leaves)
+
+    moved = counted(rows) - counted(rows[:drop] + rows[drop + 1 :])
+    assert moved.tolist() == counted([rows[drop]]).tolist()
+    assert 0 <= moved.sum() <= 1
+
+
+# --- mistakes --------------------------------------------------------------------------------------------
+
+ZONED = pd.Series(pd.to_datetime(["2000-01-01T00:00Z"]))
+DATES = {"start": "2000-01-01", "end": "2000-12-31"}
+MISTAKES = [
+    (lambda: dpt.calendar("t", ["year", "iso_week"], **DATES), "must lie within each other"),
+    (lambda: dpt.calendar("t", ["month", "iso_week"], **DATES), "must lie within each other"),
+    (lambda: dpt.calendar("t", ["month", "year"], **DATES), "must lie within each other"),
+    (lambda: dpt.calendar("t", ["month", "month"], **DATES), "must lie within each other"),
+    (lambda: dpt.calendar("t", ["minute"], **DATES), "must list units of time, not 'minute'"),
+    (lambda: dpt.calendar("t", "year", **DATES), "must list units of time, not 'year'"),
+    (lambda: dpt.calendar("t", [], **DATES), "must list units"),
+    (lambda: dpt.calendar(None, ["year"], **DATES), "must name a column"),
+    (lambda: dpt.calendar("t", ["year"], start="2000-01-01", end="1999-01-01"), "must not be before"),
+    (lambda: dpt.calendar("t", ["year"], start="1/1/2000", end="2000-12-31"), "must be a date"),
+    (lambda: dpt.calendar("t", ["year"], start=2000, end="2000-12-31"), "must be a date"),
+    (lambda: dpt.calendar("t", ["year"], start=pd.NaT, end="2000-12-31"), "must be a date"),
+    (lambda: dpt.calendar("t", ["year"], start="2000-01-01", end=pd.Timestamp("2000-12-31T12")), "be a date"),
+    (lambda: dpt.calendar("t", ["year"], start=ZONED[0], end="2000-12-31"), "must be a date"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, timezone="Mars/Olympus"), "`timezone` is unknown"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, timezone=1), "`timezone` is unknown"),
+    (lambda: dpt.cut("x"), "one of them"),
+    (lambda: dpt.cut("x", [0, 1], width=1), "one of them"),
+    (lambda: dpt.cut(["x"], [0, 1]), "must name a column"),
+    (lambda: dpt.cut("x", [0, 2, 1]), "edges that rise"),
+    (lambda: dpt.cut("x", [0, 2], bounds=(0, 2)), "no meaning beside listed ends"),
+    (lambda: dpt.cut("x", width=5), "must be given with a width"),
+    (lambda: dpt.cut("x", width=7, bounds=(0, 120)), "must divide what lies between 0 and 120"),
+    (lambda: dpt.cut("x", width=0, bounds=(0, 120)), "must divide"),
+    (lambda: dpt.cut("x", width="5", bounds=(0, 120)), "must divide"),
+    (lambda: dpt.cut("x", levels=[0, 1]), "must map names"),
+    (lambda: dpt.cut("x", levels={}), "must map names"),
+    (lambda: dpt.cut("x", levels={"a": [0, 5, 9], "b": [0, 4, 9]}), "5 is no end there"),
+    (lambda: dpt.cut("x", levels={"a": [0, 5, 9], "b": [0, 5, 10]}), "9 is no end there"),
+    (lambda: dpt.cut("x", levels={"a": [0, 5], "b": [-1, 0, 5]}), "they do not end alike"),
+    (lambda: dpt.cut("x", pd.to_datetime(["2000-01-01", "2001-01-01"])), "must be numbers"),
+    (lambda: dpt.mapping(PRODUCTS, ["kind", "colour"]), "lacks the columns: 'colour'"),
+    (lambda: dpt.mapping(PRODUCTS, ["shelf", "kind"]), "`table` lists the same leaf more than once"),
+    (lambda: dpt.mapping(PRODUCTS.assign(kind=["a", "b", None, "c"]), ["kind", "product"]), "first key"),
+    (lambda: dpt.mapping(PRODUCTS.assign(product=["a", "b", "b", "c"]), ["kind", "product"]), "two places"),
+    (lambda: dpt.mapping(PRODUCTS.assign(product=["a", "b", None, "c"]), ["kind", "product"]), "inner node"),
+    (lambda: dpt.quadtree("y", "y", depth=2, bounds=((0, 1), (0, 1))), "another column than y"),
+    (lambda: dpt.quadtree("y", "x", depth=14, bounds=((0, 1), (0, 1))), "from 1 to 13, not 14"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=(0, 1)), "pair of values"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=0), "pair of pairs"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=((1, 0), (0, 1))), "lower one first"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1)), name=1), "must be text"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1))).square("012"), "1 to 2 digits"),
+    (lambda: dpt.derived_domain([MONTHS, MONTHS]), "names columns twice: 'date/year', 'date/month'"),
+    (lambda: dpt.derived_domain([MONTHS, dpt.binary("id", bits=4)]), "a tree of its own"),
+    (lambda: dpt.derived_domain(["region", MONTHS]), r"must be given for the keys \['region'\]"),
+    (lambda: dpt.derived_domain(MONTHS, REGIONS), "has no meaning where all levels are derived"),
+    (lambda: dpt.derived_domain(["region", "district", "clinic", AGES], CLINICS), "above a derived level"),
+    (lambda: dpt.derived_domain(["region", MONTHS], dpt.derived_domain(AGES)), "has the keys"),
+    (lambda: VISITS.dp.tree_counts(["region", MONTHS], epsilon=1.0), "`domain` must be given"),
+    (lambda: VISITS.dp.tree_counts([MONTHS], epsilon=1.0, domain="observed"), "no meaning where all"),
+    (lambda: VISITS.dp.tree_counts([MONTHS], epsilon=1.0, domain=dpt.derived_domain(AGES)), "no meaning"),
+    (lambda: VISITS.drop(columns="date").dp.tree_counts(MONTHS, epsilon=1.0), "lacks the columns: 'date'"),
+    (
+        lambda: VISITS.dp.tree_counts(
+            dpt.calendar("date", ["year", "month"], start="2024-01-01", end="2025-06-30", timezone="UTC"),
+            domain=dpt.derived_domain(MONTHS), epsilon=1.0,
+        ),
+        "derived in another way",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES)
+def test_mistakes_are_told(call, message):
+    with pytest.raises(ArgumentError, match=message) as raised:
+        call()
+    assert raised.value.hint
+
+
+def test_too_many_leaves_are_refused():
+    hours = dpt.calendar("t", ["hour"], start="2000-01-01", end="2000-12-31")
+    squares = dpt.quadtree("y", "x", depth=7, bounds=((0, 1), (0, 1)))
+    with pytest.raises(DomainError, match="143,917,056 leaves"):
+        dpt.derived_domain([hours, squares])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("levels", "column", "message"),
+    [
+        (dpt.calendar("v", ["year"], **DATES), pd.Series([1, 2]), "holds numbers, not times"),
+        (dpt.calendar("v", ["year"], **DATES), pd.Series([True]), "holds booleans, not times"),
+        (dpt.calendar("v", ["year"], **DATES), ZONED, "tell `calendar` whose clocks count"),
+        (
+            dpt.calendar("v", ["year"], **DATES, timezone="UTC"),
+            ZONED.dt.tz_localize(None),
+            "leave `timezone`",
+        ),
+        (dpt.cut("v", [0, 1]), ZONED, "no numbers to be cut"),
+        (dpt.quadtree("v", "w", depth=1, bounds=((0, 1), (0, 1))), ZONED, "no numbers to be cut"),
+        (
+            dpt.mapping(PRODUCTS.rename(columns={"product": "v"}), ["kind", "v"]),
+            pd.Series([1]),
+            "another type",
+        ),
+    ],
+)
+def test_types_that_cannot_be_read_are_refused(library, levels, column, message):
+    frame = LIBRARIES[library](pd.DataFrame({"v": column, "w": 0.5}))
+    with pytest.raises(ColumnsError, match=message):
+        dpt.tree_counts(frame, levels, epsilon=1.0)
