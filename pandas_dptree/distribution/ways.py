@@ -73,7 +73,7 @@ class Ways:
         for noise in noises:
             measured = partial(self._tree, noise, tree, known_total=known_total)
             factorized = strategy != "tree" and isinstance(noise, Gaussian)
-            if factorized and strategy == "auto" and not known_total:
+            if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
                 ways.append(partial(self._factorization, otherwise=measured))
                 continue
             ways += [measured] * (strategy != "factorization") + [self._factorization] * factorized
@@ -98,8 +98,17 @@ class Ways:
         scales = noise.noise_scales(self.loss, sensitivity, np.tile(shares, self.n_levels))
         return TreePrefixes(self.n_bins, noise, branching, tuple(scales[: len(shares)].tolist()))
 
+    def _is_noisy(self, noise: AdditiveNoise) -> bool:
+        """Tell whether even a single count, with the whole loss, would get noise of at least one row.
+
+        Then the noise of a sum is about as large as without its being whole, and where no total is known, no
+        tree is better than a factorization by more than half a per cent. Smaller noise on whole numbers all
+        but vanishes, and a tree of few levels wins.
+        """
+        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+        return bool(noise.noise_scales(self.loss, sensitivity, np.ones(self.n_levels))[0] >= 1)
+
     def _factorization(self, otherwise: Callable[[], Measuring] | None = None) -> Measuring:
-        """Factorize: where no total is known, no tree is better by more than half a per cent."""
         try:
             strategy = PrefixStrategy(self.n_bins)
             scale = strategy.noise_scale(

@@ -61,8 +61,8 @@ class Calendar:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the keys, as in ``"date/month"``."""
-        return tuple(f"{self.column}/{unit}" for unit in self.units)
+        """Names of the keys, as in ``"date_month"``."""
+        return tuple(f"{self.column}_{unit}" for unit in self.units)
 
     @property
     def told(self) -> tuple[Any, ...]:
@@ -156,7 +156,7 @@ def calendar(
 
     Notes
     -----
-    Keys are named as in ``"date/month"``. Years are whole numbers; all else is text that tells the whole time
+    Keys are named as in ``"date_month"``. Years are whole numbers; all else is text that tells the whole time
     and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``, ``1990-03-25 14:00`` (all but
     weeks as pandas prints its periods).
 

@@ -47,8 +47,8 @@ class Cut:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the keys, as in ``"age/group"``."""
-        return tuple(f"{self.column}/{level}" for level in self.levels)
+        """Names of the keys, as in ``"age_group"``."""
+        return tuple(f"{self.column}_{level}" for level in self.levels)
 
     @property
     def told(self) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ def cut(
 
     Notes
     -----
-    Keys are named as in ``"age/group"``, or ``"age/bin"`` if there is one level. They are text such as
+    Keys are named as in ``"age_group"``, or ``"age_bin"`` if there is one level. They are text such as
     ``[0, 18)``, ordered categories in the released table. An interval holds its left end; the last one
     holds its right end, too.
 

@@ -179,7 +179,7 @@ def derived_domain(by: By, places: Any = None) -> Domain:
     >>> import pandas_dptree as dpt
     >>> years = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
     >>> dpt.derived_domain(["state", years], pd.DataFrame({"state": ["CA", "WA"]}))
-    Domain(by=('state', 'date/year'), level_sizes=(1, 2, 4))
+    Domain(by=('state', 'date_year'), level_sizes=(1, 2, 4))
     """
     names, derived = named(by)
     plain = tuple(name for name in names if not any(name in levels.names for levels in derived))

@@ -48,8 +48,8 @@ class Quadtree:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the keys, as in ``"quad/3"``."""
-        return tuple(f"{self.name}/{level}" for level in range(1, self.depth + 1))
+        """Names of the keys, as in ``"quad_3"``."""
+        return tuple(f"{self.name}_{level}" for level in range(1, self.depth + 1))
 
     @property
     def told(self) -> tuple[Any, ...]:
@@ -126,7 +126,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any, name: str = "
 
     Notes
     -----
-    Keys are named ``"quad/1"``, ``"quad/2"``, …. They are text with a digit for each level: 0 for the quarter
+    Keys are named ``"quad_1"``, ``"quad_2"``, …. They are text with a digit for each level: 0 for the quarter
     with less y and less x, 1 for less y and more x, 2 for more y and less x, 3 for more of both. A square
     holds its lower ends; those at the upper bounds hold their upper ones, too. (They are squares if the
     bounds are.)
