@@ -21,7 +21,8 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.mechanisms.sampling import byte_source, random_words
+from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -31,6 +32,9 @@ __all__ = ["DistributionPlan", "plan_distribution"]
 
 Strategy = Literal["auto", "tree", "factorization"]
 FloatArray = npt.NDArray[np.float64]
+
+_MOST_CELLS = 10**8
+"""Bins of all groups of a level together: more would not fit into memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -110,24 +114,18 @@ class DistributionPlan:
         **Privacy**: each call spends the plan's whole privacy loss anew. Values outside the bounds are
         clipped. Rows without a value, or outside the domain, are dropped, and nothing tells how many.
         """
-        if rng is not None and not isinstance(rng, np.random.Generator):
-            raise ArgumentError(
-                "rng",
-                f"must be a numpy.random.Generator, not {type(rng).__name__}.",
-                hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
-            )
+        source = noise_source(rng)
         return Distribution(
             bins=self.bins,
             groups=None if self.domain is None else release_frame(self.domain, {}, {}),
-            estimates=self._shown(self._estimates(frame, rng)),
+            estimates=self._shown(self._estimates(frame, source)),
             totals=self._shown(self.totals),
             measuring=self.measuring,
             account=self._account(rng),
         )
 
-    def _estimates(self, frame: Any, rng: np.random.Generator | None) -> list[FloatArray]:
+    def _estimates(self, frame: Any, source: ByteSource) -> list[FloatArray]:
         """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
-        source = byte_source(rng)
         leaves = binned_counts(
             frame,
             self.bins,
@@ -279,6 +277,14 @@ def plan_distribution(
     """
     cut = Bins.of(column, bounds=bounds, bins=bins)
     _check_columns(column, domain)
+    n_groups = 1 if domain is None else max(domain.tree.level_sizes)
+    if n_groups * cut.n_bins > _MOST_CELLS:
+        raise ArgumentError(
+            "bins",
+            f"are too many: {cut.n_bins:,} in each of {n_groups:,} groups, and together at most "
+            f"{_MOST_CELLS:,} can be counted.",
+            hint="take fewer bins, or leave out the finest level of the groups.",
+        )
     if not isinstance(privacy_unit, Hashable) or (privacy_unit is not None and privacy_unit == column):
         raise ArgumentError(
             "privacy_unit",

@@ -84,6 +84,16 @@ def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors):
     assert trees[1].measuring.branching == (4, 8) and trees[1].measuring.noise_scales[0] == math.inf
 
 
+@pytest.mark.parametrize("rho", [0.1, 0.5, 2, 50])
+def test_no_way_is_better_than_the_one_taken_however_large_the_loss(rho):
+    for n_bins in (1, 2, 3, 32, 100):
+        best = plan(n_bins, rho=rho)
+        for tree in ("tree", "factorization"):
+            for mechanism in ("gaussian", "laplace")[: 1 + (tree == "tree")]:
+                other = plan(n_bins, rho=rho, tree=tree, mechanism=mechanism)
+                assert best.errors <= other.errors * 1.005
+
+
 @pytest.mark.parametrize("tree", [[16, 16], (np.int64(16), 16), np.array([16, 16])], ids=repr)
 def test_a_given_tree_is_measured_evenly(tree):
     measured = plan(256, epsilon=1, tree=tree).measuring
@@ -146,7 +156,7 @@ class Recorder:
     def of(self, planned, frame):
         """Give everything that is measured of a frame, and the scale of the noise of each."""
         self.noted = []
-        planned._estimates(frame, rng())
+        planned._estimates(frame, byte_source(rng()))
         return np.array([value for value, _ in self.noted]), np.array([scale for _, scale in self.noted])
 
 
@@ -582,7 +592,7 @@ def test_known_groups_without_records():
     known=known,
                     confidence=0.9, rng=rng())  # fmt: skip
     nobody = table[(table["b"] == "u")]
-    assert (nobody[["count", "lower", "upper"]] == 0).all(axis=None)
+    assert (nobody[["count", "std_error", "lower", "upper"]] == 0).all(axis=None)
     assert table[table["b"] == "v"]["count"].iloc[-1] == 4
     quantiles = dpt.quantiles(small([]), "x", 0.5, bounds=(0, 4), bins=4, epsilon=1, known={"total": 0})
     assert np.isnan(quantiles["value"].item()) and quantiles[["lower", "upper"]].values.tolist() == [[0, 4]]
@@ -660,6 +670,7 @@ MISTAKES = [
     ({"bounds": (4, 0)}, "bounds"),
     ({"bins": 0}, "bins"),
     ({"bins": [0, 1, 2]}, "bounds"),
+    ({"bins": 5 * 10**7, "by": ["a", "b"], "domain": PLACES}, "bins"),
     ({"epsilon": None}, "epsilon"),
     ({"epsilon": -1}, "epsilon"),
     ({"epsilon": 1e-13}, "epsilon"),

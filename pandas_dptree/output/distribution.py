@@ -95,9 +95,10 @@ class Distribution:
         return np.sqrt(self._by_group(partial(self.measuring.range_variances, starts, stops)))
 
     def _by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
-        """Give each group what holds with a known total, or without one."""
+        """Give each group what holds with a known total, or without one; known to be empty, it is certain."""
         cases, group = np.unique(self.totals >= 0, return_inverse=True)
-        return np.stack([of(known_total=bool(case)) for case in cases])[group]
+        variances = np.stack([of(known_total=bool(case)) for case in cases])[group]
+        return np.where((self.totals == 0)[:, None], 0.0, variances)
 
     def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
         """Tell how many values, and what part of them, lie below the end of each bin.
