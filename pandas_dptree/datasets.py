@@ -1,9 +1,8 @@
-"""A simulated example: visits to clinics. No person in it exists, nor does any place.
+"""Simulated examples: visits to clinics, and taxi trips on a map. Nobody in them exists, nor does any place.
 
-The tables are computed when they are asked for, from seeded random numbers, so that documentation and
-tests need no file and no network. They have what makes real tables awkward: units of very unequal
-sizes, units that nobody visited, equal names in different places, paths that end early, and people with
-more than one row.
+They are computed when they are asked for, from seeded random numbers, so that documentation and tests need
+no file and no network. They have what makes real tables awkward: units of very unequal sizes, units that
+nobody visited, equal names in different places, paths that end early, and people with more than one row.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import xarray as xr
 
 from pandas_dptree.errors import ArgumentError
 
-__all__ = ["clinic_visits", "clinics"]
+__all__ = ["clinic_visits", "clinics", "taxi_trips"]
 
 KEYS = ["region", "district", "clinic"]
 
@@ -40,6 +40,12 @@ STREET_KINDS = ["Street", "Road", "Lane", "Square"]
 FIRST_DAY = np.datetime64("2024-01-01", "D")
 N_DAYS = 731  # 2024 and 2025
 AT_HOME = 0.85  # the share of visits that people make to the clinic they usually go to
+
+CITY_KM = 25.6  # how long each side of the map of the city is
+# Its quarters: kilometres north and east of the south-western corner, radius, and share of the trips.
+QUARTERS = [(12.5, 11.0, 1.6, 0.38), (15.5, 15.5, 3.5, 0.24), (7.5, 8.0, 2.8, 0.16), (18.5, 7.5, 2.2, 0.12)]
+PARK = (13.8, 15.4, 9.2, 10.2)  # its southern, northern, western and eastern end
+STATION, AIRPORT = (12.2, 12.0), (4.6, 20.5)
 
 
 def clinics() -> pd.DataFrame:
@@ -153,6 +159,85 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     visits["age"] = ages[person[order]]
     visits["cost"] = cost[order]
     return visits
+
+
+def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.DataArray:
+    """Simulate a map of where taxi trips begin in a city. There is no such city, and no trip was made.
+
+    Most trips begin downtown, along the streets, at the station and at the airport, where a cell has hundreds
+    or more. Nobody is picked up in the river, in the park or in the sea, and most other cells have a few.
+
+    Parameters
+    ----------
+    n_trips : int, default 500,000
+        How many trips there are.
+    n_cells : int, default 256
+        Into how many cells each side of the map is divided, at least 2. By default each is 100 metres wide.
+    seed : int, default 0
+        Seed of the simulation. The same arguments give the same map.
+
+    Returns
+    -------
+    xarray.DataArray of int64, shape (n_cells, n_cells)
+        How many trips begin in each cell. The coordinates ``y`` and ``x`` are the centres of the cells, in
+        kilometres north and east.
+
+    Raises
+    ------
+    ArgumentError
+        If `n_trips` is not a whole number of at least 0, or `n_cells` not one of at least 2.
+
+    Notes
+    -----
+    **Privacy.** The map is simulated and protects nobody. In the examples it stands for a secret one, in
+    which each record is one trip.
+
+    Examples
+    --------
+    >>> from pandas_dptree import datasets
+    >>> trips = datasets.taxi_trips()
+    >>> dict(trips.sizes), int(trips.sum())
+    ({'y': 256, 'x': 256}, 500000)
+    """
+    for name, value, least in (("n_trips", n_trips, 0), ("n_cells", n_cells, 2)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ArgumentError(
+                name, f"must be a whole number >= {least}, not {value!r}.", hint="for example taxi_trips()."
+            )
+    centres = (np.arange(n_cells) + 0.5) * CITY_KM / n_cells
+    density = _pickups(centres[:, None], centres[None, :])
+    trips = np.random.default_rng(seed).multinomial(n_trips, (density / density.sum()).ravel())
+    axis = {"units": "km"}
+    return xr.DataArray(
+        trips.reshape(n_cells, n_cells),
+        coords={"y": ("y", centres, axis), "x": ("x", centres, axis)},
+        dims=["y", "x"],
+        name="trips",
+    )
+
+
+def _pickups(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Tell how many trips begin at each place, relative to others."""
+    quarters = 0.002 + sum(
+        share / radius**2 * np.exp(-((y - north) ** 2 + (x - east) ** 2) / (2 * radius**2))
+        for north, east, radius, share in QUARTERS
+    )
+    # The streets are not laid out from south to north, and every fourth is a wide one.
+    along, across = 0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x
+    streets = sum(
+        weight * (np.abs(way - pitch * np.round(way / pitch)) < 0.08)
+        for way in (along, across)
+        for pitch, weight in ((0.6, 1.0), (2.4, 3.0))
+    )
+    river = 9.6 + 1.6 * np.sin(x / 4.2) + 0.12 * x
+    coast = 21.0 + 0.9 * np.sin(y / 2.1) + 0.12 * y
+    south, north, west, east = PARK
+    park = (south < y) & (y < north) & (west < x) & (x < east)
+    density: npt.NDArray[np.float64] = quarters * (0.15 + streets)
+    density = np.where((np.abs(y - river) < 0.35) | (x > coast) | park, 0.0, density)
+    for (at_y, at_x), weight in ((STATION, 4.0), (AIRPORT, 3.0)):
+        density += weight * np.exp(-((y - at_y) ** 2 + (x - at_x) ** 2) / (2 * 0.12**2))
+    return density
 
 
 @cache

@@ -106,3 +106,27 @@ def test_a_number_of_people_that_is_none_is_refused(n_people):
     with pytest.raises(ArgumentError, match="Hint: ") as caught:
         datasets.clinic_visits(n_people=n_people)
     assert caught.value.argument == "n_people"
+
+
+def test_the_map_has_full_and_empty_places():
+    trips = datasets.taxi_trips()
+    assert trips.dims == ("y", "x") and trips.dtype == np.int64 and trips.sum() == 500_000
+    assert trips.max() > 1000 and 0.3 < (trips == 0).mean() < 0.5
+    assert trips.sel(x=slice(24.5, None)).sum() == 0  # the sea
+    assert trips.sel(y=slice(13.9, 15.3), x=slice(9.3, 10.1)).sum() == 0  # the park
+    assert trips.identical(datasets.taxi_trips()) and not trips.equals(datasets.taxi_trips(seed=1))
+
+
+def test_the_map_can_be_finer():
+    trips = datasets.taxi_trips(n_trips=1000, n_cells=500)
+    assert trips.shape == (500, 500) and trips.sum() == 1000
+    assert trips["y"][[0, -1]].values.tolist() == pytest.approx([0.0256, 25.5744])
+
+
+@pytest.mark.parametrize(
+    "mistake", [{"n_trips": -1}, {"n_trips": 1.5}, {"n_cells": 1}, {"n_cells": True}], ids=repr
+)
+def test_mistakes_about_the_map_are_named(mistake):
+    with pytest.raises(ArgumentError) as error:
+        datasets.taxi_trips(**mistake)
+    assert error.value.argument == next(iter(mistake))
