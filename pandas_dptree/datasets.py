@@ -218,23 +218,20 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
 
 def _pickups(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Tell how many trips begin at each place, relative to others."""
-    quarters = 0.002 + sum(
-        share / radius**2 * np.exp(-((y - north) ** 2 + (x - east) ** 2) / (2 * radius**2))
-        for north, east, radius, share in QUARTERS
-    )
+    density = np.full(np.broadcast_shapes(y.shape, x.shape), 0.002)
+    for north, east, radius, share in QUARTERS:
+        density += share / radius**2 * np.exp(-((y - north) ** 2 + (x - east) ** 2) / (2 * radius**2))
     # The streets are not laid out from south to north, and every fourth is a wide one.
-    along, across = 0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x
-    streets = sum(
-        weight * (np.abs(way - pitch * np.round(way / pitch)) < 0.08)
-        for way in (along, across)
-        for pitch, weight in ((0.6, 1.0), (2.4, 3.0))
-    )
+    streets = np.full(density.shape, 0.15)
+    for way in (0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x):
+        for pitch, weight in ((0.6, 1.0), (2.4, 3.0)):
+            streets += weight * (np.abs(way - pitch * np.round(way / pitch)) < 0.08)
+    density *= streets
     river = 9.6 + 1.6 * np.sin(x / 4.2) + 0.12 * x
     coast = 21.0 + 0.9 * np.sin(y / 2.1) + 0.12 * y
     south, north, west, east = PARK
     park = (south < y) & (y < north) & (west < x) & (x < east)
-    density: npt.NDArray[np.float64] = quarters * (0.15 + streets)
-    density = np.where((np.abs(y - river) < 0.35) | (x > coast) | park, 0.0, density)
+    density[(np.abs(y - river) < 0.35) | (x > coast) | park] = 0.0
     for (at_y, at_x), weight in ((STATION, 4.0), (AIRPORT, 3.0)):
         density += weight * np.exp(-((y - at_y) ** 2 + (x - at_x) ** 2) / (2 * 0.12**2))
     return density
