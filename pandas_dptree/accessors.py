@@ -35,23 +35,17 @@ class DataFrameAccessor:
         return api.tree_counts(self._frame, by, **options)
 
     @with_options_of(api.tree_sums)
-    def tree_sums(
-        self, columns: Hashable | list[Hashable], by: By, **options: Any
-    ) -> pd.DataFrame:
+    def tree_sums(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
         return api.tree_sums(self._frame, columns, by, **options)
 
     @with_options_of(api.tree_means)
-    def tree_means(
-        self, columns: Hashable | list[Hashable], by: By, **options: Any
-    ) -> pd.DataFrame:
+    def tree_means(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
         return api.tree_means(self._frame, columns, by, **options)
 
     @with_options_of(api.plan)
-    def plan(
-        self, by: By, *, domain: Any = None, **options: Any
-    ) -> Plan | MultiplicativePlan:
+    def plan(self, by: By, *, domain: Any = None, **options: Any) -> Plan | MultiplicativePlan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
 
         Spends nothing. The records are looked at only if `domain` is ``"observed"``.

@@ -51,6 +51,7 @@ def tree_counts(
     confidence: float | None = None,
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
 
@@ -60,8 +61,8 @@ def tree_counts(
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     by : sequence of hashable, BitPrefixes or CharPrefixes
         The key columns, from the coarsest to the finest. Among them, or alone, may be levels that are made of
-        columns: by `calendar`, `cut`, `mapping` or `quadtree`. Or all prefixes of a column, from `prefixes`
-        or `binary`: see the notes.
+        columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list by `prefixes` or `binary`.
+        Without a list, prefixes are a tree that nobody lists: see the notes.
     epsilon, delta, rho : float, optional
         The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
         approximate; `rho` is zero-concentrated.
@@ -114,6 +115,8 @@ def tree_counts(
         Adds ``measurement`` and ``noise_scale``: the noisy counts that the estimates were made from.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
+    progress : bool, default False
+        Shows the steps of the work on a bar, on standard error. Needs tqdm. See the notes.
 
     Returns
     -------
@@ -127,23 +130,27 @@ def tree_counts(
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
         the records never raise.
+    MissingExtraError
+        If a bar is asked for, and tqdm is not installed.
 
     Notes
     -----
     **Privacy**: the release is differentially private for the stated loss, with respect to the neighbouring
     relation and privacy unit. The domain is public: rows, columns and types of the answer follow from it.
     Records whose keys it does not list are dropped silently; keys that are missing from some level on
-    belong to the leaf of the shorter path, if the domain lists that.
+    belong to the leaf of the shorter path, if the domain lists that. The steps of the progress bar follow
+    from the plan alone. The time that it shows may depend on the records, so it is for whoever runs the
+    release, and not for publishing.
 
-    **Prefixes.** A tree of all prefixes needs no domain, and nobody can list it: only nodes with a large
-    noisy count are released, each with a bound that holds for certain, and everything else is pooled. It
-    needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table.
-    With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
+    **Prefixes.** A tree of all prefixes, not in a list, needs no domain, and nobody can list it: only nodes
+    with a large noisy count are released, each with a bound that holds for certain, and everything else is
+    pooled. It needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for
+    the table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
     `ImplicitMultiplicativePlan.release`.
 
     **Counts right up to a factor.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the columns
     ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the options
-    from `split` on it takes `rng` alone; see `MultiplicativePlan.release` for the table.
+    from `split` on it takes `rng` and `progress` alone; see `MultiplicativePlan.release` for the table.
 
     See Also
     --------
@@ -177,8 +184,8 @@ def tree_counts(
         "keep_measurements": keep_measurements,
     }
     if isinstance(by, (BitPrefixes, CharPrefixes)):
-        return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng)
-    return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng)
+        return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng, progress=progress)
+    return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng, progress=progress)
 
 
 def tree_sums(
@@ -204,6 +211,7 @@ def tree_sums(
     confidence: float | None = None,
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Add up columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -225,7 +233,7 @@ def tree_sums(
         Values are brought to its nearest multiple, and noise lives on these multiples. By default a power of
         ten, of which 100,000 to a million fit between the bounds.
     epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
-level_weights, objective, fit, keep_measurements, rng
+level_weights, objective, fit, keep_measurements, rng, progress
         As for `tree_counts`.
     consistency : {"integer", "nonnegative", "linear", "none"}
         Multiples of the granularity that add up; non-negative and additive; unbiased and additive; raw noisy
@@ -284,7 +292,7 @@ level_weights, objective, fit, keep_measurements, rng
         fit=fit,
         confidence=confidence,
         keep_measurements=keep_measurements,
-    ).release(frame, rng=rng)
+    ).release(frame, rng=rng, progress=progress)
 
 
 def tree_means(
@@ -311,6 +319,7 @@ def tree_means(
     confidence: float | None = None,
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Average columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -319,7 +328,7 @@ def tree_means(
     frame, columns, by, bounds, granularity
         As for `tree_sums`.
     epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
-level_weights, objective, consistency, fit, known, confidence, keep_measurements, rng
+level_weights, objective, consistency, fit, known, confidence, keep_measurements, rng, progress
         As for `tree_counts`. The budget is divided between the sums and the counts such that the means will
         be most accurate.
 
@@ -386,7 +395,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
         known=known,
         confidence=confidence,
         keep_measurements=keep_measurements,
-    ).release(frame, rng=rng)
+    ).release(frame, rng=rng, progress=progress)
 
 
 @overload

@@ -1,17 +1,19 @@
-"""``.dp`` on xarray DataArrays: stateless, one line a method."""
+"""``.dp`` on xarray DataArrays and Datasets: stateless, one line a method."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import xarray as xr
 
 from pandas_dptree import arrays
+from pandas_dptree.arrays import several
+from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.plan import Plan
 from pandas_dptree.signatures import with_options_of
 
-__all__ = ["DataArrayAccessor"]
+__all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
 
 @xr.register_dataarray_accessor("dp")  # type: ignore[no-untyped-call]
@@ -22,17 +24,17 @@ class DataArrayAccessor:
         self._array = array
 
     @with_options_of(arrays.tree_counts)
-    def tree_counts(self, by: Sequence[Hashable], **options: Any) -> xr.DataTree:
+    def tree_counts(self, by: By, **options: Any) -> xr.DataTree:
         """Count the records of every node of a hierarchy: see `pandas_dptree.arrays.tree_counts`."""
         return arrays.tree_counts(self._array, by, **options)
 
     @with_options_of(arrays.tree_sums)
-    def tree_sums(self, by: Sequence[Hashable], **options: Any) -> xr.DataTree:
+    def tree_sums(self, by: By, **options: Any) -> xr.DataTree:
         """Add up values over every node of a hierarchy: see `pandas_dptree.arrays.tree_sums`."""
         return arrays.tree_sums(self._array, by, **options)
 
     @with_options_of(arrays.plan)
-    def plan(self, by: Sequence[Hashable], **options: Any) -> Plan:
+    def plan(self, by: By, **options: Any) -> Plan:
         """Describe a release of this array before it happens: see `pandas_dptree.arrays.plan`."""
         return arrays.plan(self._array, by, **options)
 
@@ -50,3 +52,31 @@ class DataArrayAccessor:
     def quantiles(self, dim: Hashable, q: Any, **options: Any) -> xr.Dataset:
         """Tell below which value a part of the records lies: see `pandas_dptree.arrays.quantiles`."""
         return arrays.quantiles(self._array, dim, q, **options)
+
+
+@xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
+class DatasetAccessor:
+    """Differentially private verbs on several variables, which share one privacy loss."""
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    @with_options_of(several.tree_counts)
+    def tree_counts(self, by: By, **options: Any) -> xr.DataTree:
+        """Count the records of several variables: see `pandas_dptree.arrays.several.tree_counts`."""
+        return several.tree_counts(self._dataset, by, **options)
+
+    @with_options_of(several.tree_sums)
+    def tree_sums(self, by: By, **options: Any) -> xr.DataTree:
+        """Add up the values of several variables: see `pandas_dptree.arrays.several.tree_sums`."""
+        return several.tree_sums(self._dataset, by, **options)
+
+    @with_options_of(several.plan)
+    def plan(self, by: By, **options: Any) -> several.VariablesPlan:
+        """Describe a release of several variables: see `pandas_dptree.arrays.several.plan`."""
+        return several.plan(self._dataset, by, **options)
+
+    @with_options_of(several.release)
+    def release(self, plan: several.VariablesPlan, **options: Any) -> xr.DataTree:
+        """Spend the budget of a plan on this dataset: see `pandas_dptree.arrays.several.release`."""
+        return several.release(plan, self._dataset, **options)

@@ -140,6 +140,9 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument(
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
+    table.add_argument(
+        "--progress", action="store_true", help="shows the steps of the release on standard error"
+    )
 
     parser = argparse.ArgumentParser(
         prog="dptree",
@@ -204,26 +207,23 @@ def _parser() -> argparse.ArgumentParser:
 
 def _counts(arguments: argparse.Namespace) -> None:
     frame, domain = _records_and_domain(arguments)
-    released = api.tree_counts(
-        frame, arguments.by, domain=domain, known=_known(arguments), **_options(arguments)
-    )
+    options = {**_options(arguments), "progress": arguments.progress}
+    released = api.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out)
 
 
 def _sums(arguments: argparse.Namespace) -> None:
     values = _values(arguments)
     frame, domain = _records_and_domain(arguments)
-    write_table(
-        api.tree_sums(frame, by=arguments.by, domain=domain, **values, **_options(arguments)), arguments.out
-    )
+    options = {**values, **_options(arguments), "progress": arguments.progress}
+    write_table(api.tree_sums(frame, by=arguments.by, domain=domain, **options), arguments.out)
 
 
 def _means(arguments: argparse.Namespace) -> None:
     values = _values(arguments)
     frame, domain = _records_and_domain(arguments)
-    released = api.tree_means(
-        frame, by=arguments.by, domain=domain, known=_known(arguments), **values, **_options(arguments)
-    )
+    options = {**values, **_options(arguments), "progress": arguments.progress}
+    released = api.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out)
 
 
@@ -313,7 +313,7 @@ def _release(arguments: argparse.Namespace) -> None:
     column = plan.quantity.column if isinstance(plan, Plan) else None
     others = [name for name in (plan.privacy_unit, column) if name is not None]
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
-    write_table(plan.release(records), arguments.out)
+    write_table(plan.release(records, progress=arguments.progress), arguments.out)
 
 
 def _read_plan(arguments: argparse.Namespace) -> Plan | MultiplicativePlan:

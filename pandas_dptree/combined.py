@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from pandas_dptree.planner import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from pandas_dptree.progress import progress_bar
 from pandas_dptree.release import (
     Levels,
     Measured,
@@ -28,10 +30,11 @@ from pandas_dptree.release import (
     columns_of,
     measured,
     measurement_columns,
+    release_steps,
     unbiased,
 )
 
-__all__ = ["CombinedPlan", "plan_means", "plan_sums"]
+__all__ = ["CombinedPlan", "joint_account", "plan_apart", "plan_means", "plan_sums"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -64,35 +67,55 @@ class CombinedPlan:
     plans: tuple[Plan, ...]
     means: bool = False
 
-    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def release(
+        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> pd.DataFrame:
         """Spend the budget: measure the records, and return the table."""
-        values = measured(self.plans, frame, rng=rng)
-        columns: dict[Hashable, Levels] = {}
-        for plan, each in zip(self.plans, values, strict=True):
-            if self.means and plan.quantity != COUNT:
-                columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
-            else:
-                columns |= columns_of(plan, each)
-        return release_frame(self.plans[0].labelled, columns, self._account(rng))
+        with progress_bar(progress, release_steps(self.plans)) as done:
+            values = measured(self.plans, frame, rng=rng, done=done)
+            columns: dict[Hashable, Levels] = {}
+            for plan, each in zip(self.plans, values, strict=True):
+                if self.means and plan.quantity != COUNT:
+                    columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
+                else:
+                    columns |= columns_of(plan, each)
+            return release_frame(self.plans[0].labelled, columns, self._account(rng))
 
     def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how the release was made: what all plans agree on, the whole loss, and what is each one's."""
-        told = [account(plan, rng) for plan in self.plans]
-        own = [{key: each.pop(key) for key in _OWN if key in each} for each in told]
-        for plan, each in zip(self.plans, own, strict=True):
-            if not plan.shares.any():  # all is known
-                each |= dict.fromkeys(plan.loss.to_dict(), 0.0)
-        names = [str(plan.quantity.name) for plan in self.plans]
-        return {**told[0], **self.loss.to_dict(), "quantities": dict(zip(names, own, strict=True))}
+        return joint_account(self.loss, {plan.quantity.name: plan for plan in self.plans}, rng)
 
 
-def plan_sums(domain: Domain, quantities: Sequence[Quantity], **options: Any) -> CombinedPlan:
+def joint_account(
+    loss: PrivacyLoss, plans: Mapping[Hashable, Plan], rng: np.random.Generator | None
+) -> dict[str, Any]:
+    """Tell how a release was made: what all plans agree on, the whole loss, and what is each one's."""
+    told = [account(plan, rng) for plan in plans.values()]
+    unlike = [key for key in told[0] if key not in _OWN and any(each[key] != told[0][key] for each in told)]
+    own = [{key: each.pop(key) for key in (*_OWN, *unlike) if key in each} for each in told]
+    for plan, each in zip(plans.values(), own, strict=True):
+        if not plan.shares.any():  # all is known
+            each |= dict.fromkeys(plan.loss.to_dict(), 0.0)
+    return {**told[0], **loss.to_dict(), "quantities": dict(zip(map(str, plans), own, strict=True))}
+
+
+def plan_sums(
+    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int, **options: Any
+) -> CombinedPlan:
     """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
+    return plan_apart(domain, quantities, [max_contributions] * len(quantities), **options)
+
+
+def plan_apart(
+    domain: Domain, quantities: Sequence[Quantity], max_contributions: Sequence[int], **options: Any
+) -> CombinedPlan:
+    """Plan quantities likewise of which a unit has different records, up to so many in each."""
     scales = [float(max(abs(each.low), abs(each.high)) * each.unit) for each in quantities]
-    return _plan_together(domain, quantities, scales, **options)
+    return _plan_together(domain, quantities, scales, max_contributions, **options)
 
 
-def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Any) -> CombinedPlan:
+def plan_means(
+    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int, **options: Any
+) -> CombinedPlan:
     r"""Plan the means of columns: how much the values differ from the middle of their bounds, and counts.
 
     With :math:`N` records, :math:`S` their summed differences and :math:`t = S / N`, noise moves
@@ -103,7 +126,10 @@ def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Any) -
     """
     centred = [each.centred() for each in quantities]
     scales = [float((each.high - each.low) * each.unit) / 2 for each in centred]
-    plans = _plan_together(domain, [*centred, COUNT], [*scales, np.sqrt(3 / len(scales))], **options)
+    plans = _plan_together(
+        domain, [*centred, COUNT], [*scales, np.sqrt(3 / len(scales))],
+        [max_contributions] * (len(centred) + 1), **options,
+    )  # fmt: skip
     return replace(plans, means=True)
 
 
@@ -111,10 +137,12 @@ def _plan_together(
     domain: Domain,
     quantities: Sequence[Quantity],
     scales: Sequence[float],
+    max_contributions: Sequence[int],
     *,
     epsilon: float | None,
     delta: float,
     rho: float | None,
+    neighbors: Neighbors,
     mechanism: Any,
     known: Any = None,
     **options: Any,
@@ -127,19 +155,23 @@ def _plan_together(
     check_names(domain.by, [each.column for each in quantities if each != COUNT], argument="columns")
     public = Known.read(domain, known)
     unknown = [each for each in quantities if each != COUNT or not public.exact[-1].all()]
+    sensitivities = [
+        each.sensitivity(neighbors=neighbors, max_contributions=most)
+        for each, most in zip(unknown, max_contributions, strict=False)
+    ]
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     found = []
     for noise in noises_for(mechanism, loss, options["split"]):
         divisible = loss
         if loss.kind == "approximate" and isinstance(noise, Gaussian):
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
-        shares = _shares(noise, divisible, unknown, scales, options)
+        shares = _shares(noise, divisible, unknown, sensitivities, scales)
         plans = [
             find_plan(
-                domain, quantity=each, mechanism=noise, known=public if each == COUNT else None,
-                **{**options, **part.to_dict()},
+                domain, quantity=each, mechanism=noise, neighbors=neighbors, max_contributions=most,
+                known=public if each == COUNT else None, **{**options, **part.to_dict()},
             )
-            for each, part in zip(unknown, divisible.divide(shares), strict=True)
+            for each, most, part in zip(unknown, max_contributions, divisible.divide(shares), strict=False)
         ]  # fmt: skip
         plans = _tightened(plans, loss, shares)
         if len(unknown) < len(quantities):  # all counts are public, and spend nothing
@@ -158,15 +190,11 @@ def _shares(
     noise: AdditiveNoise,
     loss: PrivacyLoss,
     quantities: Sequence[Quantity],
+    sensitivities: Sequence[Sensitivity],
     scales: Sequence[float],
-    options: Any,
 ) -> list[float]:
     """Divide the loss by how much noise each quantity needs, in its scale."""
     power = noise.variance_power(loss)
-    sensitivities = [
-        each.sensitivity(neighbors=options["neighbors"], max_contributions=options["max_contributions"])
-        for each in quantities
-    ]
     moves = [each.l1 if power == 2 else np.sqrt(each.l2_squared) for each in sensitivities]
     return [
         float((move * float(each.unit) / scale) ** (2 / (1 + power)))

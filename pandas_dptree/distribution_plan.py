@@ -27,6 +27,7 @@ from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 __all__ = ["DistributionPlan", "plan_distribution"]
 
@@ -87,7 +88,9 @@ class DistributionPlan:
         error = {each: math.sqrt(self.measuring.variances(known_total=each).mean()) for each in set(known)}
         return np.array([error[each] for each in known])
 
-    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> Distribution:
+    def release(
+        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> Distribution:
         """Spend the budget: count the records in bins, and estimate their distribution.
 
         Parameters
@@ -96,6 +99,8 @@ class DistributionPlan:
             The records, one row each.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
 
         Returns
         -------
@@ -108,23 +113,37 @@ class DistributionPlan:
             If `frame` is no dataframe or cannot be counted.
         ColumnsError
             If a column is missing or repeated, or of a type that cannot be read.
+        MissingExtraError
+            If a bar is asked for, and tqdm is not installed.
 
         Notes
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. Values outside the bounds are
         clipped. Rows without a value, or outside the domain, are dropped, and nothing tells how many.
+        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
+        records, so it is for whoever runs the release, and not for publishing.
         """
         source = noise_source(rng)
-        return Distribution(
-            bins=self.bins,
-            groups=None if self.domain is None else release_frame(self.domain, {}, {}),
-            estimates=self._shown(self._estimates(frame, source)),
-            totals=self._shown(self.totals),
-            measuring=self.measuring,
-            account=self._account(rng),
-        )
+        with progress_bar(progress, self._steps) as done:
+            return Distribution(
+                bins=self.bins,
+                groups=None if self.domain is None else release_frame(self.domain, {}, {}),
+                estimates=self._shown(self._estimates(frame, source, done)),
+                totals=self._shown(self.totals),
+                measuring=self.measuring,
+                account=self._account(rng),
+            )
 
-    def _estimates(self, frame: Any, source: ByteSource) -> list[FloatArray]:
+    @property
+    def _steps(self) -> list[Step]:
+        """List what is done to release, with the groups that it goes over."""
+        sizes = [len(totals) for totals in self.totals]
+        measuring = [
+            (f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)
+        ]
+        return [("reading the records", sizes[-1]), *measuring]
+
+    def _estimates(self, frame: Any, source: ByteSource, done: Done = nothing) -> list[FloatArray]:
         """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
         leaves = binned_counts(
             frame,
@@ -139,10 +158,11 @@ class DistributionPlan:
             tree = self.domain.tree
             for level in reversed(range(tree.depth)):
                 levels.insert(0, tree.sum_children(level, levels[0]))
-        return [
-            self.measuring.estimates(counts, totals, source)
-            for counts, totals in zip(levels, self.totals, strict=True)
-        ]
+        estimates = []
+        for counts, totals in zip(levels, self.totals, strict=True):
+            done()
+            estimates.append(self.measuring.estimates(counts, totals, source))
+        return estimates
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Put the groups that a table shows below each other, level by level."""

@@ -28,7 +28,10 @@ from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
-__all__ = ["FactorPlan"]
+__all__ = ["FACTOR_STEPS", "FactorPlan"]
+
+FACTOR_STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
+"""What is done to release such counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

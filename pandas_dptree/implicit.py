@@ -44,6 +44,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.recall import compare
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
@@ -138,7 +139,9 @@ class ImplicitPlan:
             }
         )
 
-    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def release(
+        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> pd.DataFrame:
         """Spend the budget: measure the records, and return the table of the large nodes.
 
         Parameters
@@ -147,6 +150,8 @@ class ImplicitPlan:
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
 
         Returns
         -------
@@ -173,27 +178,33 @@ class ImplicitPlan:
             If `frame` is no dataframe or cannot be counted.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot fit the tree.
+        MissingExtraError
+            If a bar is asked for, and tqdm is not installed.
 
         Notes
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
         follow from the plan alone; which nodes appear is covered by delta. Records that do not fit the tree
         are dropped, and nothing tells how many.
+        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
+        records, so it is for whoever runs the release, and not for publishing.
         """
         source = noise_source(rng)
-        levels, keys = _with_ancestors(self, _released(self, frame, source))
-        bounds = certain_bounds(levels)
-        counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
-        scales = [noise.noise_scale for noise in self.noise]
-        return sparse_frame(
-            self.tree,
-            levels,
-            keys,
-            (counts, remainders),
-            bounds,
-            noise_scales=scales if self.keep_measurements else None,
-            attrs=_account(self, private=rng is None),
-        )
+        with progress_bar(progress, _steps(self)) as done:
+            levels, keys = _with_ancestors(self, _released(self, frame, source, done))
+            bounds = certain_bounds(levels)
+            counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
+            done()
+            scales = [noise.noise_scale for noise in self.noise]
+            return sparse_frame(
+                self.tree,
+                levels,
+                keys,
+                (counts, remainders),
+                bounds,
+                noise_scales=scales if self.keep_measurements else None,
+                attrs=_account(self, private=rng is None),
+            )
 
     def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
         """Lay the mechanisms that could spend the same loss on the same tree side by side.
@@ -389,7 +400,14 @@ def plan_implicit(
     )
 
 
-def _released(plan: ImplicitPlan, frame: Any, source: ByteSource) -> Released:
+def _steps(plan: ImplicitPlan) -> list[Step]:
+    """List what is done to release, all alike: how many nodes a level has is secret."""
+    root, *levels = plan.level_names
+    noise = [f"adding noise to {level}" for level in (root, *reversed(levels))]
+    return [(step, 1) for step in ("reading the records", *noise, "estimating", "laying out the table")]
+
+
+def _released(plan: ImplicitPlan, frame: Any, source: ByteSource, done: Done = nothing) -> Released:
     """Measure the records. Exact counts do not leave this function."""
     keys, rows = sorted_keys(
         frame,
@@ -398,13 +416,16 @@ def _released(plan: ImplicitPlan, frame: Any, source: ByteSource) -> Released:
         max_contributions=plan.max_contributions,
         random_words=partial(random_words, source),
     )
+    done()
     total = noisy_total(plan.noise[0], rows, source)
+    done()
     levels: Released = []
     for noise, (prefixes, counts) in zip(
         reversed(plan.noise), nonempty_levels(keys, rows, plan.tree), strict=False
     ):
         kept, noisy = large_counts(noise, counts, source)
         levels.append((prefixes[kept], noisy))
+        done()
     return [(np.zeros(1, dtype=np.uint64), total), *reversed(levels)]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.factor_plan import FactorPlan
+from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import Keys, checked_rows, nonempty_levels, sorted_keys
@@ -34,6 +34,7 @@ from pandas_dptree.mechanisms.sampling import random_words
 from pandas_dptree.mechanisms.settling import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.sparse import node_frame
+from pandas_dptree.progress import Done, progress_bar
 
 __all__ = ["ImplicitMultiplicativePlan"]
 
@@ -95,7 +96,9 @@ class ImplicitMultiplicativePlan(FactorPlan):
         """
         return int(self.thresholds.bounds[0])
 
-    def release(self, frame: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def release(
+        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 
         Parameters
@@ -104,6 +107,8 @@ class ImplicitMultiplicativePlan(FactorPlan):
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
 
         Returns
         -------
@@ -130,19 +135,25 @@ class ImplicitMultiplicativePlan(FactorPlan):
             If `frame` is no dataframe or cannot be counted.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot fit the tree.
+        MissingExtraError
+            If a bar is asked for, and tqdm is not installed.
 
         Notes
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
         follow from the plan alone; which nodes appear is covered by the loss. Records that do not fit the
         tree are dropped, and nothing tells how many. The bounds are functions of the released counts.
+        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
+        records, so it is for whoever runs the release, and not for publishing.
         """
-        names, counts = zip(*self._settled(frame, rng), strict=True)
-        bounds = [self.error_bound(level) for level in counts]
-        account = {**self._account(rng), "largest_unseen": self.largest_unseen}
-        return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+        with progress_bar(progress, FACTOR_STEPS) as done:
+            names, counts = zip(*self._settled(frame, rng, done), strict=True)
+            done()
+            bounds = [self.error_bound(level) for level in counts]
+            account = {**self._account(rng), "largest_unseen": self.largest_unseen}
+            return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
 
-    def _settled(self, frame: Any, rng: np.random.Generator | None) -> Settled:
+    def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""
         keys, rows = sorted_keys(
             frame,
@@ -151,6 +162,7 @@ class ImplicitMultiplicativePlan(FactorPlan):
             max_contributions=self.max_contributions,
             random_words=partial(random_words, noise_source(rng)),
         )
+        done()
         total, nodes_above = int(rows.sum()), partial(_nodes_above, keys, rows, self.tree)
         if isinstance(self.chain, ClippedThresholds):
             return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.factor_plan import FactorPlan
+from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
@@ -23,6 +23,7 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.progress import Done, progress_bar
 from pandas_dptree.release import exact_leaves
 from pandas_dptree.written import read_multiplicative_plan, write_multiplicative_plan
 
@@ -82,7 +83,9 @@ class MultiplicativePlan(FactorPlan):
         """Names of the levels, from the root to the leaves."""
         return level_names(self.domain or self.tree)
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def release(
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the table.
 
         Parameters
@@ -94,6 +97,8 @@ class MultiplicativePlan(FactorPlan):
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private. By default
             all randomness comes from the operating system's cryptographic source.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
 
         Returns
         -------
@@ -117,25 +122,32 @@ class MultiplicativePlan(FactorPlan):
             If `data` is neither, or does not fit the plan.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot equal the domain's labels.
+        MissingExtraError
+            If a bar is asked for, and tqdm is not installed.
 
         Notes
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. The answer's rows, columns and
         types follow from the plan alone. Records outside the domain are dropped, and nothing tells how many.
         The bounds are functions of the released counts.
+        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
+        records, so it is for whoever runs the release, and not for publishing.
         """
-        counts = self._estimates(data, rng)
-        bounds = [self.error_bound(level) for level in counts]
-        if self.domain is not None and len(self.domain.impossible):
-            exact = Known.read(self.domain, None).exact
-            counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
-            bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
-        labelled = self.domain or Domain.from_tree(self.tree)
-        return release_frame(labelled, {"count": counts, "error_bound": bounds}, self._account(rng))
+        with progress_bar(progress, FACTOR_STEPS) as done:
+            counts = self._estimates(data, rng, done)
+            done()
+            bounds = [self.error_bound(level) for level in counts]
+            if self.domain is not None and len(self.domain.impossible):
+                exact = Known.read(self.domain, None).exact
+                counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
+                bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
+            labelled = self.domain or Domain.from_tree(self.tree)
+            return release_frame(labelled, {"count": counts, "error_bound": bounds}, self._account(rng))
 
-    def _estimates(self, data: Any, rng: np.random.Generator | None) -> list[IntArray]:
+    def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""
         (leaves,) = exact_leaves(self, [COUNT], data, noise_source(rng))
+        done()
         levels = self.tree.roll_up(leaves)
         if isinstance(self.chain, ClippedThresholds):
             return list(clipped_counts(self.tree, levels, self.chain, rng=rng))

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     tree: Strategy | Sequence[int]
     known: Any
     rng: np.random.Generator | None
+    progress: bool
 
 
 def release_distribution(
@@ -55,6 +56,7 @@ def release_distribution(
     tree: Strategy | Sequence[int] = "auto",
     known: Any = None,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> Distribution:
     """Measure the distribution of a column once, to make any number of tables of it.
 
@@ -74,6 +76,8 @@ def release_distribution(
         The public keys, if there are groups by plain columns; as for `tree_counts`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
+    progress : bool, default False
+        As for `tree_counts`.
 
     Returns
     -------
@@ -120,7 +124,7 @@ def release_distribution(
         tree=tree,
         domain=None if by is None else domain_of(frame, by, domain),
         known=known,
-    ).release(frame, rng=rng)
+    ).release(frame, rng=rng, progress=progress)
 
 
 @with_options_of(release_distribution)

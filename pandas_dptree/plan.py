@@ -355,7 +355,9 @@ class Plan:
             }
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def release(
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> pd.DataFrame:
         """Spend the budget: measure the records, and return the table.
 
         Parameters
@@ -367,6 +369,8 @@ class Plan:
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private. By default
             all randomness comes from the operating system's cryptographic source.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
 
         Returns
         -------
@@ -381,13 +385,17 @@ class Plan:
             If `data` is neither, or does not fit the plan.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot equal the domain's labels.
+        MissingExtraError
+            If a bar is asked for, and tqdm is not installed.
 
         Notes
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. The answer's rows, columns and
         types follow from the plan alone. Records outside the domain are dropped, and nothing tells how many.
+        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
+        records, so it is for whoever runs the release, and not for publishing.
         """
-        return release(self, data, rng=rng)
+        return release(self, data, rng=rng, progress=progress)
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
         r"""Predict how far off each level will be, not counting what is within a share of the true count.

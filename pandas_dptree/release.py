@@ -16,7 +16,7 @@ import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import estimate
+from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.domain import Domain
@@ -24,10 +24,12 @@ from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
+from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
-from pandas_dptree.mechanisms.sampling import ByteSource, byte_source, random_words
+from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 if TYPE_CHECKING:
     from pandas_dptree.plan import Plan
@@ -41,16 +43,35 @@ __all__ = [
     "measured",
     "measurement_columns",
     "release",
+    "release_steps",
     "unbiased",
 ]
 
 Levels = Sequence[npt.NDArray[Any]]
 
 
-def release(plan: Plan, data: Any, *, rng: np.random.Generator | None = None) -> pd.DataFrame:
+def release(
+    plan: Plan, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+) -> pd.DataFrame:
     """Measure records by a plan, and lay out the table: see `Plan.release`."""
-    (values,) = measured([plan], data, rng=rng)
-    return release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+    with progress_bar(progress, release_steps([plan])) as done:
+        (values,) = measured([plan], data, rng=rng, done=done)
+        return release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+
+
+def release_steps(plans: Sequence[Plan]) -> list[Step]:
+    """List what is done to release several quantities of the same records, and how much work it is.
+
+    These are the steps of `measured`, and one more for the table.
+    """
+    tree = plans[0].tree
+    n_nodes = sum(tree.level_sizes)
+    steps = [("reading the records", tree.n_leaves)]
+    for plan in plans:
+        name = plan.quantity.name
+        passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode goes on from the one before
+        steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
+    return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as whole estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +90,28 @@ class Measured:
     shown: Levels
 
 
-def measured(plans: Sequence[Plan], data: Any, *, rng: np.random.Generator | None = None) -> list[Measured]:
-    """Measure the same records by several plans that agree on all but the quantity and the noise."""
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise ArgumentError(
-            "rng",
-            f"must be a numpy.random.Generator, not {type(rng).__name__}.",
-            hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
-        )
-    source = byte_source(rng)
+def measured(
+    plans: Sequence[Plan], data: Any, *, rng: np.random.Generator | None = None, done: Done = nothing
+) -> list[Measured]:
+    """Measure the same records by several plans that agree on all but the quantity and the noise.
+
+    `done` is called after each of the `release_steps`, but for the table.
+    """
+    source = noise_source(rng)
     words = partial(random_words, source)
     answers = []
     values = exact_leaves(plans[0], [plan.quantity for plan in plans], data, source)
+    done()
     for plan, leaves in zip(plans, values, strict=True):
         exact = plan.tree.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
+        done()
         shown = estimate(
             plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words,
             least=plan.known.least if plan.quantity.non_negative else None,
             signed=not plan.quantity.non_negative,
         )  # fmt: skip
+        done()
         answers.append(Measured(noisy, shown))
     return answers
 

@@ -4,12 +4,15 @@ import importlib
 import inspect
 import itertools
 import json
+import pickle
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
@@ -190,12 +193,12 @@ def test_the_noise_does_not_grow_with_the_number_of_trees(cube: xr.DataArray) ->
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list:
-    """What `measure` is given: exact levels and noise scales."""
+    """What `measure` is given: the exact values and the noise scale of each level."""
     module, calls = importlib.import_module("pandas_dptree.release"), []
     original = module.measure
 
     def spy(noise, levels, noise_scales, source):
-        calls.append((levels, noise_scales))
+        calls.extend(zip(levels, noise_scales, strict=True))
         return original(noise, levels, noise_scales, source)
 
     monkeypatch.setattr(module, "measure", spy)
@@ -213,7 +216,7 @@ def test_sensitivity_against_every_neighbour(by: list[str], k: int, neighbors: s
         array = xr.DataArray(counts, dims=["slice", "place"], coords={"g": ("place", [0, 1, 1])})
         seen.clear()
         array.dp.tree_counts(by, epsilon=1.0, max_contributions=k, neighbors=neighbors)
-        return seen[0]
+        return tuple(zip(*seen, strict=True))
 
     _, scales = levels(base)
     plan = xr.DataArray(base, dims=["slice", "place"], coords={"g": ("place", [0, 1, 1])}).dp.plan(
@@ -390,7 +393,8 @@ def test_repeated_labels_are_added_up() -> None:
         (["city", "city"], "twice"),
         ("city", "list of column names"),
         ([], "names no column"),
-        ([prefixes("city", chars=[2])], "neither dimensions nor coordinates"),
+        ([prefixes("city", chars=[2])], "tree of prefixes"),
+        (prefixes("city", chars=[2]), "tree of prefixes"),
     ],
 )
 def test_keys_that_cannot_be_used(cube: xr.DataArray, by: object, match: str) -> None:
@@ -537,13 +541,19 @@ def test_an_array_that_cannot_be_loaded_says_nothing_of_its_cells() -> None:
     assert raised.value.__context__ is None and raised.value.__cause__ is None
 
 
+@pytest.mark.parametrize("what", ["places", "calendar", "map"])
 @pytest.mark.parametrize(
     ("engine", "needs"), [("h5netcdf", "h5py"), ("netcdf4", "netCDF4"), ("zarr", "zarr")]
 )
-def test_files(cube: xr.DataArray, tmp_path, engine: str, needs: str) -> None:
+def test_files(cube: xr.DataArray, world: xr.DataArray, tmp_path, engine: str, needs: str, what: str) -> None:
     pytest.importorskip(needs)
+    array, by = {
+        "places": (cube, BY),
+        "calendar": (world.sum(["y", "x"]), ["state", MONTHS]),
+        "map": (world.sum("city").drop_vars("time"), dpt.quadtree("y", "x", depth=2)),
+    }[what]
     options = {"epsilon": 1.0, "confidence": 0.9, "keep_measurements": True, "split": "uniform"}
-    tree = cube.dp.tree_counts(BY, **options)
+    tree = array.dp.tree_counts(by, **options)
     path = tmp_path / f"tree.{engine}"
     if engine == "zarr":
         tree.to_zarr(path, consolidated=False)
@@ -553,14 +563,17 @@ def test_files(cube: xr.DataArray, tmp_path, engine: str, needs: str) -> None:
         read = xr.open_datatree(path, engine=engine)
     with read:
         assert read.attrs == tree.attrs and set(read.children) == set(tree.children)
-        for name in ["total", *BY]:
+        for name in tree.children:
             one, other = level(tree, name), level(read, name).load()
             assert set(one.variables) == set(other.variables)
             for variable in one.variables:
                 assert one[variable].dims == other[variable].dims
                 assert one[variable].values.tolist() == other[variable].values.tolist()
-        again = level(read, "city").set_xindex("state")["count"].sel(state="CA")
-        assert again.values.tolist() == tree["city"]["count"].sel(state="CA").values.tolist()
+        if what == "places":
+            again = level(read, "city").set_xindex("state")["count"].sel(state="CA")
+            assert again.values.tolist() == tree["city"]["count"].sel(state="CA").values.tolist()
+        if what == "map":
+            assert read["quad_2"]["count"].sel(y=0.5, x=2.5).equals(tree["quad_2"]["count"].sel(y=0.5, x=2.5))
 
 
 def test_a_thousand_trees_take_moments() -> None:
@@ -571,6 +584,415 @@ def test_a_thousand_trees_take_moments() -> None:
     start = time.perf_counter()
     array.dp.tree_counts(["group", "cell"], epsilon=1.0)
     assert time.perf_counter() - start < 10  # 0.4 s on a quiet machine
+
+
+MONTHS = dpt.calendar("time", ["year", "month"], start="2023-12-01", end="2024-02-29")
+AGES = dpt.cut("age", levels={"group": [0, 40, 120], "band": [0, 20, 40, 120]})
+KINDS = dpt.mapping(
+    pd.DataFrame({"coast": ["west", "east", "west"], "city": ["Kent", "Albany", "Fresno"]}),
+    by=["coast", "city"],
+)
+SQUARES = dpt.quadtree("y", "x", depth=2, bounds=((0, 4), (1, 5)))
+MADE = {
+    "calendar alone": MONTHS,
+    "calendar": ["state", MONTHS],
+    "calendar first": [MONTHS, "state", "city"],
+    "cut": ["state", AGES],
+    "mapping": [KINDS],
+    "mapping and calendar": [KINDS, MONTHS],
+    "quadtree alone": SQUARES,
+    "quadtree": ["state", SQUARES],
+    "quadtree and calendar": [SQUARES, MONTHS],
+}
+"""Levels of the world below, some of whose cells lie in none of them."""
+
+
+@pytest.fixture
+def world() -> xr.DataArray:
+    """Visits by city, day and place in the plane."""
+    days = pd.to_datetime(["2024-02-29", "2023-12-31", "2024-01-01", "2024-03-01", "2024-01-31"])
+    return xr.DataArray(
+        np.random.default_rng(8).poisson(0.7, (4, 5, 4, 5)),
+        dims=["city", "time", "y", "x"],
+        coords={
+            "city": ["Kent", "Oakland", "Albany", "Fresno"],
+            "state": ("city", ["WA", "CA", "NY", "CA"]),
+            "age": ("city", [20.0, 130.0, np.nan, 39.9]),
+            "time": days,
+            "y": [3.5, 2.5, 1.5, 0.5],  # as pictures have it, from the top
+            "x": np.arange(5) + 0.5,
+        },
+    )
+
+
+def listed(tree: xr.DataTree, squares: dpt.hierarchy.quadtree.Quadtree | None = None) -> dict:
+    """What each node of a tree shows, by level and keys, of a map by the text of its squares."""
+    rows = {}
+    for name in tree.children:
+        group = level(tree, name)
+        if name == "total" or squares is None:
+            keys = [] if name == "total" else [key for key in group.coords if group[key].dims == (name,)]
+            for at in range(group.sizes.get(name, 1)):
+                node = group.isel({name: at}) if name != "total" else group
+                path = tuple(node[key].item() for key in sorted(keys))
+                rows[name, path] = {key: value.item() for key, value in node.data_vars.items()}
+            continue
+        depth = int(name.removeprefix("quad_"))
+        for key in map("".join, itertools.product("0123", repeat=depth)):
+            (y0, y1), (x0, x1) = squares.square(key)
+            node = group.sel(y=(y0 + y1) / 2, x=(x0 + x1) / 2)
+            path = tuple(key[: end + 1] for end in range(depth))
+            rows[name, path] = {key: value.item() for key, value in node.data_vars.items()}
+    return rows
+
+
+def by_frame(array: xr.DataArray, by, **options) -> dict:
+    places = "observed" if options.pop("plain") else None
+    frame = dpt.tree_counts(records(array), by, domain=places, **options)
+    values = [name for name in ("count", "std_error", "lower", "upper") if name in frame]
+    keys = [name for name in frame.columns if name != "level" and name not in values]
+    return {
+        (row["level"], tuple(row[key] for key in sorted(keys) if pd.notna(row[key]))): {
+            name: row[name] for name in values
+        }
+        for _, row in frame.astype(object).iterrows()
+    }
+
+
+def by_array(array: xr.DataArray, by, plain: bool, **options) -> dict:
+    tree = arrays.tree_counts(array, by, **options)
+    return listed(tree, by if by is SQUARES else None)
+
+
+ROADS = {"frame": by_frame, "array": by_array}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 1.0, "confidence": 0.9},
+        {"rho": 0.1, "consistency": "nonnegative", "split": "nodes"},
+        {"epsilon": 0.5, "consistency": "none", "neighbors": "replace"},
+    ],
+)
+def test_both_roads_give_the_numbers_of_the_leaf_counts(
+    world: xr.DataArray, road: str, name: str, options: dict
+) -> None:
+    """Each is compared with a release of the counts of the leaves, which are found record by record."""
+    by = MADE[name]
+    each = by if isinstance(by, list) else [by]
+    plain = [key for key in each if isinstance(key, str)]
+    read = {source for key in each for source in ([key] if isinstance(key, str) else key.columns)}
+    array = world.sum([dim for dim in world.dims if not any(dim in world[key].dims for key in read)])
+    people = records(array)
+    domain = dpt.derived_domain(by, people[plain].drop_duplicates() if plain else None)
+    leaves = {tuple(path): at for at, path in enumerate(domain.keys(len(domain.by)).values.tolist())}
+    counts = np.zeros(len(leaves), dtype=np.int64)
+    for _, person in people.iterrows():
+        path = [part for key in each for part in reference_keys(key, person)]
+        if None not in path and tuple(path) in leaves:
+            counts[leaves[tuple(path)]] += 1
+    assert 0 < counts.sum() and counts.sum() < len(people)
+    released = dpt.plan(domain, **options).release(counts, rng=np.random.default_rng(11))
+    found = ROADS[road](array, by, plain=bool(plain), **options, rng=np.random.default_rng(11))
+    values = [column for column in released.columns if column not in ("level", *domain.by)]
+    assert len(found) == len(released)
+    for _, row in released.astype(object).iterrows():
+        path = tuple(row[key] for key in sorted(domain.by) if pd.notna(row[key]))
+        node = found[row["level"], path]
+        assert [node[value] for value in values] == row[values].tolist()
+
+
+def reference_keys(key, person: pd.Series) -> list:
+    """The keys of one record, written out by hand; None where it has none."""
+    if isinstance(key, str):
+        return [person[key]]
+    if key is MONTHS:
+        return [person["time"].year, f"{person['time']:%Y-%m}"]
+    if key is AGES:
+        age = min(person["age"], 120)
+        if np.isnan(age):
+            return [None, None]
+        band = "[0, 20)" if age < 20 else "[20, 40)" if age < 40 else "[40, 120]"
+        return ["[0, 40)" if age < 40 else "[40, 120]", band]
+    if key is KINDS:
+        coast = {"Kent": "west", "Albany": "east", "Fresno": "west"}.get(person["city"])
+        return [coast, person["city"]]
+    y, x = person["y"], person["x"] - 1
+    if not (0 <= y <= 4 and 0 <= x <= 4):
+        return [None, None]
+    coarse = str(2 * (y >= 2) + (x >= 2))
+    return [coarse, coarse + str(int(2 * (y % 2 >= 1) + (x % 2 >= 1)))]
+
+
+# --- maps ------------------------------------------------------------------------------------------------
+
+
+def picture(rows: int, columns: int, **coordinates) -> xr.DataArray:
+    cells = np.random.default_rng(rows).poisson(3, (rows, columns))
+    return xr.DataArray(cells, dims=["y", "x"], coords=coordinates)
+
+
+def test_levels_of_a_map_are_coarser_grids() -> None:
+    array = picture(8, 8, y=np.arange(8) * 10, x=np.arange(8)[::-1])
+    tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=3), epsilon=EXACT)
+    assert list(tree.children) == ["total", "quad_1", "quad_2", "quad_3"]
+    assert level(tree, "total")["count"].item() == array.sum()
+    for depth in (1, 2, 3):
+        group = level(tree, f"quad_{depth}")
+        step = 2 ** (3 - depth)
+        assert dict(group.sizes) == {"y": 2**depth, "x": 2**depth}
+        assert set(group.coords) == {"y", "x"} and set(group) == {"count", "std_error"}
+        assert group["count"].equals(array.coarsen(y=step, x=step).sum())  # coordinates included
+    assert level(tree, "quad_3")["count"].sel(y=70, x=0).item() == array.sel(y=70, x=0).item()
+
+
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(200, 300, 7), (5, 9, 2), (3, 2, 1), (129, 255, 7)])
+def test_uneven_maps(rows: int, columns: int, depth: int) -> None:
+    array = picture(rows, columns, y=np.linspace(50, 40, rows))
+    tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=depth), epsilon=EXACT)
+    for at in range(1, depth + 1):
+        n = 2**at
+        group = level(tree, f"quad_{at}")
+        row, column = np.arange(rows) * n // rows, np.arange(columns) * n // columns
+        expected = np.zeros((n, n), dtype=int)
+        for y, x in np.ndindex(rows, columns):
+            expected[row[y], column[x]] += array.values[y, x]
+        assert np.array_equal(group["count"], expected)
+        assert np.ptp(np.bincount(row)) <= 1 and np.ptp(np.bincount(column)) <= 1
+        middles = [array["y"].values[row == block][[0, -1]].mean() for block in range(n)]
+        assert np.allclose(group["y"], middles) and "x" not in group.coords
+
+
+@pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
+def test_cells_and_bounds_give_the_same_map(consistency: str) -> None:
+    """Where the parts of the cells are those of the coordinates, and in other dimensions as well."""
+    array = xr.concat([picture(16, 8), picture(8, 16).transpose("x", "y").rename(y="x", x="y")], "month")
+    array = array.assign_coords(y=np.arange(16) + 0.5, x=np.arange(8) + 0.5)
+    options = {
+        "epsilon": 1.0, "consistency": consistency, "confidence": 0.95, "keep_measurements": True,
+        "split": "uniform",
+    }  # fmt: skip
+    one, other = (
+        array.dp.tree_counts(
+            dpt.quadtree("y", "x", depth=3, bounds=bounds), **options, rng=np.random.default_rng(4)
+        )
+        for bounds in (None, ((0, 16), (0, 8)))
+    )
+    assert one.identical(other)
+    finest = level(one, "quad_3")
+    assert finest["count"].dims == ("month", "y", "x") and finest["std_error"].dims == ("y", "x")
+    if consistency in ("linear", "integer"):
+        above = finest["count"].coarsen(y=2, x=2).sum()
+        assert np.allclose(above, level(one, "quad_2")["count"])
+        assert np.allclose(finest["count"].sum(["y", "x"]), level(one, "total")["count"])
+
+
+def test_maps_with_cells_out_of_bounds(world: xr.DataArray) -> None:
+    array = world.sum(["city", "time"])
+    tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=1, bounds=((1, 3), (0, 4))), epsilon=EXACT)
+    inside = array.sel(y=slice(3, 1), x=slice(0, 4))
+    assert level(tree, "total")["count"] == inside.sum()
+    group = level(tree, "quad_1")
+    assert group["y"].values.tolist() == [1.5, 2.5] and group["x"].values.tolist() == [1.0, 3.0]
+    expected = inside.isel(y=slice(None, None, -1)).coarsen(x=2).sum()
+    assert group["count"].values.tolist() == expected.values.tolist()
+    plan = array.dp.plan(dpt.quadtree("y", "x", depth=1, bounds=((1, 3), (0, 4))), epsilon=EXACT)
+    away = array.assign_coords(y=array["y"] + 10).dp.release(plan)
+    assert level(away, "total")["count"] == 0
+
+
+def test_points_become_a_map() -> None:
+    """Both coordinates may lie along one dimension."""
+    array = xr.DataArray(
+        [[1, 2, 4], [8, 16, 32]], dims=["hour", "station"],
+        coords={"lat": ("station", [0.5, 1.5, 2.5]), "lon": ("station", [1.5, 0.5, 0.5])},
+    )  # fmt: skip
+    squares = dpt.quadtree("lat", "lon", depth=1, bounds=((0, 2), (0, 2)))
+    group = level(array.dp.tree_counts(squares, epsilon=EXACT), "quad_1")
+    assert group["count"].dims == ("hour", "lat", "lon")
+    assert group["count"].values.tolist() == [[[0, 1], [2, 0]], [[0, 8], [16, 0]]]
+
+
+def test_sums_over_a_map() -> None:
+    array = picture(4, 4).astype(float).rename("kwh") / 2
+    tree = array.dp.tree_sums(dpt.quadtree("y", "x", depth=1), bounds=(0, 2), granularity=0.5, epsilon=EXACT)
+    expected = array.clip(0, 2).coarsen(y=2, x=2).sum()
+    assert level(tree, "quad_1")["kwh"].values.tolist() == expected.values.tolist()
+
+
+def test_maps_with_known_counts() -> None:
+    array, squares = picture(4, 4), dpt.quadtree("y", "x", depth=2)
+    quarters = pd.Series([5, 0, 7, 9], index=pd.Index(["0", "1", "2", "3"], name="quad_1"))
+    tree = array.dp.tree_counts(squares, epsilon=1.0, known={"quad_1": quarters})
+    assert level(tree, "quad_1")["count"].values.tolist() == [[5, 0], [7, 9]]
+    assert level(tree, "total")["count"] == 21
+    assert not level(tree, "quad_2")["count"].isel(y=[0, 1], x=[2, 3]).any()
+
+
+def test_a_map_of_no_months_at_all() -> None:
+    array = picture(4, 4).expand_dims(month=[]).transpose("y", "month", "x")
+    tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=2), epsilon=1.0)
+    assert dict(tree["quad_2"].sizes) == {"month": 0, "y": 4, "x": 4}
+
+
+@settings(max_examples=30, deadline=None)
+@given(depth=st.integers(1, 4), data=st.data())
+def test_grids_are_where_points_are_found(depth: int, data) -> None:
+    squares = dpt.quadtree("y", "x", depth=depth, bounds=((0, 1), (0, 1)))
+    at = data.draw(st.integers(1, depth))
+    y, x = (data.draw(st.floats(0, 1, exclude_max=True)) for _ in "yx")
+    node = squares.find(np.array([y]), np.array([x]))[0] >> 2 * (depth - at)
+    grid = squares.grid(at, np.arange(4**at))
+    assert grid[int(y * 2**at), int(x * 2**at)] == node
+    assert squares.grid(at, np.arange(3 * 4**at).reshape(3, -1))[1, 0, 0] == 4**at
+
+
+@pytest.mark.parametrize("chunks", [{"y": 3}, {"x": 4, "month": 1}, {"y": 2, "x": 5}])
+@pytest.mark.parametrize("bounds", [None, ((1, 8), (2, 9))])
+def test_maps_of_dask(chunks: dict, bounds) -> None:
+    pytest.importorskip("dask")
+    array = picture(9, 10, y=np.arange(9), x=np.arange(10)).expand_dims(month=[1, 2]).transpose("y", ...)
+    squares = dpt.quadtree("y", "x", depth=3, bounds=bounds)
+    one, other = (
+        each.dp.tree_counts(squares, epsilon=1.0, rng=np.random.default_rng(2))
+        for each in (array, array.chunk(chunks))
+    )
+    assert one.identical(other)
+
+
+@pytest.mark.parametrize("by", [["state", MONTHS], [MONTHS], [KINDS, SQUARES], [AGES]])
+def test_derived_levels_of_dask(world: xr.DataArray, by: list) -> None:
+    pytest.importorskip("dask")
+    one, other = (
+        each.dp.tree_counts(by, epsilon=1.0, rng=np.random.default_rng(2))
+        for each in (world, world.chunk(city=3, time=2, y=3, x=2))
+    )
+    assert one.identical(other)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [dpt.quadtree("y", "x", depth=2), SQUARES, ["state", SQUARES], ["state", MONTHS], [KINDS, MONTHS, AGES]],
+)
+def test_a_record_more_moves_one_count_of_each_level(world: xr.DataArray, by, seen: list) -> None:
+    """Through the way that records really take: where a cell lies somewhere, every level has it once."""
+
+    def levels(array: xr.DataArray) -> list:
+        seen.clear()
+        array.dp.tree_counts(by, epsilon=1.0)
+        return [exact for exact, _ in seen]
+
+    before, moved = levels(world), 0
+    for cell in np.random.default_rng(1).permutation(list(np.ndindex(world.shape)))[:24]:
+        after = world.copy()
+        after[tuple(cell)] += 1
+        moves = [new - old for new, old in zip(levels(after), before, strict=True)]
+        sizes = {int(np.abs(move).sum()) for move in moves}
+        assert sizes == {1} or sizes == {0}
+        assert all((move >= 0).all() for move in moves)
+        moved += sizes == {1}
+    assert moved > 3
+
+
+@pytest.mark.parametrize("by", [dpt.quadtree("y", "x", depth=2), SQUARES, ["state", MONTHS]])
+def test_what_an_answer_looks_like_is_public(world: xr.DataArray, by) -> None:
+    def look(array: xr.DataArray):
+        tree = array.dp.tree_counts(by, epsilon=1.0, confidence=0.9, keep_measurements=True)
+        return tree.attrs, [
+            {
+                name: (each.dims, each.dtype, str(each.values) if name in group.coords else None)
+                for name, each in group.variables.items()
+            }
+            for group in (level(tree, name) for name in tree.children)
+        ]
+
+    odd = xr.full_like(world, np.nan, dtype=float)
+    odd[0, 0] = -np.inf
+    odd[1] = np.inf
+    assert look(world) == look(xr.zeros_like(world)) == look(odd)
+
+
+MISTAKES = [
+    (dpt.quadtree("y", "x", depth=3), "`depth` must leave each square a cell: 4 x 5 cells"),
+    (dpt.quadtree("city", "state", depth=1), "over a single dimension"),
+    (dpt.quadtree("y", "nowhere", depth=1), "neither dimensions nor coordinates"),
+    (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers to be cut"),
+    ([dpt.quadtree("y", "x", depth=1, name="a/b")], "name a group"),
+    ([MONTHS, dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31")], "twice"),
+    (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels in which no cell lies"),
+    (dpt.calendar("y", ["year"], start="2024-01-01", end="2024-12-31"), "levels in which no cell lies"),
+    (dpt.quadtree("y", "x", depth=1, bounds=((10, 11), (0, 4))), "levels in which no cell lies"),
+    (dpt.calendar("x_place", ["year"], start="2024-01-01", end="2024-12-31"), "holds numbers, not times"),
+    (
+        dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31", timezone="Europe/Berlin"),
+        "holds times, not times with a time zone",
+    ),
+    (dpt.cut("time", [0, 1]), "no numbers to be cut"),
+    (
+        dpt.mapping(pd.DataFrame({"a": ["u"], "x_place": ["w"]}), by=["a", "x_place"]),
+        "holds numbers, not text",
+    ),
+    (["state", "nowhere", MONTHS], "neither dimensions nor coordinates"),
+    (dpt.quadtree("y", "x", depth=1, name="other"), "named as keys that are derived"),
+    (prefixes("city", chars=[1]), "tree of prefixes"),
+]
+
+
+@pytest.mark.parametrize(("by", "match"), MISTAKES)
+def test_derived_levels_that_cannot_be_made(world: xr.DataArray, by, match: str) -> None:
+    array = world.assign_coords(x_place=("x", np.arange(5)), other_1=("city", np.arange(4)))
+    with pytest.raises(ArgumentError, match=match) as raised:
+        array.dp.tree_counts(by, epsilon=1.0)
+    assert "Hint:" in str(raised.value)
+
+
+def test_times_of_other_calendars_are_told() -> None:
+    pytest.importorskip("cftime")
+    days = xr.date_range("2024-01-30", periods=3, use_cftime=True)
+    array = xr.DataArray([1, 2, 4], dims=["time"], coords={"time": days})
+    with pytest.raises(ColumnsError, match="convert_calendar"):
+        array.dp.tree_counts(MONTHS, epsilon=1.0)
+    plain = array.convert_calendar("standard", use_cftime=False)
+    tree = plain.dp.tree_counts(MONTHS, epsilon=EXACT)
+    assert level(tree, "time_month")["count"].values.tolist() == [0, 3, 4]
+
+
+def test_the_largest_depth_is_told() -> None:
+    for rows, columns, depth in [(200, 300, 7), (255, 1024, 7), (256, 256, 8), (2, 5, 1)]:
+        with pytest.raises(ArgumentError, match=f"at most depth={depth}") as raised:
+            picture(rows, columns).dp.plan(dpt.quadtree("y", "x", depth=depth + 1), epsilon=1.0)
+        assert "Hint:" in str(raised.value)
+        picture(rows, columns).dp.plan(dpt.quadtree("y", "x", depth=depth), epsilon=1.0)
+    with pytest.raises(ArgumentError, match="at least 2 cells"):
+        picture(1, 8).dp.plan(dpt.quadtree("y", "x", depth=1), epsilon=1.0)
+
+
+def test_frames_need_the_bounds_of_a_quadtree() -> None:
+    frame, squares = pd.DataFrame({"y": [1.0], "x": [2.0]}), dpt.quadtree("y", "x", depth=1)
+    for call in (
+        lambda: frame.dp.tree_counts(squares, epsilon=1.0),
+        lambda: dpt.derived_domain([squares]),
+        lambda: squares.square("0"),
+    ):
+        with pytest.raises(ArgumentError, match=r"`bounds` of the quadtree 'quad' must be given"):
+            call()
+    plan = picture(4, 4).dp.plan(squares, epsilon=1.0)
+    with pytest.raises(ArgumentError, match="divides the cells of an array"):
+        plan.release(frame)
+
+
+def test_a_plan_for_a_map() -> None:
+    array = picture(9, 8)
+    plan = array.dp.plan(dpt.quadtree("y", "x", depth=3), epsilon=1.0)
+    assert plan.tree.level_sizes == (1, 4, 16, 64)
+    again = pickle.loads(pickle.dumps(plan))
+    one, other = (array.dp.release(each, rng=np.random.default_rng(3)) for each in (plan, again))
+    assert one.identical(other)
+    with pytest.raises(ArgumentError, match="divides 9 x 8 cells, and the array has 8 x 8"):
+        array.isel(y=slice(1, None)).dp.release(plan)
 
 
 EDGES = [0, 18, 40, 65, 120]

@@ -2,12 +2,15 @@
 
 import datetime
 import math
+import re
 import zoneinfo
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -15,6 +18,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import fingerprint
 from pandas_dptree.ingest.derived import leaves_of
 from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from tests.strategies import Hostile, objects
 
 polars = pytest.importorskip("polars")
@@ -59,9 +63,9 @@ def leaf_keys(frame, by, places=None):
     return domain.keys(len(domain.by)).iloc[found.leaf].reset_index(drop=True)
 
 
-def calendar_of(values, units=("day",), start="2000-01-01", end="2000-12-31", timezone=None):
+def calendar_of(values, units=("day",), start="2000-01-01", end="2000-12-31", timezone=None, format=None):
     """Which leaf each value of a column has in a calendar, as its finest key; None for none."""
-    levels = dpt.calendar("t", list(units), start=start, end=end, timezone=timezone)
+    levels = dpt.calendar("t", list(units), start=start, end=end, timezone=timezone, format=format)
     leaf = leaves_of(levels, {"t": values}.__getitem__)
     finest = levels.paths().iloc[:, -1]
     return [None if place < 0 else finest[place] for place in leaf]
@@ -140,6 +144,48 @@ def test_hours_that_clocks_skip_and_show_twice():
     assert keys == ["2024-10-27 02:00", "2024-10-27 02:00", "2024-10-27 03:00"]
 
 
+ODD_ZONES = {  # and a moment when their clocks were set
+    "Pacific/Apia": datetime.datetime(2011, 12, 30, 10),  # from -10 to +14: there was no 30th of December
+    "Africa/Monrovia": datetime.datetime(1972, 1, 7, 0, 44, 30),  # by 44 minutes and 30 seconds
+    "America/Caracas": datetime.datetime(2007, 12, 9, 7),  # back by half an hour
+    "Asia/Kathmandu": datetime.datetime(1985, 12, 31, 18, 30),  # on by a quarter
+    "Australia/Lord_Howe": datetime.datetime(2024, 10, 5, 15, 30),  # on by half an hour
+    "Antarctica/Troll": datetime.datetime(2024, 3, 31, 1),  # on by two hours
+    "Europe/Amsterdam": datetime.datetime(1937, 6, 30, 22, 40, 28),  # by 28 seconds, or one of its links
+    "America/St_Johns": datetime.datetime(2006, 4, 2, 3, 31),  # at one past midnight
+    "Europe/Berlin": datetime.datetime(2900, 3, 28, 1),  # by a rule that holds on
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    zone=st.sampled_from(list(ODD_ZONES)),
+    minutes=st.lists(st.integers(-3 * 1440, 3 * 1440), min_size=1, max_size=10),
+    units=st.sampled_from([["day"], ["year", "month", "day", "hour"], ["iso_year", "iso_week"]]),
+)
+def test_any_moment_has_the_keys_of_the_clocks_of_its_place(zone, minutes, units):
+    moments = [ODD_ZONES[zone].replace(tzinfo=UTC) + datetime.timedelta(minutes=each) for each in minutes]
+    local = [moment.astimezone(zoneinfo.ZoneInfo(zone)) for moment in moments]
+    start, end = min(local).date(), max(local).date()
+    written = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d %H:00", "iso_week": "%G-W%V"}[units[-1]]
+    column = pd.Series(moments, dtype="M8[s, UTC]")
+    assert calendar_of(column, units, start, end, zone) == [f"{time:{written}}" for time in local]
+
+
+@pytest.mark.parametrize("zone", ODD_ZONES)
+def test_days_and_hours_are_listed_that_the_clocks_show(zone):
+    """Seen every ten seconds, for two days before and after."""
+    instants = pd.date_range(ODD_ZONES[zone], periods=4 * 8640, freq="10s", tz="UTC", unit="s")
+    instants -= pd.Timedelta(days=2)
+    shown = pd.Series(instants.tz_convert(zoneinfo.ZoneInfo(zone)))
+    first, last = shown.iloc[0].date(), shown.iloc[-1].date()
+    one = datetime.timedelta(1)
+    shown = shown[shown.dt.date.between(first + one, last - one)]
+    for unit, written in (("day", "%Y-%m-%d"), ("hour", "%Y-%m-%d %H:00")):
+        calendar = dpt.calendar("t", [unit], start=first + one, end=last - one, timezone=zone)
+        assert calendar.paths()[f"t_{unit}"].tolist() == sorted(set(shown.dt.strftime(written)))
+
+
 UTC = datetime.UTC
 ODD_TIMES = [
     ("2000-02-29", "2000-02-29", None),
@@ -172,6 +218,43 @@ def test_text_is_read_as_iso_in_every_type():
     expected = ["2000-03-01", None, None, "2000-12-31"]
     for dtype in (object, "str", "string", "category", "string[pyarrow]"):
         assert calendar_of(pd.Series(texts, dtype=dtype)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(
+        st.datetimes(datetime.datetime(1999, 12, 1), datetime.datetime(2001, 1, 31)).map(
+            "{0.month}/{0.day}/{0.year} {0.hour}:{0.minute:02}".format
+        )
+        | st.sampled_from(["2000-03-01", "2/29/2000 0:00", "2/30/2000 0:00", "", "\ud800", "1/8/00 0:00"]),
+        max_size=10,
+    ),
+    dtype=st.sampled_from([object, "str", "category"]),
+)
+def test_text_is_read_by_its_format(texts, dtype):
+    if dtype is not object:  # pandas cannot make such a column
+        texts = [text for text in texts if text != "\ud800"]
+    pattern = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4}) ([0-9]{1,2}):([0-9]{1,2})")
+
+    def read(text):
+        try:
+            month, day, year, hour, minute = map(int, pattern.fullmatch(text).groups())
+            time = datetime.datetime(year, month, day, hour, minute)
+        except (ValueError, AttributeError):
+            return None
+        return time.date().isoformat() if time.year == 2000 else None
+
+    found = calendar_of(pd.Series(texts, dtype=dtype), format="%m/%d/%Y %H:%M")
+    assert found == [read(text) for text in texts]
+
+
+def test_a_format_is_for_text_alone():
+    column = objects(["1/2/2000", "2000-01-02", datetime.date(2000, 1, 2), None, 5, Hostile()])
+    assert calendar_of(column, format="%m/%d/%Y") == ["2000-01-02", None, "2000-01-02", None, None, None]
+    zoned = objects(["1/2/2000 +0000", "1/2/2000 -0800", "1/2/2000", "1/2/2000 +9900"])
+    found = calendar_of(zoned, ["hour"], timezone="Europe/Berlin", format="%m/%d/%Y %z")
+    assert found == ["2000-01-02 01:00", "2000-01-02 09:00", None, None]
+    assert calendar_of(objects(["Q2", "2000 05"]), ["month"], format="%Y %m") == [None, "2000-05"]
 
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
@@ -245,6 +328,28 @@ def test_widths_meet_listed_ends_whatever_floats_do():
     assert close.paths()["x_bin"].tolist() == ["[1.0, 1.0000000000000002)", "[1.0000000000000002, 2.0]"]
 
 
+@given(
+    low=st.integers(-500, 500),
+    steps=st.integers(1, 60),
+    hundredths=st.sampled_from([1, 2, 5, 10, 25, 30, 70]),
+)
+def test_ends_made_with_a_width_are_the_numbers_that_are_written(low, steps, hundredths):
+    """So that 0.3 lies in [0.3, 0.4), though three times 0.1 is more than 0.3."""
+    width, ends = hundredths / 100, (low * hundredths / 100, (low + steps) * hundredths / 100)
+    levels = dpt.cut("x", width=width, bounds=ends)
+    [edges] = levels.edges
+    assert edges.tolist() == [(low + step) * hundredths / 100 for step in range(steps + 1)]
+    texts = [text[1:-1].split(", ") for text in levels.paths()["x_bin"]]
+    assert [(float(start), float(end)) for start, end in texts] == list(pairwise(edges.tolist()))
+
+
+@pytest.mark.parametrize("ends", [(0, 1e-310), (1e300, 1.5e300), (2**53, 2**53 + 6), (0, 1e-5 / 3)])
+def test_ends_of_any_size_rise(ends):
+    levels = dpt.cut("x", width=(ends[1] - ends[0]) / 3, bounds=ends)
+    assert np.allclose(levels.edges[0], np.linspace(*ends, 4), rtol=1e-9, atol=0)
+    assert len(set(levels.paths()["x_bin"])) == 3
+
+
 def test_a_width_between_bounds():
     assert len(dpt.cut("age", width=5, bounds=(0, 120)).paths()) == 24
     assert dpt.cut("age", width=60, bounds=(0, 120)).names == ("age_bin",)
@@ -269,6 +374,14 @@ def test_a_mapping_is_a_merge():
     found = leaf_keys(frame, dpt.mapping(PRODUCTS, by))
     expected = frame[["product"]].dropna().merge(PRODUCTS, on="product")[by]
     assert found.values.tolist() == expected.values.tolist()
+
+
+def test_another_table_is_another_mapping():
+    tables = [pd.DataFrame({"kind": kinds, "code": [10, 20]}) for kinds in (["a", "b"], ["b", "a"])]
+    first, second = (dpt.mapping(table, ["kind", "code"]) for table in tables)
+    assert first.told == dpt.mapping(tables[0].iloc[::-1], ["kind", "code"]).told != second.told
+    with pytest.raises(ArgumentError, match="derived in another way"):
+        dpt.api.domain_of(None, first, dpt.derived_domain(second))
 
 
 def test_a_mapping_takes_values_of_any_type():
@@ -309,6 +422,77 @@ def test_all_squares_are_listed():
     assert levels.square("1") == ((0, 4), (4, 8))
 
 
+# --- prefixes --------------------------------------------------------------------------------------------
+
+BASES = dpt.prefixes("x", chars=[1, 3], alphabet="TCGA")
+BITS = dpt.prefixes("x", bits=[2, 3, 6], width=8)
+BLOCKS = dpt.prefixes("x", bits=[4, 8])
+ADDRESSES = dpt.prefixes("x", bits=[3, 8], notation="ipv4")
+VALUES = {
+    BASES: st.text("TCGA", max_size=5) | st.sampled_from(["", "TCX", "TCGX", "tcg", None, 5, "TCG\ud800"]),
+    BITS: st.integers(-2, 300)
+    | st.sampled_from([7.0, 7.5, "7", None, math.nan, math.inf, True])
+    | st.builds(Hostile),
+    BLOCKS: st.sampled_from([0, 255, 256, np.int8(5), Fraction(10, 2), 2**70, np.uint64(2**64 - 1)]),
+    ADDRESSES: st.sampled_from(["0.0.0.0", "10.1.2.3", "255.0.0.1", "10.0.0", "a", 2**31, 2**32, None]),
+}
+COLUMNS = st.sampled_from(list(VALUES)).flatmap(
+    lambda tree: st.tuples(st.just(tree), st.lists(VALUES[tree], max_size=30))
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(column=COLUMNS)
+@example(column=(BITS, [1.0, 2.0, 255.0]))
+def test_prefixes_hold_whom_they_hold_in_the_tree_that_nobody_lists(column):
+    """But for texts that are too short to have a leaf."""
+    tree, values = column
+    frame = pd.DataFrame({"x": objects(values)})
+    domain = dpt.derived_domain([tree])
+    found = contributions(frame, domain)
+    listed = domain.tree.roll_up(np.bincount(found.leaf, found.rows, domain.tree.n_leaves).astype(np.int64))
+    if tree is BASES:
+        long = frame["x"].map(lambda value: isinstance(value, str) and len(value) >= 3).astype(bool)
+        frame = frame[long]
+    keys, rows = sorted_keys(frame, tree, random_words=lambda n: np.zeros(n, dtype=np.uint64))
+    for level, (prefixes, counts) in zip((3, 2, 1), nonempty_levels(keys, rows, tree), strict=False):
+        level -= 3 - len(tree.lengths)
+        name, length = tree.level_names[level], tree.lengths[level - 1]
+        held = dict(zip(tree.labels(prefixes, length), counts.tolist(), strict=True))
+        labels = domain.keys(level)[name]
+        assert labels.is_unique
+        assert {label: n for label, n in zip(labels, listed[level].tolist(), strict=True) if n} == held
+
+
+def test_prefixes_are_listed_in_their_order():
+    paths = BASES.paths()
+    assert paths.columns.tolist() == ["x/1", "x/3"] and len(paths) == 64
+    assert paths.iloc[[0, 1, 16]].values.tolist() == [["T", "TTT"], ["T", "TTC"], ["C", "CTT"]]
+    assert BITS.paths().iloc[[0, 9, 63]].values.tolist() == [[0, 0, 0], [0, 1, 9], [3, 7, 63]]
+    assert ADDRESSES.paths().iloc[33].tolist() == ["32.0.0.0/3", "33.0.0.0/8"]
+    assert dpt.derived_domain([BASES, BLOCKS.__class__("y", (1,), 4)]).tree.level_sizes == (1, 4, 64, 128)
+
+
+def test_types_of_prefixes_are_those_of_the_tree_that_nobody_lists():
+    frame = pd.DataFrame({"x": [200] * 500 + [3] * 500})
+    listed = frame.dp.tree_counts([BLOCKS], epsilon=1e6, rng=rng())
+    sparse = frame.dp.tree_counts(BLOCKS, epsilon=1.0, delta=1e-6, rng=rng())
+    assert (listed.dtypes[["x/4", "x/8"]] == sparse.dtypes[["x/4", "x/8"]]).all()
+    assert len(listed) == 1 + 16 + 256
+    level = listed.dp.level("x/8")["count"]
+    assert level[level > 0].to_dict() == {(0, 3): 500, (12, 200): 500}
+
+
+def test_prefixes_that_are_made_in_another_way():
+    told = [
+        each.told
+        for each in (BITS, BASES, BLOCKS, dpt.prefixes("x", bits=[2, 3, 6], width=9), ADDRESSES,
+                     dpt.prefixes("x", chars=[1, 3], alphabet="ACGT"))
+    ]  # fmt: skip
+    assert len(set(told)) == len(told)
+    assert told[0] == ("prefixes", "x", (2, 3, 6), 8, "number")
+
+
 # --- together --------------------------------------------------------------------------------------------
 
 VISITS = dpt.datasets.clinic_visits(2_000)
@@ -327,17 +511,27 @@ WITH_KEYS = VISITS.assign(
         "age_bin": pd.cut(VISITS["age"], [0, 18, 65, 120], right=False).map(
             lambda each: f"[{each.left}, {each.right}{']' if each.right == 120 else ')'}"
         ).astype(AGES.domain.labels[0].dtype),
+        "age/3": VISITS["age"] // 16,
+        "age/7": VISITS["age"],
+        "region/1": VISITS["region"].str[:1],
+        "region/2": VISITS["region"].str[:2],
         "part": VISITS["region"].map({"Aldmark": "north", "Corrow": "north", "Estholm": "south"}),
     }
 )  # fmt: skip
+AGE_BITS = dpt.prefixes("age", bits=[3, 7])
+INITIALS = dpt.prefixes("region", chars=[1, 2], alphabet="ABCDElorsu")
+SEXES = pd.DataFrame({"sex": ["f", "m"]})
 COMPOSED = {
     "alone": (MONTHS, None),
     "listed": ([MONTHS], None),
     "below": (["region", MONTHS], REGIONS),
     "above": ([MONTHS, "region"], REGIONS),
-    "between": (["region", AGES, "sex"], REGIONS.merge(pd.DataFrame({"sex": ["f", "m"]}), how="cross")),
+    "between": (["region", AGES, "sex"], REGIONS.merge(SEXES, how="cross")),
     "several": ([KINDS, AGES, MONTHS], None),
     "observed": ([AGES, "region"], "observed"),
+    "prefixes": (["region", AGE_BITS, "sex"], REGIONS.merge(SEXES, how="cross")),
+    "several prefixes": ([INITIALS, AGE_BITS], None),
+    "prefixes below": (["sex", MONTHS, INITIALS], SEXES),
     "early ends": ([AGES, "region", "district", "clinic"], dpt.datasets.clinics()),
 }
 
@@ -455,7 +649,7 @@ PLACES = st.tuples(st.integers(0, len(TIMES) - 1), st.integers(0, len(AGES_READ)
 def test_one_record_moves_one_leaf_by_one(places, drop):
     """Brute-force neighbours: without a record, each leaf has what it had, but for that record's own."""
     months = dpt.calendar("t", ["month"], start="2000-01-01", end="2000-12-31")
-    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65])])
+    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65]), dpt.prefixes("age", bits=[4], width=5)])
     rows = [(TIMES[time], AGES_READ[age]) for time, age in places]
     drop %= len(rows)
 
@@ -491,7 +685,20 @@ MISTAKES = [
     (lambda: dpt.calendar("t", ["year"], start=ZONED[0], end="2000-12-31"), "must be a date"),
     (lambda: dpt.calendar("t", ["year"], **DATES, timezone="Mars/Olympus"), "`timezone` is unknown"),
     (lambda: dpt.calendar("t", ["year"], **DATES, timezone=1), "`timezone` is unknown"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format="%d.%m."), "must tell the year"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format="%Q"), "must tell the year"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format="%Y %Y"), "must tell the year"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format="%Y-%-m"), "must tell the year"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format=5), "must tell the year"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, format="%Y%z"), "tells a time zone, unlike"),
+    (lambda: dpt.calendar("t", ["year"], **DATES, timezone="UTC", format="%Y"), "tells no time zone"),
     (lambda: dpt.cut("x"), "one of them"),
+    (lambda: dpt.cut("x", [-math.inf, 0, math.inf]), "must be finite"),
+    (lambda: dpt.cut("x", width=10**400, bounds=(0, 120)), "must divide"),
+    (lambda: dpt.cut("x", width=Fraction(1, 10**400), bounds=(0, 120)), "must divide"),
+    (lambda: dpt.cut("x", levels={"a": [0, 1, 1 + 1e-12, 2], "b": [0, 1, 2]}), "is no end there"),
+    (lambda: dpt.mapping(5, ["kind"]), "`table` cannot be a int"),
+    (lambda: dpt.mapping(pd.DataFrame({"kind": [object()]}), ["kind"]), "`table` has labels of a type"),
     (lambda: dpt.cut("x", [0, 1], width=1), "one of them"),
     (lambda: dpt.cut(["x"], [0, 1]), "must name a column"),
     (lambda: dpt.cut("x", [0, 2, 1]), "edges that rise"),
@@ -519,7 +726,14 @@ MISTAKES = [
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1)), name=1), "must be text"),
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1))).square("012"), "1 to 2 digits"),
     (lambda: dpt.derived_domain([MONTHS, MONTHS]), "names columns twice: 'date_year', 'date_month'"),
-    (lambda: dpt.derived_domain([MONTHS, dpt.binary("id", bits=4)]), "a tree of its own"),
+    (lambda: dpt.derived_domain(dpt.binary("id", bits=4)), "a tree of prefixes that nobody lists"),
+    (lambda: VISITS.dp.tree_sums("cost", AGE_BITS, bounds=(0, 9), epsilon=1.0), "that nobody lists"),
+    (lambda: dpt.prefixes("id", bits=[32]).paths(), "more than 100,000,000 leaves, all prefixes of 'id'"),
+    (lambda: dpt.derived_domain([AGES, dpt.prefixes("id", bits=[8, 64])]), r"about 10\*\*20 leaves"),
+    (
+        lambda: dpt.derived_domain(["region", dpt.binary("id", bits=30)], REGIONS),
+        "all combinations of 6 and 1,073,741,824",
+    ),
     (lambda: dpt.derived_domain(["region", MONTHS]), r"must be given for the keys \['region'\]"),
     (lambda: dpt.derived_domain(MONTHS, REGIONS), "has no meaning where all levels are derived"),
     (lambda: dpt.derived_domain(["region", "district", "clinic", AGES], CLINICS), "above a derived level"),
@@ -565,6 +779,8 @@ def test_too_many_leaves_are_refused():
             "leave `timezone`",
         ),
         (dpt.cut("v", [0, 1]), ZONED, "no numbers to be cut"),
+        ([dpt.prefixes("v", bits=[4])], pd.Series(["5"]), "another type than the tree"),
+        ([dpt.prefixes("v", chars=[1])], pd.Series([5]), "another type than the tree"),
         (dpt.quadtree("v", "w", depth=1, bounds=((0, 1), (0, 1))), ZONED, "no numbers to be cut"),
         (
             dpt.mapping(PRODUCTS.rename(columns={"product": "v"}), ["kind", "v"]),

@@ -15,7 +15,8 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels import binary, prefixes
 from pandas_dptree.implicit import plan_implicit
-from pandas_dptree.ingest.prefixes import addresses, nonempty_levels, read_keys, sorted_keys
+from pandas_dptree.ingest.prefix_keys import addresses, read_keys
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.sampling import byte_source, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace

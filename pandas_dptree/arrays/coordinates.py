@@ -11,29 +11,37 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.hierarchy.domain import Domain, check_by
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
-from pandas_dptree.output.datatree import check_free, check_groups, plain, told_of
+from pandas_dptree.ingest.derived import check_types, codes_of
+from pandas_dptree.ingest.derived import leaves_of as found_in
+from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.output.datatree import Ends, check_groups
+from pandas_dptree.output.datatree import plain as as_plain
 
-__all__ = ["dims_of", "domain_of", "kept_coordinates", "leaves_of"]
+__all__ = ["check_domain", "dims_of", "domain_of", "ends_of", "kept_coordinates", "leaves_of"]
 
 
 def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]:
     """Find a key of the array: its dimension, and its labels along it."""
-    coordinate = array[name]
+    coordinate = array.coords[name]
     return coordinate.dims[0], pd.Series(coordinate.variable.to_index_variable().to_index())
 
 
-def dims_of(array: xr.DataArray, by: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """List the dimensions that the keys are on, after a check that they are keys of the array."""
+def dims_of(array: xr.DataArray, names: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """List the dimensions that names are on, after a check that each has a label for each index of one."""
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
             "array",
             f"must be an xarray.DataArray, not {type(array).__name__}.",
             hint="for the records themselves, one row each, call dpt.tree_counts.",
         )
-    absent = [name for name in by if name not in array.dims and name not in array.coords]
+    absent = [name for name in names if name not in array.dims and name not in array.coords]
     if absent:
         raise ColumnsError(
             "by", "names neither dimensions nor coordinates of the array", columns=absent,
@@ -41,9 +49,9 @@ def dims_of(array: xr.DataArray, by: Sequence[Hashable]) -> tuple[Hashable, ...]
         )  # fmt: skip
     unfit = [
         name
-        for name in by
-        if array[name].ndim != 1
-        or isinstance(array[name].variable.to_index_variable().to_index(), pd.MultiIndex)
+        for name in names
+        if array.coords[name].ndim != 1
+        or isinstance(array.coords[name].variable.to_index_variable().to_index(), pd.MultiIndex)
     ]
     if unfit:
         raise ColumnsError(
@@ -52,26 +60,132 @@ def dims_of(array: xr.DataArray, by: Sequence[Hashable]) -> tuple[Hashable, ...]
             hint="flatten them with array.stack(...), give a single label a dimension with "
             "array.expand_dims(...), and name the levels of a MultiIndex.",
         )  # fmt: skip
-    return tuple(dict.fromkeys(array[name].dims[0] for name in by))
+    return tuple(dict.fromkeys(array.coords[name].dims[0] for name in names))
 
 
-def _along(
-    array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, values: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
-    """Hand what belongs to an index of one dimension to all cells there."""
-    shape = tuple(array.sizes[each] for each in dims)
-    return np.broadcast_to(values.reshape([-1 if each == dim else 1 for each in dims]), shape)
+def domain_of(array: xr.DataArray, by: By) -> Domain:
+    """Make the domain of an array from its coordinates, and from what derived levels make of them."""
+    if any(isinstance(each, PrefixTree) for each in (by if isinstance(by, (list, tuple)) else [by])):
+        raise ArgumentError(
+            "by",
+            "holds a tree of prefixes, which are those of records alone.",
+            hint="call dpt.tree_counts on the records, or name coordinates and other derived levels.",
+        )
+    names, derived = named(by)
+    made = {name for levels in derived for name in levels.names}
+    plain = [name for name in names if name not in made]
+    dims_of(array, [*plain, *(name for levels in derived for name in levels.columns)])
+    derived = tuple(_over_cells(array, levels) for levels in derived)
+    public = _observed(array, plain) if plain else None
+    domain = crossed(names, derived, public) if derived or public is None else public
+    check_domain(array, domain)
+    _check_places(array, derived)
+    return domain
 
 
-def domain_of(array: xr.DataArray, by: Sequence[Hashable]) -> Domain:
-    """Make the domain of an array from its coordinates."""
-    names = check_by(by)
-    dims = dims_of(array, names)
-    check_groups(names)
-    check_free(array, told_of(None))
-    found = [labels_of(array, name) for name in names]
+def _check_places(array: xr.DataArray, derived: Sequence[Derived]) -> None:
+    """Refuse derived levels in which no cell lies, whose counts would all be 0: coordinates are public."""
+    for levels in derived:
+        leaf = _derived_leaves(array, dims_of(array, levels.columns), levels)
+        if leaf.size and (leaf < 0).all():
+            raise ColumnsError(
+                "by", "has levels in which no cell lies, made of", columns=levels.columns,
+                hint="check their bounds, and the type of the coordinates: times of cftime, for example, "
+                'become dates by array.convert_calendar("standard", use_cftime=False).',
+            )  # fmt: skip
+
+
+def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
+    """Check that an array has the keys of a domain, and that the answer has a place for each.
+
+    Returns
+    -------
+    tuple of hashable
+        The dimensions that are added up.
+
+    Raises
+    ------
+    ColumnsError
+        If keys are missing, of another type, or named as something else is.
+    ArgumentError
+        If the array has another shape than a quadtree was made for.
+    """
+    dims = dims_of(array, domain.sources)
+    check_groups(domain.by)
+    types = {name: labels_of(array, name)[1].dtype for name in domain.sources}
+    for levels in domain.derived:
+        if isinstance(levels, Quadtree) and levels.of_cells:
+            n_cells = [int(bins.edges[-1]) for bins in levels.checked_bins()]
+            found = [array.coords[name].size for name in levels.columns]
+            if found != n_cells:
+                raise ArgumentError(
+                    "plan",
+                    f"divides {n_cells[0]} x {n_cells[1]} cells, and the array has {found[0]} x {found[1]}.",
+                    hint="plan anew, or give the quadtree `bounds`.",
+                )
+            types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # the places, whatever the labels
+    check_types(domain, types, argument="array")
+    kept = {name for name, each in array.coords.items() if set(each.dims).isdisjoint(dims)}
+    clashing = [name for name in domain.by if name in kept or name in set(array.dims).difference(dims)]
+    if clashing:
+        raise ColumnsError(
+            "array", "has other dimensions or coordinates named as keys that are derived", columns=clashing,
+            hint="rename them with array.rename(...).",
+        )  # fmt: skip
+    return dims
+
+
+def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
+    """Find the leaf of each cell: an array of the shape of the dimensions, -1 where there is none."""
+    codes = {}
+    for levels in domain.derived:
+        own = dims_of(array, levels.columns)
+        leaf = _derived_leaves(array, own, levels)
+        if sole(domain):
+            return leaf
+        for name, code in codes_of(levels, leaf).items():
+            codes[name] = _along(array, dims, own, code)
+    forms = dict(zip(domain.by, domain.forms, strict=True))
+    for name in domain.plain:
+        dim, labels = labels_of(array, name)
+        codes[name] = _along(array, dims, (dim,), located(labels, forms[name]))
+    shape = [array.sizes[dim] for dim in dims]
+    return domain.find_leaves([codes[name].ravel() for name in domain.by]).reshape(shape)
+
+
+def ends_of(array: xr.DataArray, levels: Quadtree) -> list[Ends | None]:
+    """Give the first and the last coordinate of each part, along y and along x; None without numbers."""
+    return [_ends(array, levels, bins) for bins in levels.checked_bins()]
+
+
+def _ends(array: xr.DataArray, levels: Quadtree, bins: Bins) -> Ends | None:
+    if not levels.of_cells:
+        return bins.edges[:-1], bins.edges[1:]
+    _, labels = labels_of(array, bins.column)
+    if bins.column not in array.coords or not pd.api.types.is_any_real_numeric_dtype(labels.dtype):
+        return None
+    values, starts = numbers(labels), bins.edges.astype(np.int64)
+    return values[starts[:-1]], values[starts[1:] - 1]
+
+
+def _over_cells(array: xr.DataArray, levels: Derived) -> Derived:
+    """Let a quadtree without bounds divide the cells of an array."""
+    if not isinstance(levels, Quadtree) or levels.bins is not None:
+        return levels
+    if len(dims_of(array, levels.columns)) < 2:
+        raise ColumnsError(
+            "by", "has a quadtree without bounds over a single dimension", columns=levels.columns,
+            hint="name two dimensions; or give `bounds`, which put points into squares by their coordinates.",
+        )  # fmt: skip
+    return levels.over_cells(*(array.coords[name].size for name in levels.columns))
+
+
+def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
+    """Take the labels of all cells."""
+    dims = dims_of(array, plain)
+    found = [labels_of(array, name) for name in plain]
     odd = [
-        name for name, (_, labels) in zip(names, found, strict=True) if UNKNOWN in canonical_codes(labels)[1]
+        name for name, (_, labels) in zip(plain, found, strict=True) if UNKNOWN in canonical_codes(labels)[1]
     ]
     if odd:
         raise ColumnsError(
@@ -81,19 +195,37 @@ def domain_of(array: xr.DataArray, by: Sequence[Hashable]) -> Domain:
             hint="turn them into strings, numbers or dates.",
         )
     keys = {
-        name: labels.iloc[_along(array, dims, dim, np.arange(len(labels))).ravel()].reset_index(drop=True)
-        for name, (dim, labels) in zip(names, found, strict=True)
+        name: _each_cell(array, dims, dim, labels) for name, (dim, labels) in zip(plain, found, strict=True)
     }
-    return Domain.observed(pd.DataFrame(keys), by=names)
+    return Domain.observed(pd.DataFrame(keys), by=plain)
 
 
-def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
-    """Find the leaf of each cell."""
-    codes = []
-    for name, forms in zip(domain.by, domain.forms, strict=True):
+def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derived) -> IntArray:
+    """Find the leaf of each cell of the dimensions that derived levels read, in the levels' own domain."""
+
+    def column(name: Hashable) -> pd.Series:
         dim, labels = labels_of(array, name)
-        codes.append(_along(array, dims, dim, located(labels, forms)))
-    return domain.find_leaves([code.ravel() for code in codes]).reshape(codes[0].shape)
+        if isinstance(levels, Quadtree) and levels.of_cells:
+            labels = pd.Series(np.arange(len(labels)))
+        return _each_cell(array, own, dim, labels)
+
+    return found_in(levels, column).reshape([array.sizes[dim] for dim in own])
+
+
+def _each_cell(array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, labels: pd.Series) -> pd.Series:
+    """Hand the labels along one dimension to all cells of some."""
+    row = _along(array, dims, (dim,), np.arange(len(labels)))
+    return labels.iloc[row.ravel()].reset_index(drop=True)
+
+
+def _along(
+    array: xr.DataArray, dims: Sequence[Hashable], own: Sequence[Hashable], values: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Hand what belongs to the indices of some dimensions to all cells there."""
+    own = list(own)
+    turned = values.transpose([own.index(dim) for dim in dims if dim in own])
+    places = turned.reshape([array.sizes[dim] if dim in own else 1 for dim in dims])
+    return np.broadcast_to(places, [array.sizes[dim] for dim in dims])
 
 
 def kept_coordinates(array: xr.DataArray, others: Sequence[Hashable]) -> xr.Dataset:
@@ -109,4 +241,4 @@ def _plain_variable(variable: xr.Variable) -> xr.Variable:
     if variable.ndim != 1 or (isinstance(variable.dtype, np.dtype) and variable.dtype.kind not in "UT"):
         return variable
     labels = pd.Series(variable.to_index_variable().to_index())
-    return xr.Variable(variable.dims, plain(labels), variable.attrs)
+    return xr.Variable(variable.dims, as_plain(labels), variable.attrs)

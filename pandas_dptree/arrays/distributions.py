@@ -18,7 +18,7 @@ from pandas_dptree.distribution_plan import Strategy
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
-from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -168,12 +168,7 @@ def _distribution(
 
     Without any index, nobody is measured as one group, so that the answer has its types.
     """
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise ArgumentError(
-            "rng",
-            f"must be a numpy.random.Generator, not {type(rng).__name__}.",
-            hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
-        )
+    source = noise_source(rng)
     bins = _bins(array, dim, edges)
     check_cells(array)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
@@ -202,7 +197,7 @@ def _distribution(
     released = Distribution(
         bins=bins,
         groups=pd.DataFrame({"group": np.arange(n_groups)}),
-        estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, byte_source(rng)),
+        estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
         totals=unknown,
         measuring=best,
         account=account,

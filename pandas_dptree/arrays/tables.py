@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from pandas_dptree.arrays.coordinates import dims_of, domain_of, kept_coordinates, leaves_of
+from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
+from pandas_dptree.arrays.layout import laid_out
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.output.datatree import check_free, check_groups, release_tree, told_of
-from pandas_dptree.output.frames import prefix_of
+from pandas_dptree.output.datatree import check_free, told_of
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import Mechanism, find_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.release import account, columns_of, measured
+from pandas_dptree.progress import progress_bar
+from pandas_dptree.release import account, columns_of, measured, release_steps
 
 __all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
 def tree_counts(
     array: xr.DataArray,
-    by: Sequence[Hashable],
+    by: By,
     *,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -49,6 +50,7 @@ def tree_counts(
     confidence: float | None = None,
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> xr.DataTree:
     r"""Count the records of every node of a hierarchy, from an array of counts, under differential privacy.
 
@@ -57,12 +59,13 @@ def tree_counts(
     array : xarray.DataArray
         Counts, each record in exactly one cell. In memory, in a file, or of dask, which then adds up the
         cells of each leaf before anything is loaded.
-    by : sequence of hashable
+    by : sequence, or derived levels alone
         The keys, from the coarsest to the finest: names of dimensions, and of coordinates along one
-        dimension. Cells with the same keys are added up.
+        dimension. Among them, or alone, may be levels that are made of these: by `calendar`, `cut`, `mapping`
+        or `quadtree`. Cells with the same keys are added up.
     epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective
         As for `pandas_dptree.tree_counts`.
-    consistency, fit, confidence, keep_measurements, rng
+    consistency, fit, confidence, keep_measurements, rng, progress
         Likewise. (With ``fit="adaptive"`` the trees together tell how sparse a level is.)
     max_contributions : int, default 1
         How many records of one privacy unit the whole array may hold, wherever they are. An array cannot be
@@ -78,6 +81,9 @@ def tree_counts(
         with the keys of the level and those above as coordinates, which are all indexed:
         ``tree["city"].sel(state="CA")``. (``drop_indexes("state")`` before ``to_dataframe()`` keeps them as
         columns; files keep coordinates and no indexes, which ``set_xindex("state")`` brings back.)
+        If `by` is a quadtree and nothing else, levels are grids: ``"/quad_3"`` has the dimensions y and x of
+        the quadtree, 8 by 8, with the centres of the squares as coordinates (for a quadtree without bounds
+        that is the mean of the coordinates of the first and the last cell, if they are numbers).
         Dimensions that `by` does not speak of are kept: there is a tree for each of their indices.
         ``attrs["dp"]`` tells how it was made, as text in JSON.
 
@@ -94,7 +100,9 @@ def tree_counts(
     ``groupby(...).size().to_xarray()`` does, bring the array to the public list with ``reindex`` first. As in
     ``tree_counts(frame, by, domain="observed")``, keys that are missing from some level on belong to the leaf
     of the shorter path; cells without a first key, with a gap, or on a path that others continue are left
-    out.
+    out. Derived levels have domains of their own, which are crossed with the keys that stand in the
+    coordinates. Cells that lie nowhere in them, such as those outside the bounds of a quadtree, are left out
+    by their coordinates alone; if no cell lies anywhere, that is an error.
 
     **Several trees.** With :math:`s` indices along the other dimensions, the counts of one level in all trees
     are a vector with an entry for each pair of an index and a node. A record adds one to a single entry, and
@@ -117,6 +125,13 @@ def tree_counts(
     >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
     >>> list(tree.children), dict(tree["state"].sizes)
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
+
+    A map, of which each level has half the squares along y and along x of the next one:
+
+    >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
+    >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
+    >>> dict(tree["quad_3"].sizes), dict(tree["quad_8"].sizes)
+    ({'y': 8, 'x': 8}, {'y': 256, 'x': 256})
     """
     prepared = plan(
         array, by, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
@@ -124,12 +139,12 @@ def tree_counts(
         objective=objective, consistency=consistency, fit=fit, known=known, confidence=confidence,
         keep_measurements=keep_measurements,
     )  # fmt: skip
-    return release(prepared, array, rng=rng)
+    return release(prepared, array, rng=rng, progress=progress)
 
 
 def tree_sums(
     array: xr.DataArray,
-    by: Sequence[Hashable],
+    by: By,
     *,
     bounds: Any,
     granularity: Any = None,
@@ -147,6 +162,7 @@ def tree_sums(
     confidence: float | None = None,
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
+    progress: bool = False,
 ) -> xr.DataTree:
     """Add up an array of values over every node of a hierarchy, under differential privacy.
 
@@ -155,14 +171,15 @@ def tree_sums(
     array : xarray.DataArray
         Values, each cell being one record: the reading of a household's meter in an hour, say. Not sums
         over several people, of whom each could move the cell by as much as the bounds allow.
-    by : sequence of hashable
+    by : sequence, or derived levels alone
         As for `tree_counts`.
     bounds : (float, float)
         The least and the greatest value of a cell; what lies outside is clipped. What is missing adds
         nothing.
     granularity : float, optional
         As for `pandas_dptree.tree_sums`.
-    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, rng
+    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, \
+rng, progress
         As for `pandas_dptree.tree_counts`.
     max_contributions : int, default 1
         How many cells of the whole array one privacy unit may have a say in.
@@ -202,12 +219,12 @@ def tree_sums(
         level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
         confidence=confidence, keep_measurements=keep_measurements,
     )  # fmt: skip
-    return release(prepared, array, rng=rng)
+    return release(prepared, array, rng=rng, progress=progress)
 
 
 def plan(
     array: xr.DataArray,
-    by: Sequence[Hashable],
+    by: By,
     *,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -263,7 +280,8 @@ confidence, keep_measurements
             hint="leave it out, or pass the bounds of the values.",
         )
     domain = domain_of(array, by)
-    if known is not None and len(dims_of(array, domain.by)) < array.ndim:
+    check_free(array, told_of(None))
+    if known is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
             "cannot be used where there are several trees: it does not tell of which of them it speaks.",
@@ -279,18 +297,23 @@ confidence, keep_measurements
     )  # fmt: skip
 
 
-def release(plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None) -> xr.DataTree:
+def release(
+    plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
+) -> xr.DataTree:
     """Spend the budget of a plan on an array.
 
     Parameters
     ----------
     plan : Plan
-        From `plan`, or any other with a domain and without a privacy unit. Its keys are looked up by name
-        among the dimensions and coordinates of the array; cells whose keys its domain lacks are left out.
+        From `plan`, or any other with a domain and without a privacy unit. Its keys, and what derived levels
+        are made of, are looked up by name among the dimensions and coordinates of the array; cells whose
+        keys its domain lacks are left out. One whose quadtree has no bounds is for arrays of the same shape.
     array : xarray.DataArray
         As for `tree_counts` or, with a plan for sums, `tree_sums`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
+    progress : bool, default False
+        Shows the steps of the work on a bar, on standard error, as `Plan.release` does. Needs tqdm.
 
     Returns
     -------
@@ -301,6 +324,8 @@ def release(plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None 
     ------
     ArgumentError
         If the plan cannot be used, or not for this array.
+    MissingExtraError
+        If a bar is asked for, and tqdm is not installed.
 
     Notes
     -----
@@ -312,9 +337,8 @@ def release(plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None 
             "must have a domain and no privacy unit: cells do not tell whose records they hold.",
             hint="make one with array.dp.plan(by, ...), and answer for max_contributions.",
         )
-    dims = dims_of(array, plan.domain.by)
+    dims = check_domain(array, plan.domain)
     check_cells(array)
-    check_groups(plan.domain.by)
     check_free(array, told_of(plan.quantity.column))
     others = [dim for dim in array.dims if dim not in dims]
     if others and any(least.any() for least in plan.known.least):
@@ -323,33 +347,14 @@ def release(plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None 
             "knows counts, and does not tell of which of the trees it speaks.",
             hint="plan without `known`, or name all dimensions in `by`.",
         )
-    shape = [array.sizes[dim] for dim in others]
-    n_trees = math.prod(shape)
-    sums = sum_cells(array, dims, leaves_of(array, dims, plan.domain), plan.tree.n_leaves, plan.quantity)
-    if not n_trees:  # zeros are measured, and nothing of it is shown
-        sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
-    forest = _forest(plan, max(1, n_trees))
-    (values,) = measured([forest], sums.ravel(), rng=rng)
-    columns = {
-        name: [
-            _unmasked(np.broadcast_to(nodes, max(1, n_trees) * size, subok=True)).reshape(-1, size)
-            for nodes, size in zip(levels, plan.tree.level_sizes, strict=True)
-        ]
-        for name, levels in columns_of(forest, values).items()
-    }
-    public = {f"{prefix_of(plan.quantity.column)}{what}" for what in ("std_error", "noise_scale")}
-    return release_tree(
-        plan.domain,
-        {
-            name: [nodes[:n_trees].reshape(*shape, nodes.shape[1]) for nodes in levels]
-            for name, levels in columns.items()
-            if name not in public
-        },
-        {name: [nodes[0] for nodes in levels] for name, levels in columns.items() if name in public},
-        others,
-        kept_coordinates(array, others),
-        account(plan, rng),
-    )
+    n_trees = math.prod(array.sizes[dim] for dim in others)
+    with progress_bar(progress, release_steps([plan])) as done:
+        sums = sum_cells(array, dims, leaves_of(array, dims, plan.domain), plan.tree.n_leaves, plan.quantity)
+        if not n_trees:  # zeros are measured, and nothing of it is shown
+            sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
+        forest = _forest(plan, max(1, n_trees))
+        (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
+        return laid_out(plan, array, others, columns_of(forest, values), account(plan, rng))
 
 
 def _forest(plan: Plan, n: int) -> Plan:
@@ -362,10 +367,3 @@ def _forest(plan: Plan, n: int) -> Plan:
     )
     shares = tuple(tree.tile(share, n) for share in plan.node_shares)
     return replace(plan, tree=tree.copies(n), domain=None, known=known, node_shares=shares)
-
-
-def _unmasked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give masked whole numbers as floats, missing where they were not measured."""
-    if not isinstance(nodes, np.ma.MaskedArray):
-        return nodes
-    return np.where(np.ma.getmaskarray(nodes), np.nan, nodes.data)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
+import warnings
+import zoneinfo
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +49,8 @@ class Calendar:
         The first day and the last one.
     timezone : tzinfo or None
         In which the times of the records are read; None for times without a zone.
+    format : str or None
+        How text is written; None for ISO 8601.
     """
 
     column: Hashable
@@ -53,6 +58,7 @@ class Calendar:
     start: np.datetime64
     end: np.datetime64
     timezone: datetime.tzinfo | None
+    format: str | None
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
@@ -68,7 +74,7 @@ class Calendar:
     def told(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
         zone = None if self.timezone is None else str(self.timezone)
-        return ("calendar", self.column, self.units, str(self.start), str(self.end), zone)
+        return ("calendar", self.column, self.units, str(self.start), str(self.end), zone, self.format)
 
     @cached_property
     def leaves(self) -> IntArray:
@@ -76,8 +82,9 @@ class Calendar:
         ends = np.array([self.start, self.end + 1]).astype(np.int64) * _DAY - np.array([0, 1])
         first, last = _numbers(self.units[-1], ends)
         numbers = np.arange(first, last + 1)
-        if self.units[-1] == "hour" and self.timezone is not None:
-            return numbers[_exist(numbers, self.timezone)]
+        size = {"day": _DAY, "hour": _HOUR}.get(self.units[-1])
+        if size is not None and self.timezone is not None:
+            return numbers[_exist(numbers * size, size, self.timezone)]
         return numbers
 
     @cached_property
@@ -127,7 +134,13 @@ class Calendar:
 
 
 def calendar(
-    column: Hashable, units: Sequence[Unit], *, start: Any, end: Any, timezone: Any = None
+    column: Hashable,
+    units: Sequence[Unit],
+    *,
+    start: Any,
+    end: Any,
+    timezone: Any = None,
+    format: str | None = None,
 ) -> Calendar:
     """Describe levels of time: a column of dates or times as years, months, days and so on.
 
@@ -143,6 +156,9 @@ def calendar(
     timezone : str or tzinfo, optional
         For times with a time zone: the one whose clocks tell the day and the hour. Times without a zone
         need none.
+    format : str, optional
+        How text is written, in the codes of ``datetime.datetime.strptime``, as in ``"%m/%d/%Y %H:%M"``. By
+        default as ISO 8601 has it.
 
     Returns
     -------
@@ -152,7 +168,7 @@ def calendar(
     Raises
     ------
     ArgumentError
-        If the units do not lie within each other, or the dates or the time zone are none.
+        If the units do not lie within each other, or the dates, the time zone or the format are none.
 
     Notes
     -----
@@ -160,13 +176,13 @@ def calendar(
     and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``, ``1990-03-25 14:00`` (all but
     weeks as pandas prints its periods).
 
-    The units that overlap the dates are listed, and no domain is needed for them. With a time zone, hours
-    that its clocks skip are not listed, and an hour that they show twice is one.
+    The units that overlap the dates are listed, and no domain is needed for them. With a time zone, days
+    and hours that its clocks skip are not listed, and an hour that they show twice is one.
 
     **Privacy.** Each value is read by itself: times of all types, and text as
-    ``datetime.datetime.fromisoformat`` reads it. Records outside the dates are dropped silently, and so are
-    those with anything else, or (in a column of objects or text) with a time zone where none is expected, or
-    without one.
+    ``datetime.datetime.fromisoformat`` or, with a `format`, ``strptime`` reads it. Records outside the dates
+    are dropped silently, and so are those with anything else, or (in a column of objects or text) with a time
+    zone where none is expected, or without one.
 
     Examples
     --------
@@ -199,7 +215,10 @@ def calendar(
         raise ArgumentError(
             "end", f"must not be before the start: {last} is before {first}.", hint="swap the two."
         )
-    return Calendar(column, listed, first, last, None if timezone is None else _zone(timezone))
+    zone = None if timezone is None else _zone(timezone)
+    if format is not None:
+        _check_format(format, zone)
+    return Calendar(column, listed, first, last, zone, format)
 
 
 def _date(argument: str, value: Any) -> np.datetime64:
@@ -223,15 +242,39 @@ def _date(argument: str, value: Any) -> np.datetime64:
 
 
 def _zone(timezone: Any) -> datetime.tzinfo:
-    """Read the name of a time zone."""
-    if isinstance(timezone, (str, datetime.tzinfo)):
-        try:
+    """Read a time zone, or the name of one."""
+    try:
+        if isinstance(timezone, str):  # of which pandas may make a zone whose rules end in 2037
+            return zoneinfo.ZoneInfo(timezone)
+        if isinstance(timezone, datetime.tzinfo):
             return pd.DatetimeTZDtype("ns", timezone).tz
-        except Exception:  # of several libraries
-            pass
+    except Exception:  # of several libraries
+        pass
     raise ArgumentError(
         "timezone", f"is unknown: {timezone!r}.", hint='for example timezone="Europe/Berlin", or "UTC".'
     )
+
+
+def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
+    """Check that a format tells the year, and a time zone if and only if that is wanted."""
+    moment = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of days without a year
+            read = datetime.datetime.strptime(moment.strftime(format), format)
+    except (TypeError, ValueError, re.error):  # the last of a code that stands there twice
+        read = datetime.datetime.min
+    if read.year != moment.year:
+        raise ArgumentError(
+            "format",
+            f"must tell the year, in codes that `strptime` knows, not be {format!r}.",
+            hint='for example format="%m/%d/%Y %H:%M".',
+        )
+    if (read.tzinfo is None) != (timezone is None):
+        raise ArgumentError(
+            "format",
+            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {format!r}.",
+            hint='a format has "%z" if and only if there is a `timezone`.',
+        )
 
 
 def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
@@ -286,13 +329,13 @@ def _written(unit: Unit, numbers: IntArray) -> list[Any]:
     return texts
 
 
-def _exist(hours: IntArray, timezone: datetime.tzinfo) -> npt.NDArray[np.bool_]:
-    """Tell which hours the clocks of a place show, at least in part: at their starts or at their ends."""
+def _exist(starts: IntArray, size: int, timezone: datetime.tzinfo) -> npt.NDArray[np.bool_]:
+    """Tell which units the clocks of a place show, at least in part: at their starts or at their ends."""
     ends = [
-        pd.DatetimeIndex((hours * _HOUR + second).view("M8[s]")).tz_localize(
-            timezone, nonexistent="NaT", ambiguous=np.zeros(len(hours), dtype=bool)
+        pd.DatetimeIndex((starts + second).view("M8[s]")).tz_localize(
+            timezone, nonexistent="NaT", ambiguous=np.zeros(len(starts), dtype=bool)
         )
-        for second in (0, _HOUR - 1)
+        for second in (0, size - 1)
     ]
     exist: npt.NDArray[np.bool_] = ~(np.asarray(ends[0].isna()) & np.asarray(ends[1].isna()))
     return exist

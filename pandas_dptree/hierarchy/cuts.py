@@ -21,6 +21,9 @@ __all__ = ["Cut", "cut"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_DIGITS = 12
+"""So many are written of an end, if that tells the ends apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cut:
@@ -156,6 +159,12 @@ def cut(
 
 def _listed(column: Hashable, ends: Any) -> FloatArray:
     """Read the ends of intervals."""
+    if np.iterable(ends) and any(isinstance(end, Real) and end in (math.inf, -math.inf) for end in ends):
+        raise ArgumentError(
+            "bins",
+            "must be finite.",
+            hint="the first and the last interval hold what lies outside, so that any ends will do.",
+        )
     edges: npt.NDArray[Any] = Bins.of(column, bounds=None, bins=ends).edges
     if edges.dtype.kind != "f":
         raise ArgumentError("bins", "must be numbers.", hint="`calendar` makes levels of dates.")
@@ -163,16 +172,27 @@ def _listed(column: Hashable, ends: Any) -> FloatArray:
 
 
 def _even(column: Hashable, between: FloatArray, width: Any) -> FloatArray:
-    """Cut what lies between two ends into intervals of a width."""
+    """Cut what lies between two ends into intervals of a width.
+
+    Where digits suffice, ends are the numbers that they are written as: three times 0.1 is 0.3, not the float
+    above it.
+    """
     is_number = isinstance(width, Real) and not isinstance(width, (bool, np.bool_))
-    n = float(between[1] - between[0]) / float(width) if is_number and width > 0 else math.nan
+    try:
+        n = float(between[1] - between[0]) / float(width) if is_number and width > 0 else math.nan
+    except (OverflowError, ZeroDivisionError):  # of whole numbers and fractions that no float can hold
+        n = math.nan
     if not 0.5 < n < MAX_LEAVES or abs(n - round(n)) > 1e-9 * n:
         raise ArgumentError(
             "width",
             f"must divide what lies between {between[0]:g} and {between[1]:g}, not be {width!r}.",
             hint="for example width=5 between 0 and 120; or list the ends.",
         )
-    return Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
+    edges: FloatArray = Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
+    with np.errstate(all="ignore"):  # of numbers with exponents beyond all floats
+        written = np.round(edges, _DIGITS - math.ceil(math.log10(np.abs(between).max()))) + 0.0
+        near = np.abs(written - edges) <= 1e-9 * float(width)
+    return np.concatenate([between[:1], written[1:-1], between[1:]]) if near.all() else edges
 
 
 def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> FloatArray:
@@ -181,7 +201,7 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
         return edges
     coarse, ends = list(above.items())[-1]
     place = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, ends)  # of the nearest end
-    off = np.abs(ends - edges[place]) > 1e-9 * np.diff(edges).min()
+    off = np.abs(ends - edges[place]) > 1e-9 * min(np.diff(edges).min(), np.diff(ends).min())
     if off.any() or place[0] != 0 or place[-1] != len(edges) - 1:
         told = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
         raise ArgumentError(
@@ -196,7 +216,7 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
 
 def _intervals(edges: FloatArray) -> list[str]:
     """Write intervals as text, with as many digits as it takes to tell the ends apart."""
-    texts = [f"{edge:.12g}" for edge in edges]
+    texts = [f"{edge:.{_DIGITS}g}" for edge in edges]
     if len(set(texts)) < len(texts):
         texts = [repr(edge) for edge in edges.tolist()]
     closed = [")"] * (len(texts) - 2) + ["]"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +19,12 @@ from pandas_dptree.errors import ArgumentError, DomainError
 from pandas_dptree.hierarchy.calendar import Calendar
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.cuts import Cut
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by
-from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint
+from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["By", "Derived", "Lookup", "crossed", "derived_domain", "mapping", "named"]
+__all__ = ["By", "Derived", "Listed", "Lookup", "crossed", "derived_domain", "mapping", "named", "sole"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ class Lookup:
 
     @property
     def told(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python; all else stands in the domain."""
-        return ("mapping", self.domain.by)
+        """How the keys are made, in plain Python."""
+        return ("mapping", self.domain.by, fingerprint(self.domain))
 
     @cached_property
     def leaf_of(self) -> IntArray:
@@ -103,10 +103,15 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     ('kind', 'product')
     """
     names = check_by(by)
-    pick_columns(table, names, argument="table")
+    try:
+        pick_columns(table, names, argument="table")
+    except DomainError as wrong:
+        raise ArgumentError(
+            "table", wrong.fact.removeprefix("`domain` "), hint="pass a frame with one row for each value."
+        ) from None
     try:
         domain = Domain.from_frame(table, by=names)
-    except DomainError as wrong:
+    except ArgumentError as wrong:
         raise ArgumentError("table", wrong.fact.removeprefix("`domain` "), hint=wrong.hint) from None
     if any((codes < 0).any() for codes in domain.codes):
         raise ArgumentError("table", "lacks keys in some rows.", hint="fill them in, or leave the rows out.")
@@ -120,10 +125,13 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     return Lookup(domain)
 
 
-Derived = Calendar | Cut | Lookup | Quadtree
-"""Levels that are made from columns of the records."""
+Listed = Calendar | Cut | Lookup | Quadtree
+"""Levels that are made from columns of the records, and always listed."""
 
-By = Sequence[Hashable] | Derived
+Derived = Listed | PrefixTree
+"""Those, and prefixes, which are listed where they stand in a list."""
+
+By = Sequence[Hashable] | Listed
 """Names of columns and derived levels, from the coarsest to the finest; or derived levels alone."""
 
 
@@ -137,14 +145,14 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
     ColumnsError
         If two keys have one name, or one has a name that a release uses itself.
     """
-    listed: Any = [by] if isinstance(by, Derived) else by
+    if isinstance(by, PrefixTree):
+        raise ArgumentError(
+            "by",
+            "is a tree of prefixes that nobody lists, as `tree_counts` and `plan_implicit` alone take it.",
+            hint="put it into a list, as in by=[prefixes(...)]: there all its nodes are listed.",
+        )
+    listed: Any = [by] if isinstance(by, Listed) else by
     if isinstance(listed, (list, tuple)):
-        if any(isinstance(each, (BitPrefixes, CharPrefixes)) for each in listed):
-            raise ArgumentError(
-                "by",
-                "holds a tree of prefixes among others: it is a tree of its own.",
-                hint="pass it alone, in place of the list.",
-            )
         derived = tuple(each for each in listed if isinstance(each, Derived))
         listed = [name for each in listed for name in (each.names if isinstance(each, Derived) else [each])]
         return check_by(listed), derived
@@ -157,8 +165,8 @@ def derived_domain(by: By, places: Any = None) -> Domain:
     Parameters
     ----------
     by : sequence
-        Names of columns, and derived levels (`calendar`, `cut`, `mapping`, `quadtree`), from the coarsest to
-        the finest.
+        Names of columns, and derived levels (`calendar`, `cut`, `mapping`, `quadtree`, `prefixes`), from the
+        coarsest to the finest.
     places : DataFrame, MultiIndex or Domain, optional
         The public leaves of the plain keys; left out if there are none.
 
@@ -210,14 +218,29 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
     ------
     DomainError
         If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
+    ArgumentError
+        If a quadtree lacks its bounds.
     """
-    factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
-    sizes = [factor.tree.n_leaves for factor in factors]
+    for levels in derived:
+        if isinstance(levels, Quadtree):
+            levels.checked_bins()
+    if plain is None and len(derived) == 1:
+        return replace(derived[0].domain, derived=derived)
+    sizes = [] if plain is None else [plain.tree.n_leaves]
+    # Prefixes can be counted without listing them.
+    sizes += [
+        levels.n_leaves if isinstance(levels, PrefixTree) else levels.domain.tree.n_leaves
+        for levels in derived
+    ]
     if math.prod(sizes) > MAX_LEAVES:
+        prefixed = any(isinstance(levels, PrefixTree) for levels in derived)
         raise DomainError(
-            f"would have {math.prod(sizes):,} leaves, all combinations of {sizes}.",
-            hint=f"leave out the finest levels; at most {MAX_LEAVES:,} can be made this way.",
+            f"would have {_written(math.prod(sizes))} leaves, all combinations of "
+            f"{' and '.join(map(_written, sizes))}.",
+            hint=f"{_SHORTER if prefixed else 'leave out the finest levels'}; at most {MAX_LEAVES:,} can be "
+            "made this way.",
         )
+    factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
     labels, forms, codes = {}, {}, {}
     impossible = np.zeros(math.prod(sizes), dtype=bool)
     for place, factor in enumerate(factors):
@@ -241,3 +264,15 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         impossible,
         derived,
     )
+
+
+def sole(domain: Domain) -> Derived | None:
+    """Give the derived levels that are all the levels of a domain: its leaves have the numbers of theirs."""
+    return domain.derived[0] if len(domain.derived) == 1 and not domain.plain else None
+
+
+_SHORTER = "shorten the prefixes, or pass them as `by` without a list, so that nobody lists them"
+
+
+def _written(n: int) -> str:
+    return f"{n:,}" if n < 10**15 else f"about 10**{math.log10(n):.0f}"

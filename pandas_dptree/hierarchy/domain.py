@@ -99,18 +99,18 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
     str
         64 hexadecimal digits, the same on every machine.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256()  # of ASCII: which other characters Python prints depends on its version
     tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
     for array in (*tree.child_counts, tree.leaf_levels):
         digest.update(repr(array.shape).encode() + array.astype("<i8").tobytes())
     if isinstance(hierarchy, Domain):
-        digest.update(repr(hierarchy.by).encode())
+        digest.update(ascii(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
-            digest.update(repr(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
+            digest.update(ascii(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
         if len(hierarchy.impossible):
             digest.update(b"impossible" + hierarchy.impossible.astype("<i8").tobytes())
         for levels in hierarchy.derived:
-            digest.update(b"derived" + repr(levels.told).encode())
+            digest.update(b"derived" + ascii(levels.told).encode())
     return digest.hexdigest()
 
 
@@ -136,9 +136,9 @@ class Domain:
         Names of the keys, from the coarsest to the finest.
     tree : Tree
         The shape.
-    labels : tuple of pandas.Index
+    labels : sequence of pandas.Index
         For each key, its distinct labels in sorted order.
-    forms : tuple of tuple of hashable
+    forms : sequence of tuple of hashable
         Their canonical forms, by which keys are compared.
     codes : tuple of numpy.ndarray of int64
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
@@ -160,8 +160,8 @@ class Domain:
 
     by: tuple[Hashable, ...]
     tree: Tree
-    labels: tuple[pd.Index, ...]
-    forms: tuple[tuple[Hashable, ...], ...]
+    labels: Sequence[pd.Index]
+    forms: Sequence[tuple[Hashable, ...]]
     codes: tuple[IntArray, ...]
     impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[Derived, ...] = ()

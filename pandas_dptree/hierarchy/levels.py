@@ -1,22 +1,26 @@
-"""Trees that nobody writes down: every prefix of a number or of a text is a node.
+"""Trees that nobody needs to write down: every prefix of a number or of a text is a node.
 
 The leaves are all numbers of so many bits, or all texts over an alphabet: a domain that is public by its
-definition. Nodes are named by *prefixes*, arrays whose order is that of the tree on every level.
+definition. Nodes are named by *prefixes*, arrays whose order is that of the tree on every level. Beside other
+keys the nodes are written down after all, as a domain.
 """
 
 from __future__ import annotations
 
 import string
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import ROOT
+from pandas_dptree.errors import ArgumentError, DomainError
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
+from pandas_dptree.hierarchy.tree import IntArray, Tree
 
 __all__ = ["LETTERS_AND_DIGITS", "BitPrefixes", "CharPrefixes", "PrefixTree", "binary", "prefixes"]
 
@@ -33,8 +37,78 @@ _LARGEST_ALPHABET = 255
 """Characters are kept in one byte each, of which 0 stands for the end of the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class BitPrefixes:
+@dataclass(frozen=True)
+class _Prefixes(ABC):
+    """What prefixes of numbers and of texts have in common."""
+
+    column: Hashable
+    lengths: tuple[int, ...]
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels: ``"total"``, then the column and the length, as in ``"ip/8"``."""
+        return (ROOT, *self.names)
+
+    @property
+    def columns(self) -> tuple[Hashable, ...]:
+        """The columns of the records that are read."""
+        return (self.column,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the keys, as in ``"ip/8"``."""
+        return tuple(f"{self.column}/{length}" for length in self.lengths)
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """How the keys are made, in plain Python."""
+        return ("prefixes", *astuple(self))
+
+    @property
+    def n_leaves(self) -> int:
+        """How many prefixes of the deepest level there are."""
+        return self.n_prefixes(self.lengths[-1])
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The public leaves: all prefixes of the deepest level.
+
+        Raises
+        ------
+        DomainError
+            If there are more than 10**8.
+        """
+        if self.n_leaves > MAX_LEAVES:
+            raise DomainError(
+                f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {self.column!r}.",
+                hint="shorten the prefixes, or pass them as `by` without a list: then nobody lists them.",
+            )
+        sizes = [self.n_prefixes(length) for length in self.lengths]
+        branching = [below // above for above, below in zip([1, *sizes], sizes, strict=False)]
+        labels = [pd.Index(self.labels(self.every(length), length)) for length in self.lengths]
+        forms = [tuple(label.tolist()) for label in labels]
+        codes = [np.arange(size) for size in sizes]
+        return Domain(self.names, Tree.from_branching(branching), tuple(labels), tuple(forms), tuple(codes))
+
+    def paths(self) -> pd.DataFrame:
+        """List the public leaves, one row each."""
+        return self.domain.keys(len(self.lengths))
+
+    @abstractmethod
+    def n_prefixes(self, length: int) -> int:
+        """Count all prefixes of a length."""
+
+    @abstractmethod
+    def every(self, length: int) -> Keys:
+        """List all prefixes of a length, in their order."""
+
+    @abstractmethod
+    def labels(self, keys: Keys, length: int) -> Any:
+        """Write prefixes of a length as the released table does, in an array that can lack values."""
+
+
+@dataclass(frozen=True)
+class BitPrefixes(_Prefixes):
     """All whole numbers of so many bits, level by level by their leading bits.
 
     Parameters
@@ -59,8 +133,6 @@ class BitPrefixes:
     prefixes, binary
     """
 
-    column: Hashable
-    lengths: tuple[int, ...]
     width: int
     notation: Notation = "number"
 
@@ -85,10 +157,17 @@ class BitPrefixes:
             )
         _check_column(self.column)
 
-    @property
-    def level_names(self) -> tuple[str, ...]:
-        """Names of the levels: ``"total"``, then the column and the length, as in ``"ip/8"``."""
-        return _level_names(self.column, self.lengths)
+    def n_prefixes(self, length: int) -> int:
+        """Count all prefixes of a length."""
+        return 1 << length
+
+    def every(self, length: int) -> Keys:
+        """List all prefixes of a length, in their order."""
+        return np.arange(1 << length, dtype=np.uint64)
+
+    def find(self, keys: Keys) -> IntArray:
+        """Find the leaf of each number in the domain."""
+        return self.shorten(keys, self.width, self.lengths[-1]).astype(np.int64)
 
     def shorten(self, keys: Keys, start: int, length: int) -> Keys:
         """Cut prefixes of `start` bits to their first `length`."""
@@ -112,8 +191,8 @@ class BitPrefixes:
         return pd.Series(blocks, dtype="str").array
 
 
-@dataclass(frozen=True, slots=True)
-class CharPrefixes:
+@dataclass(frozen=True)
+class CharPrefixes(_Prefixes):
     """All texts over an alphabet, level by level by their first characters.
 
     Parameters
@@ -135,8 +214,6 @@ class CharPrefixes:
     prefixes
     """
 
-    column: Hashable
-    lengths: tuple[int, ...]
     alphabet: str = LETTERS_AND_DIGITS
 
     def __post_init__(self) -> None:
@@ -157,10 +234,26 @@ class CharPrefixes:
             )
         _check_column(self.column)
 
-    @property
-    def level_names(self) -> tuple[str, ...]:
-        """Names of the levels: ``"total"``, then the column and the length, as in ``"zip/3"``."""
-        return _level_names(self.column, self.lengths)
+    def n_prefixes(self, length: int) -> int:
+        """Count all prefixes of a length."""
+        size: int = len(self.alphabet) ** length
+        return size
+
+    def every(self, length: int) -> Keys:
+        """List all prefixes of a length, in their order."""
+        number = np.arange(self.n_prefixes(length))
+        places = np.empty((len(number), length), dtype=np.uint8)
+        for place in reversed(range(length)):
+            number, digit = np.divmod(number, len(self.alphabet))
+            places[:, place] = digit + 1
+        return places.view(f"S{length}").reshape(len(places))
+
+    def find(self, keys: Keys) -> IntArray:
+        """Find the leaf of each encoded text in the domain: -1 for those that end above the deepest level."""
+        number = np.zeros(len(keys), dtype=np.int64)
+        for place in _bytes(keys, self.lengths[-1]).T:
+            number = number * len(self.alphabet) + place - 1
+        return np.where(self.reaches(keys, self.lengths[-1]), number, -1)
 
     def encode(self, texts: Sequence[str]) -> tuple[Keys, npt.NDArray[np.bool_]]:
         """Turn texts into prefixes of the deepest level.
@@ -201,8 +294,8 @@ class CharPrefixes:
     def labels(self, keys: Keys, length: int) -> Any:
         """Write prefixes of a length as the released table does, in an array that can lack values."""
         symbols = np.array(["", *self.alphabet])
-        texts = ["".join(row) for row in symbols[_bytes(keys, length)].tolist()]
-        return pd.Series(texts, dtype="str").array
+        texts = symbols[_bytes(keys, length)].view(f"U{length}").reshape(len(keys))
+        return pd.Series(texts.tolist(), dtype="str").array
 
 
 PrefixTree = BitPrefixes | CharPrefixes
@@ -217,7 +310,10 @@ def prefixes(
     notation: Notation | None = None,
     alphabet: str | None = None,
 ) -> PrefixTree:
-    """Describe a tree of prefixes, too large to be listed: of numbers by their bits, or of texts.
+    """Describe levels of prefixes: of numbers by their bits, or of texts by their first characters.
+
+    Alone in `by`, and as the tree of `plan_implicit`, they are a tree that nobody lists, however large. In a
+    list, with other keys or without, they are levels as all others, and all nodes are listed.
 
     Parameters
     ----------
@@ -251,14 +347,17 @@ def prefixes(
     dropped silently, each by its own value: numbers that are negative, too large or not whole; with
     ``notation="ipv4"``, texts that are not four decimal numbers with dots; texts with other characters among
     the first; and whatever is missing. A text that is shorter than a level counts on the levels that it
-    reaches.
+    reaches; where nodes are listed it has no leaf, and is dropped.
 
     Examples
     --------
     >>> prefixes("ip", bits=[8, 16, 24, 32]).level_names
     ('total', 'ip/8', 'ip/16', 'ip/24', 'ip/32')
-    >>> prefixes("zip", chars=[1, 3, 5], alphabet="0123456789").level_names
+    >>> zips = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
+    >>> zips.level_names
     ('total', 'zip/1', 'zip/3', 'zip/5')
+    >>> zips.paths().iloc[90210].tolist()
+    ['9', '902', '90210']
     """
     if (bits is None) == (chars is None):
         raise ArgumentError(
@@ -318,10 +417,6 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
 def _bytes(keys: Keys, length: int) -> npt.NDArray[np.uint8]:
     """View prefixes of up to a number of characters as one row of bytes each."""
     return np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), length)
-
-
-def _level_names(column: Hashable, lengths: Sequence[int]) -> tuple[str, ...]:
-    return (ROOT, *(f"{column}/{length}" for length in lengths))
 
 
 def _rising(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,44 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
-from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.tree import IntArray, Tree
 
 __all__ = ["Quadtree", "quadtree"]
 
 FloatArray = npt.NDArray[np.float64]
+
+
+class _Keys(Sequence[pd.Index]):
+    """For each level of a quadtree the texts of its keys, made when they are first asked for."""
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._made: dict[int, pd.Index] = {}
+
+    def __len__(self) -> int:
+        return self._depth
+
+    def __getitem__(self, level: Any) -> Any:
+        place = range(self._depth)[level]
+        if place not in self._made:
+            texts = [""]
+            for _ in range(place + 1):
+                texts = [text + digit for text in texts for digit in "0123"]
+            self._made[place] = pd.Index(texts)
+        return self._made[place]
+
+
+class _Forms(Sequence[tuple[Hashable, ...]]):
+    """The same texts as canonical forms."""
+
+    def __init__(self, keys: _Keys) -> None:
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, level: Any) -> Any:
+        return tuple(self._keys[level])
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,23 +61,25 @@ class Quadtree:
 
     Attributes
     ----------
-    y, x : Bins
-        The coordinates, each cut into ``2 ** depth`` parts.
+    columns : (hashable, hashable)
+        The columns of the records that are read: y and x.
     depth : int
         How many levels there are.
     name : str
         What the names of the keys begin with.
+    bins : (Bins, Bins) or None
+        The coordinates, each cut into ``2 ** depth`` parts. None if no bounds are given: the parts are then
+        those of an array, once it is known.
+    of_cells : bool
+        Whether it is not the coordinates that are cut, but the places of the cells along two dimensions of an
+        array: 0, 1, 2, ….
     """
 
-    y: Bins
-    x: Bins
+    columns: tuple[Hashable, Hashable]
     depth: int
     name: str
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
-        return (self.y.column, self.x.column)
+    bins: tuple[Bins, Bins] | None = None
+    of_cells: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,18 +89,18 @@ class Quadtree:
     @property
     def told(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
-        ends = tuple((bins.column, *bins.edges[[0, -1]].tolist()) for bins in (self.y, self.x))
-        return ("quadtree", *ends, self.depth, self.name)
+        if self.bins is None:
+            return ("quadtree", *((column,) for column in self.columns), self.depth, self.name)
+        ends = tuple((bins.column, *bins.edges[[0, -1]].tolist()) for bins in self.bins)
+        cells = ("cells",) if self.of_cells else ()
+        return ("quadtree", *ends, self.depth, self.name, *cells)
 
     @cached_property
     def domain(self) -> Domain:
-        """The public leaves, numbered by their digits."""
-        forms: list[tuple[str, ...]] = [("",)]
-        for _ in range(self.depth):
-            forms.append(tuple(form + digit for form in forms[-1] for digit in "0123"))
-        leaves = np.arange(4**self.depth)
-        codes = [leaves >> 2 * (self.depth - level) for level in range(1, self.depth + 1)]
-        return Domain.from_codes(self.names, [pd.Index(form) for form in forms[1:]], forms[1:], codes)
+        """The public leaves, numbered by their digits; labels are made when they are first asked for."""
+        keys = _Keys(self.depth)
+        codes = tuple(np.arange(4**level) for level in range(1, self.depth + 1))
+        return Domain(self.names, Tree.from_branching([4] * self.depth), keys, _Forms(keys), codes)
 
     def paths(self) -> pd.DataFrame:
         """List the public leaves, one row each."""
@@ -84,33 +119,123 @@ class Quadtree:
         places = [sum((int(d) >> bit & 1) << i for i, d in enumerate(reversed(key))) for bit in (1, 0)]
         (y0, y1), (x0, x1) = (
             bins.edges[[place * step, (place + 1) * step]].tolist()
-            for bins, place in zip((self.y, self.x), places, strict=True)
+            for bins, place in zip(self.checked_bins(), places, strict=True)
         )
         return (y0, y1), (x0, x1)
+
+    def checked_bins(self) -> tuple[Bins, Bins]:
+        """Give the parts along y and x.
+
+        Raises
+        ------
+        ArgumentError
+            If no bounds are given.
+        """
+        if self.bins is None:
+            raise ArgumentError(
+                "bounds",
+                f"of the quadtree {self.name!r} must be given: they tell where its squares lie.",
+                hint="for example bounds=((47.0, 55.1), (5.8, 15.1)); only dimensions of an array can do "
+                "without.",
+            )
+        return self.bins
+
+    def over_cells(self, n_rows: int, n_columns: int) -> Quadtree:
+        """Cut the cells of an array into blocks, as even as can be.
+
+        Parameters
+        ----------
+        n_rows, n_columns : int
+            How many cells there are along y and along x.
+
+        Returns
+        -------
+        Quadtree
+            Of the places of the cells: cell i of n is in part ``i * 2 ** depth // n``.
+
+        Raises
+        ------
+        ArgumentError
+            If some part would hold no cell.
+        """
+        n, n_parts = min(n_rows, n_columns), 2**self.depth
+        if n < n_parts:
+            raise ArgumentError(
+                "depth",
+                f"must leave each square a cell: {n_rows} x {n_columns} cells cannot be halved "
+                f"{self.depth} times.",
+                hint=f"at most depth={n.bit_length() - 1}."
+                if n > 1
+                else "both dimensions need at least 2 cells.",
+            )
+        # Part k begins with the first cell i such that i * n_parts // n >= k.
+        along = (-(-np.arange(n_parts + 1) * size // n_parts) for size in (n_rows, n_columns))
+        y, x = (
+            Bins(column, starts.astype(np.float64))
+            for column, starts in zip(self.columns, along, strict=True)
+        )
+        return replace(self, bins=(y, x), of_cells=True)
 
     def find(self, y: FloatArray, x: FloatArray) -> IntArray:
         """Find the leaf of each point: -1 for those outside and those without coordinates."""
         leaf = np.zeros(len(y), dtype=np.int64)
         inside = np.ones(len(y), dtype=bool)
-        for bins, values, bit in ((self.y, y, 1), (self.x, x, 0)):
+        for bins, values, bit in zip(self.checked_bins(), (y, x), (1, 0), strict=True):
             inside &= (values >= bins.edges[0]) & (values <= bins.edges[-1])
-            place = bins.find(values)
-            for level in range(self.depth):
-                leaf |= (place >> level & 1) << (2 * level + bit)
+            leaf |= self._spread_bits[bins.find(values)] << bit
         return np.where(inside, leaf, -1)
 
+    @cached_property
+    def _spread_bits(self) -> IntArray:
+        """The parts of one coordinate, with a free bit before each of their bits; shape (2**depth,)."""
+        places = np.arange(2**self.depth)
+        spread = np.zeros_like(places)
+        for bit in range(self.depth):
+            spread |= (places >> bit & 1) << 2 * bit
+        return spread
 
-def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any, name: str = "quad") -> Quadtree:
+    @staticmethod
+    def grid(level: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Lay the nodes of a level out as they lie in the plane.
+
+        Parameters
+        ----------
+        level : int
+        values : numpy.ndarray, shape (..., 4**level)
+
+        Returns
+        -------
+        numpy.ndarray, shape (..., 2**level, 2**level)
+            With y along the last axis but one, and x along the last.
+
+        Notes
+        -----
+        The digits of a node are pairs of a bit of y and a bit of x (the Morton order). So this is a reshape
+        to one axis for each bit, a transpose, and a reshape.
+
+        Examples
+        --------
+        >>> Quadtree.grid(2, np.arange(16)).tolist()
+        [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+        """
+        bits = values.reshape(-1, *(2, 2) * level)
+        laid = bits.transpose(0, *range(1, 2 * level, 2), *range(2, 2 * level + 1, 2))
+        return laid.reshape(*values.shape[:-1], 2**level, 2**level)
+
+
+def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: str = "quad") -> Quadtree:
     """Describe levels of a place: squares that are divided into four, again and again.
 
     Parameters
     ----------
     y, x : hashable
-        The columns that hold the coordinates, such as latitude and longitude.
+        The columns that hold the coordinates, such as latitude and longitude; or dimensions of an array.
     depth : int
         How many levels there are. There are ``4 ** depth`` leaves, at most 10**8.
-    bounds : pair of pairs
-        The least and the greatest value of y, and those of x. Public.
+    bounds : pair of pairs, optional
+        The least and the greatest value of y, and those of x. Public. They can be left out for two dimensions
+        of an array, whose cells are then divided by their number: cell i of n is in part
+        ``i * 2**depth // n``, so that all parts are as even as can be.
     name : str, default "quad"
         What the names of the keys begin with.
 
@@ -155,6 +280,8 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any, name: str = "
             f"must be a whole number from 1 to {deepest}, not {depth!r}.",
             hint=f"there are 4 ** depth squares, and at most {MAX_LEAVES:,} can be listed.",
         )
+    if bounds is None:
+        return Quadtree((y, x), int(depth), name)
     pairs = list(bounds) if isinstance(bounds, (list, tuple, np.ndarray)) else []
     if len(pairs) != 2:
         raise ArgumentError(
@@ -167,7 +294,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any, name: str = "
     )
     if along_y.is_time or along_x.is_time:
         raise ArgumentError("bounds", "must be numbers.", hint="`calendar` makes levels of dates.")
-    return Quadtree(along_y, along_x, int(depth), name)
+    return Quadtree((y, x), int(depth), name, (along_y, along_x))
 
 
 def _check_column(argument: str, column: Any) -> None:

@@ -6,7 +6,6 @@ Each cell is read by itself, and cells of one leaf are added up block by block, 
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, product
@@ -18,6 +17,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.silence import silently
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["check_cells", "sum_cells"]
@@ -87,7 +87,10 @@ def sum_cells(
             sums[at] += part
         return sums
 
-    return _discreetly(add_up)
+    failure = ArgumentError(
+        "array", "cannot be loaded.", hint="check the file, or the graph of dask, that it stands for."
+    )
+    return silently(add_up, failure)
 
 
 def _parts(
@@ -148,17 +151,3 @@ def _units(values: npt.NDArray[Any], quantity: Quantity) -> IntArray:
     missing = np.isnan(numbers)
     numbers[missing] = 0.0
     return np.asarray(np.where(missing, 0, quantity.to_units(numbers)))
-
-
-def _discreetly(add_up: Callable[[], IntArray]) -> IntArray:
-    """Load and add up without a word about the cells, whatever other libraries quote when they fail."""
-    try:
-        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-            return add_up()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:
-        pass  # its text and its context may hold counts; what is raised below has neither
-    raise ArgumentError(
-        "array", "cannot be loaded.", hint="check the file, or the graph of dask, that it stands for."
-    )

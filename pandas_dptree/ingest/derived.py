@@ -5,8 +5,8 @@ Each value is read by itself, and what cannot be read lies nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from datetime import datetime
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,20 @@ from pandas_dptree.hierarchy.calendar import MISSING, Calendar
 from pandas_dptree.hierarchy.columns import ANY, exact, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.cuts import Cut
 from pandas_dptree.hierarchy.derived import Derived, Lookup
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
 
-__all__ = ["check_type", "leaves_of", "seconds"]
+__all__ = ["check_types", "codes_of", "leaves_of", "seconds"]
+
+_ALL_MISSING = np.dtype(np.float64)
+"""The type that pandas gives to a column without values, so that it is compared with labels of any kind."""
+
+_EPOCH = datetime(1970, 1, 1)
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -31,7 +40,7 @@ def leaves_of(levels: Derived, column: Callable[[Hashable], pd.Series]) -> IntAr
 
     Parameters
     ----------
-    levels : Calendar, Cut, Lookup or Quadtree
+    levels : Calendar, Cut, Lookup, Quadtree, BitPrefixes or CharPrefixes
     column : callable
         Gives a column of the records by its name.
 
@@ -42,23 +51,46 @@ def leaves_of(levels: Derived, column: Callable[[Hashable], pd.Series]) -> IntAr
     """
     read = [column(name) for name in levels.columns]
     if isinstance(levels, Calendar):
-        return levels.find(seconds(read[0], zoned=levels.timezone is not None))
+        return levels.find(seconds(read[0], zoned=levels.timezone is not None, format=levels.format))
     if isinstance(levels, Lookup):
         return np.append(levels.leaf_of, [-1, -1])[located(read[0], levels.domain.forms[-1])]
+    if isinstance(levels, PrefixTree):
+        keys, fits = read_keys(read[0], levels)
+        return np.where(fits, levels.find(keys), -1)
     if isinstance(levels, Cut):
         return levels.bins.find(numbers(read[0]))
     return levels.find(*map(numbers, read))
 
 
-def seconds(column: pd.Series, *, zoned: bool) -> IntArray:
+def codes_of(levels: Derived, leaf: IntArray) -> dict[Hashable, IntArray]:
+    """Give the keys of leaves in the levels' own domain.
+
+    Parameters
+    ----------
+    levels : Calendar, Cut, Lookup, Quadtree, BitPrefixes or CharPrefixes
+    leaf : numpy.ndarray of int64
+        As `leaves_of` gives them.
+
+    Returns
+    -------
+    dict
+        By the names of the keys, their codes, of the shape of `leaf`; -2 where that is -1.
+    """
+    paths = levels.domain.path_codes(len(levels.names))
+    return {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
+
+
+def seconds(column: pd.Series, *, zoned: bool, format: str | None = None) -> IntArray:
     """Read the values of a column as times.
 
     Parameters
     ----------
     column : pandas.Series
-        Of any type. Text is read as ISO 8601.
+        Of any type.
     zoned : bool
         Whether times with a time zone are wanted, or times without.
+    format : str, optional
+        How text is written; by default as in ISO 8601.
 
     Returns
     -------
@@ -75,42 +107,84 @@ def seconds(column: pd.Series, *, zoned: bool) -> IntArray:
             whole = column.array.asi8 // _PER_SECOND[unit]
             return np.where(column.isna(), MISSING, whole)
     codes, forms = canonical_codes(column)
-    kind = "zoned time" if zoned else "time"
-    return np.array([*(_second(form, kind) for form in forms), MISSING], dtype=np.int64)[codes]
+    each = [
+        _second_told(form, zoned, format) if isinstance(form, str) else _second(form, zoned) for form in forms
+    ]
+    return np.array([*each, MISSING], dtype=np.int64)[codes]
 
 
-def _second(form: Hashable, kind: str) -> int:
+def _second(form: Hashable, zoned: bool) -> int:
     """Read the canonical form of a value."""
-    if isinstance(form, str):
-        try:
-            _, [form] = canonical_codes(pd.Series([datetime.fromisoformat(form)], dtype=object))
-        except ValueError:
-            return MISSING
-    if not isinstance(form, tuple) or form[0] != kind:
+    if not isinstance(form, tuple) or form[0] != ("zoned time" if zoned else "time"):
         return MISSING
     second: int = form[1] // 10**9
     return second if abs(second) < 2**62 else MISSING
 
 
-def check_type(levels: Derived, name: Hashable, dtype: Any) -> None:
-    """Refuse a column whose type tells that no level can be made of any of its values.
+def _second_told(text: str, zoned: bool, format: str | None) -> int:
+    """Read a text with the standard library, for which there is no column around it."""
+    try:
+        time = datetime.fromisoformat(text) if format is None else datetime.strptime(text, format)
+    except (ValueError, OverflowError):
+        return MISSING
+    if (time.tzinfo is not None) != zoned:
+        return MISSING
+    since = time.replace(tzinfo=None) - _EPOCH
+    return (since - (time.utcoffset() or timedelta())) // timedelta(seconds=1)
+
+
+def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str) -> None:
+    """Refuse columns whose type can never equal the domain's labels, or from which no level can be made.
 
     Parameters
     ----------
-    levels : Calendar, Cut or Quadtree
-    name : hashable
-    dtype : pandas or narwhals data type
+    domain : Domain
+    types : mapping
+        The pandas or narwhals data types of its `Domain.sources`, by name.
+    argument : str
+        Where the columns stand.
 
     Raises
     ------
     ColumnsError
     """
-    if dtype == np.dtype(np.float64):  # as pandas has a column without values
+    place = {name: at for at, name in enumerate(domain.by)}
+    keys = list(domain.plain)
+    for levels in domain.derived:
+        if isinstance(levels, Lookup):
+            keys += levels.columns
+        else:
+            for name in levels.columns:
+                _check_made(levels, name, types[name], argument)
+    kinds = {name: ANY if types[name] == _ALL_MISSING else kind_of(types[name]) for name in keys}
+    unlike = {
+        name: (kind, public)
+        for name, kind in kinds.items()
+        if kind != (public := kind_of(domain.labels[place[name]].dtype)) and ANY not in (kind, public)
+    }
+    if unlike:
+        told = "; ".join(f"{name!r} holds {kind}, not {public}" for name, (kind, public) in unlike.items())
+        raise ColumnsError(
+            argument,
+            f"has keys of another type than the domain ({told})",
+            columns=unlike,
+            hint="convert one of the two, for example with astype(str).",
+        )
+
+
+def _check_made(
+    levels: Calendar | Cut | Quadtree | PrefixTree, name: Hashable, dtype: Any, argument: str
+) -> None:
+    """Refuse a column whose type tells that no level can be made of any of its values."""
+    if isinstance(levels, PrefixTree):
+        check_prefixed(levels, dtype, argument=argument)
+        return
+    if dtype == _ALL_MISSING:
         return
     if not isinstance(levels, Calendar):
         if not may_hold_numbers(dtype):
             raise ColumnsError(
-                "frame",
+                argument,
                 "has no numbers to be cut in the columns",
                 columns=[name],
                 hint="convert them to numbers; `calendar` makes levels of dates.",
@@ -126,4 +200,4 @@ def check_type(levels: Derived, name: Hashable, dtype: Any) -> None:
     else:
         hint = "convert them with pd.to_datetime."
     wanted = "times with a time zone" if zoned else "times"
-    raise ColumnsError("frame", f"holds {kind}, not {wanted}, in the columns", columns=[name], hint=hint)
+    raise ColumnsError(argument, f"holds {kind}, not {wanted}, in the columns", columns=[name], hint=hint)

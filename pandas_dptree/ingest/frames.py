@@ -6,7 +6,6 @@ with numpy. Messages speak of the names and types of columns, never of what stan
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +16,15 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.hierarchy.columns import ANY, arrow_column, kind_of, may_hold_numbers, to_pandas
-from pandas_dptree.hierarchy.derived import Lookup
+from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, to_pandas
+from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_units
-from pandas_dptree.ingest.derived import check_type, leaves_of
+from pandas_dptree.ingest.derived import check_types, codes_of, leaves_of
 from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.ingest.silence import silently
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = ["Contributions", "check_columns", "contributions", "discreetly", "key_frame"]
@@ -32,9 +33,6 @@ Answer = TypeVar("Answer")
 
 _UNGROUPABLE = (nw.Object, nw.Unknown)
 """Types whose values not every library can group by, or only if they are hashable."""
-
-_ALL_MISSING = np.dtype(np.float64)
-"""The type that pandas gives to a column without values, so that it is compared with labels of any kind."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -122,7 +120,8 @@ def _together(frame: Any, domain: Domain) -> Contributions:
     else:
         cells, rows = _distinct_narwhals(_narwhals(frame), domain.sources)
         held = dict(zip(domain.sources, cells, strict=True))
-        leaf = domain.find_leaves(_located(held.__getitem__, domain))
+        levels, column = sole(domain), held.__getitem__
+        leaf = leaves_of(levels, column) if levels else domain.find_leaves(_located(column, domain))
     inside = (leaf >= 0) & (rows > 0)
     return Contributions(leaf[inside], None, rows[inside])
 
@@ -164,6 +163,8 @@ def _apart(
 
 def _cells(held: pd.DataFrame | nw.DataFrame[Any], domain: Domain) -> tuple[IntArray, IntArray]:
     """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
+    if (levels := sole(domain)) is not None:
+        return leaves_of(levels, partial(_column, held)) + 1, np.arange(-1, domain.tree.n_leaves)
     codes = _located(partial(_column, held), domain)
     cell, row = _combined(codes, [len(forms) for forms in domain.forms])
     return cell, domain.find_leaves([code[row] for code in codes])
@@ -173,9 +174,7 @@ def _located(column: Callable[[Hashable], pd.Series], domain: Domain) -> list[In
     """Find the keys of each record among the domain's: those of its columns, and those made of them."""
     made: dict[Hashable, IntArray] = {}
     for levels in domain.derived:
-        leaf = leaves_of(levels, column)
-        paths = levels.domain.path_codes(len(levels.names))
-        made |= {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
+        made |= codes_of(levels, leaves_of(levels, column))
     return [
         made[name] if name in made else located(column(name), forms)
         for name, forms in zip(domain.by, domain.forms, strict=True)
@@ -238,8 +237,11 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
     ColumnsError
         If a column is missing or repeated.
     """
+    hint = "check the spelling; keys in the index become columns by reset_index()."
     if isinstance(frame, pd.DataFrame):
         present: list[Hashable] = list(frame.columns)
+        if frame.columns.nlevels > 1:
+            hint = f"name each column by the whole of its tuple, such as {present[:1]!r}."
     else:
         try:
             present = list(_narwhals(frame).collect_schema())
@@ -255,7 +257,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
             argument,
             "lacks the columns",
             columns=missing,
-            hint="check the spelling; keys in the index become columns by reset_index().",
+            hint=hint,
         )
     repeated = [name for name in columns if present.count(name) > 1]
     if repeated:
@@ -266,17 +268,13 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
 
 def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:
     """Count without a word about the records, whatever other libraries warn of or quote when they fail."""
-    try:
-        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-            return count()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # polars panics with one that is no Exception
-        pass  # its text and its context may hold records; what is raised below has neither
-    raise ArgumentError(
-        "frame",
-        f"cannot be counted by its columns {list(columns)!r}.",
-        hint="convert the keys to strings, whole numbers, dates or categories.",
+    return silently(
+        count,
+        ArgumentError(
+            "frame",
+            f"cannot be counted by its columns {list(columns)!r}.",
+            hint="convert the keys to strings, whole numbers, dates or categories.",
+        ),
     )
 
 
@@ -366,26 +364,11 @@ def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
 
 def _check_types(frame: Any, domain: Domain) -> None:
     """Refuse columns whose type can never equal the domain's labels, or from which no level can be made."""
-    labels = dict(zip(domain.by, domain.labels, strict=True))
-    keys = [(name, labels[name]) for name in domain.plain]
-    for levels in domain.derived:
-        if isinstance(levels, Lookup):
-            keys += [(name, labels[name]) for name in levels.columns]
-        else:
-            for name, dtype in zip(levels.columns, _types(frame, levels.columns), strict=True):
-                check_type(levels, name, dtype)
-    types = _types(frame, [name for name, _ in keys])
-    kinds = [ANY if dtype == _ALL_MISSING else kind_of(dtype) for dtype in types]
-    unlike = {
-        name: (kind, public)
-        for (name, label), kind in zip(keys, kinds, strict=True)
-        if kind != (public := kind_of(label.dtype)) and ANY not in (kind, public)
-    }
-    if unlike:
-        told = "; ".join(f"{name!r} holds {kind}, not {public}" for name, (kind, public) in unlike.items())
-        raise ColumnsError(
-            "frame",
-            f"has keys of another type than the domain ({told})",
-            columns=unlike,
-            hint="convert one of the two, for example with astype(str).",
+    if any(isinstance(levels, Quadtree) and levels.of_cells for levels in domain.derived):
+        raise ArgumentError(
+            "domain",
+            "divides the cells of an array, of which records know nothing.",
+            hint="give the quadtree `bounds`.",
         )
+    types = dict(zip(domain.sources, _types(frame, domain.sources), strict=True))
+    check_types(domain, types, argument="frame")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ColumnsError
+from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.output.frames import TOLD, prefix_of
 
-__all__ = ["check_free", "check_groups", "plain", "release_tree", "told_of"]
+__all__ = ["Ends", "check_free", "check_groups", "plain", "release_tree", "told_of"]
+
+Ends = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Where parts begin, and where they end."""
 
 
 def check_groups(by: Sequence[Hashable]) -> None:
@@ -63,6 +71,7 @@ def release_tree(
     dims: Sequence[Hashable],
     coordinates: xr.Dataset,
     attrs: Mapping[str, Any],
+    ends: Sequence[Ends | None] = (),
 ) -> xr.DataTree:
     """Lay out one dataset per level.
 
@@ -81,29 +90,81 @@ def release_tree(
         Their coordinates.
     attrs : mapping
         A JSON-able account of the release, which is written as text into ``attrs["dp"]`` of the root.
+    ends : sequence, optional
+        For a domain that is one quadtree: the first and the last coordinates of its finest parts, shapes
+        ``(2**depth,)``, along y and along x; None where there are none.
 
     Returns
     -------
     xarray.DataTree
-        A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates.
+        A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates;
+        those of a quadtree that is the whole domain lie along y and x.
     """
+    squares = sole(domain)
     groups = {}
     for level, name in enumerate(level_names(domain)):
-        shown: Any = domain.tree.listed(level) if level else 0
-        along = (name,) if level else ()
-
+        if not level:
+            lay: Layout = _root()
+        elif isinstance(squares, Quadtree):
+            lay = _grid(squares, level, ends)
+        else:
+            lay = _line(domain, level, name)
         group = coordinates.assign(
-            {key: ((*dims, *along), levels[level][..., shown]) for key, levels in values.items()}
-            | {key: (along, levels[level][..., shown]) for key, levels in public.items()}
-        )
-        keys = domain.keys(level) if level else pd.DataFrame()
-        group = group.assign_coords({key: (along, plain(keys[key])) for key in keys.columns})
-        for key in keys.columns[:-1]:
+            {key: ((*dims, *lay.dims), lay.pick(levels[level])) for key, levels in values.items()}
+            | {key: (lay.dims, lay.pick(levels[level])) for key, levels in public.items()}
+        ).assign_coords(lay.coordinates)
+        for key in lay.indexed:
             group = group.set_xindex(key)
         groups[f"/{name}"] = group
     tree = xr.DataTree.from_dict(groups)
     tree.attrs["dp"] = json.dumps(attrs)
     return tree
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the nodes of one level lie.
+
+    Attributes
+    ----------
+    dims : tuple of hashable
+        Their dimensions.
+    pick : callable
+        Lays out values of shape (..., level_sizes[l]) along these.
+    coordinates : mapping
+        The labels along them.
+    indexed : sequence of hashable
+        The coordinates that get an index besides those named like a dimension.
+    """
+
+    dims: tuple[Hashable, ...]
+    pick: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    coordinates: Mapping[Hashable, Any] = field(default_factory=dict)
+    indexed: Sequence[str] = ()
+
+
+def _root() -> Layout:
+    """Show the total by itself."""
+    return Layout((), lambda nodes: nodes[..., 0])
+
+
+def _line(domain: Domain, level: int, name: Hashable) -> Layout:
+    """Lay nodes side by side, with their keys."""
+    shown = domain.tree.listed(level)
+    keys = domain.keys(level)
+    coordinates: dict[Hashable, Any] = {key: ((name,), plain(keys[key])) for key in keys.columns}
+    return Layout((name,), lambda nodes: nodes[..., shown], coordinates, list(keys.columns[:-1]))
+
+
+def _grid(squares: Quadtree, level: int, ends: Sequence[Ends | None]) -> Layout:
+    """Lay squares out in the plane, with their centres."""
+    step = 2 ** (squares.depth - level)
+    coordinates: dict[Hashable, Any] = {}
+    for name, along in zip(squares.columns, ends, strict=True):
+        if along is not None:
+            first, last = along[0][::step], along[1][step - 1 :: step]
+            coordinates[name] = ((name,), first + (last - first) / 2)
+    return Layout(squares.columns, partial(squares.grid, level), coordinates)
 
 
 def plain(labels: pd.Series) -> npt.NDArray[Any]:

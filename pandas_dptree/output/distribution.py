@@ -309,7 +309,7 @@ class Distribution:
             table = pd.DataFrame(flat, index=index)
         else:
             rows = np.repeat(np.arange(len(self.groups)), len(index))
-            keys = {name: column.take(rows).array for name, column in self.groups.items()}
+            keys = {name: column.take(rows).reset_index(drop=True) for name, column in self.groups.items()}
             inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
             table = pd.DataFrame({**keys, **inner, **flat})
         table.attrs["dp"] = dict(self.account)

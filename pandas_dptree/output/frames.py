@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain
@@ -90,7 +91,7 @@ def release_frame(
             _pick(path[key], shown) if key < len(path) else np.full(np.count_nonzero(shown), -1)
             for path, shown in zip(paths, listed, strict=True)
         ]
-        columns[name] = _take(domain.labels[key], np.concatenate(codes))
+        columns[name] = _column(_take(domain.labels[key], np.concatenate(codes)))
     for name, levels in values.items():
         columns[name] = _stack(levels, listed)
     frame = pd.DataFrame(columns, copy=False)
@@ -125,9 +126,12 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
             "is not a table that was released: it lacks the level, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned.",
         )
-    if isinstance(released["level"].dtype, pd.CategoricalDtype):
+    if (
+        isinstance(released["level"].dtype, pd.CategoricalDtype)
+        and ROOT in released["level"].cat.categories[:1]
+    ):
         return list(released["level"].cat.categories[1:]), values
-    return columns[columns.index("level") + 1 : columns.index(values[0])], values  # read back from a file
+    return columns[columns.index("level") + 1 : columns.index(values[0])], values  # after a file, or a filter
 
 
 def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
@@ -162,7 +166,8 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
         for key in by[:depth]
         if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
     }
-    return rows.astype(types).set_index(by[:depth])
+    with warnings.catch_warnings(action="ignore"):  # of tuples that pandas cannot sort
+        return rows.astype(types).set_index(by[:depth])
 
 
 _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
@@ -187,9 +192,21 @@ def _pick(values: npt.NDArray[Any], shown: npt.NDArray[np.bool_]) -> npt.NDArray
     return values if shown.all() else values[shown]
 
 
+def _column(labels: Any) -> pd.Series:
+    """Let pandas find the type of labels; text with lone surrogates, which it cannot hold, stays objects."""
+    try:
+        return pd.Series(labels, copy=False)
+    except UnicodeEncodeError:
+        return pd.Series(labels, dtype=object, copy=False)
+
+
 def _take(labels: pd.Index, codes: IntArray) -> Any:
     """Labels by position, missing where the code is -1; whole numbers and booleans can be missing too."""
     if isinstance(labels, pd.CategoricalIndex):
         return pd.Categorical.from_codes(codes, dtype=labels.array.dtype)
+    if isinstance(labels, pd.IntervalIndex) and labels.left.dtype.kind in "iu":
+        # Where one may be missing, ends are floats, which not every whole number is.
+        if any(float(end) != end for end in (*labels.left, *labels.right)):
+            return pd.Series(labels.astype(object).array.take(codes, allow_fill=True), dtype=object)
     masked = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(labels.dtype.kind)
     return labels.astype(masked or labels.dtype).array.take(codes, allow_fill=True)

@@ -7,6 +7,7 @@ import sys
 import pandas as pd
 
 from tests.benchmarks import (
+    bench_arrays,
     bench_distribution,
     bench_implicit,
     bench_planning,
@@ -17,7 +18,14 @@ from tests.benchmarks import (
 
 def main() -> int:
     """Measure everything."""
-    benches = (bench_sampling, bench_planning, bench_release, bench_implicit, bench_distribution)
+    benches = (
+        bench_sampling,
+        bench_planning,
+        bench_release,
+        bench_implicit,
+        bench_distribution,
+        bench_arrays,
+    )
     table = pd.DataFrame([row for bench in benches for row in bench.run()])
     python, cores = platform.python_version(), os.cpu_count()
     print(f"{platform.machine()}, {cores} cores, Python {python}, pandas {pd.__version__}\n")

@@ -1,0 +1,391 @@
+"""Several variables of a dataset under one privacy loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pandas_dptree.arrays import tables
+from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
+from pandas_dptree.combined import joint_account, plan_apart
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.derived import By
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.output.frames import TOLD
+from pandas_dptree.plan import Plan
+from pandas_dptree.planner import Mechanism
+from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.privacy.sensitivity import Neighbors
+
+__all__ = ["VariablesPlan", "plan", "release", "tree_counts", "tree_sums"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class VariablesPlan:
+    """Plans for several variables of a dataset, which keep to one privacy loss together.
+
+    Attributes
+    ----------
+    loss : PrivacyLoss
+        That of the whole release.
+    plans : mapping of Plan
+        By the name of the variable. They agree on all but what is added up, how many records of a unit it
+        holds, and the part of the loss.
+    """
+
+    loss: PrivacyLoss
+    plans: Mapping[Hashable, Plan]
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence: variables and their parts of the loss, noise, and the whole loss."""
+        parts = ", ".join(f"{name} ({_in_words(plan.loss)})" for name, plan in self.plans.items())
+        noise = next(iter(self.plans.values())).noise.name
+        return f"Plan for {parts} together: {noise} noise, {_in_words(self.loss)}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Lay the plans out as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per variable and level: ``variable``, and what `Plan.to_frame` tells. A share is that of
+            the variable's own part of the loss.
+        """
+        table = pd.concat({name: plan.to_frame() for name, plan in self.plans.items()}, names=["variable"])
+        return table.reset_index("variable").reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        """Print the plans as a table."""
+        return f"{self.headline}\n{self.to_frame().to_string(index=False, float_format='{:.4g}'.format)}"
+
+    def _repr_html_(self) -> str:
+        """Show the plans as a table in a notebook."""
+        table = self.to_frame().to_html(index=False, float_format="{:.4g}".format, border=0)
+        return f"<p>{escape(self.headline)}</p>\n{table}"
+
+
+def tree_counts(
+    dataset: xr.Dataset,
+    by: By,
+    *,
+    variables: Sequence[Hashable] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int | Mapping[Hashable, int] = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    r"""Count the records of several variables over every node of a hierarchy, under one privacy loss.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Each variable holds counts, each of its records in exactly one cell: visits, admissions and deaths,
+        say. One person may have records in every variable.
+    by : sequence of hashable
+        As for `pandas_dptree.arrays.tree_counts`: the same keys for all variables. Each variable needs the
+        dimensions that they are on, and may have others besides, of its own.
+    variables : list of hashable, optional
+        Which variables to release; all by default.
+    epsilon, delta, rho
+        The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
+        into equal parts, unless `max_contributions` differs.
+    max_contributions : int, or mapping from variables to int, default 1
+        How many records of one privacy unit a variable may hold, wherever they are: one number for each of
+        them. The caller answers for it.
+    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements, \
+rng, progress
+        As for `pandas_dptree.arrays.tree_counts`.
+
+    Returns
+    -------
+    xarray.DataTree
+        As for one array: a group per level. For a variable named ``visits`` there are ``visits`` and
+        ``visits_std_error``, and what else is asked for is named in this way. ``attrs["dp"]`` tells the
+        whole loss, and the part of each variable.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
+        raise.
+
+    Notes
+    -----
+    **Privacy.** Shapes and coordinates are public, as for one array. Let a unit have at most :math:`k_v`
+    records in variable v. Within a variable, the stated part of the loss covers all indices of its other
+    dimensions together (parallel composition, proven for `pandas_dptree.arrays.tree_counts`). A unit may
+    move every variable at once, so what the variables lose adds up (sequential composition): neighbouring
+    datasets are neighbours in each variable, the noise of the variables is independent, and everything that
+    is shown of one is made from its own measurements. The parts are rounded such that they add up to no more
+    than the stated loss, exactly. With Gaussian noise under an epsilon and a delta, all measurements are one
+    Gaussian mechanism, whose neighbours are apart by
+    :math:`\mu^2 = \sum_v \Delta_v^2 \sum_l \sigma_{vl}^{-2}`, where :math:`\Delta_v` is the 2-norm by which
+    a unit moves a level of variable v: the noise is such that this needs no more than the stated delta.
+
+    Where each record is in one variable only, as in counts by kind of visit, do not add up losses: stack the
+    variables with ``dataset.to_dataarray("kind")``. `max_contributions` then speaks of all of them together,
+    and they cost no more than one.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> wards = xr.Dataset(
+    ...     {"visits": ("ward", [90, 40, 75]), "deaths": ("ward", [2, 0, 1])},
+    ...     coords={"hospital": ("ward", ["A", "A", "B"])})
+    >>> tree = dpt.arrays.several.tree_counts(wards, ["hospital"], epsilon=1.0)
+    >>> list(tree["hospital"].data_vars)
+    ['visits', 'visits_std_error', 'deaths', 'deaths_std_error']
+    """
+    prepared = plan(
+        dataset, by, variables=variables, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
+        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
+        objective=objective, consistency=consistency, fit=fit, confidence=confidence,
+        keep_measurements=keep_measurements,
+    )  # fmt: skip
+    return release(prepared, dataset, rng=rng, progress=progress)
+
+
+def tree_sums(
+    dataset: xr.Dataset,
+    by: By,
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    variables: Sequence[Hashable] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int | Mapping[Hashable, int] = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Add up several variables over every node of a hierarchy, under one privacy loss.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        Each variable holds values, each cell being one record: see `pandas_dptree.arrays.tree_sums`.
+    by, max_contributions
+        As for `tree_counts`.
+    bounds : (float, float), or mapping from variables to such pairs or None
+        The least and the greatest value of a cell. A mapping has an entry for each variable; None for one
+        that holds counts, whose records are counted beside the sums.
+    granularity : float, or mapping from variables to float, optional
+        As for `pandas_dptree.tree_sums`.
+    variables : list of hashable, optional
+        Which variables to release; by default those that `bounds` lists, or all.
+    epsilon, delta, rho
+        The privacy loss of the whole release. It is divided such that the squared errors, each beside the
+        most that a record can add, have the least sum.
+    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements, \
+rng, progress
+        As for `pandas_dptree.arrays.tree_sums`.
+
+    Returns
+    -------
+    xarray.DataTree
+        As for `tree_counts`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the cells never raise.
+
+    Notes
+    -----
+    **Privacy**: as for `tree_counts`.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> homes = xr.Dataset(
+    ...     {"kwh": ("home", [3.5, 1.25, 4.0]), "people": ("home", [2, 1, 5])},
+    ...     coords={"street": ("home", ["Elm", "Elm", "Oak"])})
+    >>> tree = dpt.arrays.several.tree_sums(
+    ...     homes, ["street"], bounds={"kwh": (0, 5), "people": (0, 8)}, epsilon=1.0)
+    >>> list(tree["street"].data_vars)
+    ['kwh', 'kwh_std_error', 'people', 'people_std_error']
+    """
+    if bounds is None:
+        raise ArgumentError(
+            "bounds",
+            "must be given: how far one cell can move a sum depends on them.",
+            hint='for example bounds={"kwh": (0, 5)}, known without looking at the cells.',
+        )
+    prepared = plan(
+        dataset, by, variables=variables, bounds=bounds, granularity=granularity, epsilon=epsilon,
+        delta=delta, rho=rho, neighbors=neighbors, max_contributions=max_contributions, mechanism=mechanism,
+        split=split, level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
+        confidence=confidence, keep_measurements=keep_measurements,
+    )  # fmt: skip
+    return release(prepared, dataset, rng=rng, progress=progress)
+
+
+def plan(
+    dataset: xr.Dataset,
+    by: By,
+    *,
+    variables: Sequence[Hashable] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors = "add_remove",
+    max_contributions: int | Mapping[Hashable, int] = 1,
+    mechanism: Mechanism | AdditiveNoise = "auto",
+    split: Split | Mapping[Hashable, float] = "optimal",
+    level_weights: Mapping[Hashable, float] | None = None,
+    objective: Objective = "levels",
+    consistency: Consistency = "integer",
+    fit: Fit = "totals",
+    confidence: float | None = None,
+    keep_measurements: bool = False,
+    bounds: Any = None,
+    granularity: Any = None,
+) -> VariablesPlan:
+    """Describe a release of several variables before it happens.
+
+    Spends nothing, and looks at names, types and coordinates alone.
+
+    Parameters
+    ----------
+    dataset, by, variables, epsilon, delta, rho, max_contributions
+        As for `tree_counts`.
+    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements
+        As for `pandas_dptree.arrays.plan`.
+    bounds, granularity
+        As for `tree_sums`: values are added up, instead of counts.
+
+    Returns
+    -------
+    VariablesPlan
+        With a `Plan` for each variable.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> zeros = xr.DataArray(np.zeros(50, int), dims=["state"])
+    >>> planned = dpt.arrays.several.plan(
+    ...     xr.Dataset({"visits": zeros, "deaths": zeros}), ["state"], epsilon=1.0,
+    ...     max_contributions={"visits": 8, "deaths": 1})
+    >>> {name: round(each.epsilon, 9) for name, each in planned.plans.items()}
+    {'visits': 0.8, 'deaths': 0.2}
+    """
+    names = names_of(
+        dataset, list(bounds) if variables is None and isinstance(bounds, Mapping) else variables
+    )
+    domain = keys_of(dataset, by)
+    check_variables(dataset, names, domain)
+    most = own_of("max_contributions", max_contributions, names)
+    combined = plan_apart(
+        domain, quantities_of(names, bounds, granularity), [most[name] for name in names], epsilon=epsilon,
+        delta=delta, rho=rho, neighbors=neighbors, mechanism=mechanism, split=split,
+        level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
+        confidence=confidence, keep_measurements=keep_measurements,
+    )  # fmt: skip
+    return VariablesPlan(loss=combined.loss, plans=dict(zip(names, combined.plans, strict=True)))
+
+
+def release(
+    plan: VariablesPlan,
+    dataset: xr.Dataset,
+    *,
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> xr.DataTree:
+    """Spend the budget of a plan on a dataset.
+
+    Parameters
+    ----------
+    plan : VariablesPlan
+        From `plan`.
+    dataset : xarray.Dataset
+        With the variables of the plan; others are left alone.
+    rng : numpy.random.Generator, optional
+        Makes the release repeatable, for tests and simulation: it is then not private.
+    progress : bool, default False
+        Shows the steps of the work on a bar, on standard error, one bar after the other for the
+        variables. Needs tqdm.
+
+    Returns
+    -------
+    xarray.DataTree
+        As for `tree_counts`.
+
+    Raises
+    ------
+    ArgumentError
+        If the plan cannot be used, or not for this dataset.
+
+    Notes
+    -----
+    **Privacy**: each call spends the plan's whole privacy loss anew.
+    """
+    if not isinstance(plan, VariablesPlan):
+        raise ArgumentError(
+            "plan",
+            f"must be one for several variables, not {type(plan).__name__}.",
+            hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
+        )
+    names = names_of(dataset, list(plan.plans))
+    domain = next(iter(plan.plans.values())).labelled
+    check_variables(dataset, names, domain)
+    trees = []
+    for name, each in plan.plans.items():
+        own = {} if each.quantity != COUNT else {"count": name} | {what: f"{name}_{what}" for what in TOLD}
+        tree = tables.release(each, dataset[name], rng=rng, progress=progress)
+        trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
+    together = xr.DataTree.from_dict(
+        {
+            # What they share comes from the same coordinates and the same domain.
+            f"/{key}": xr.merge([tree[key] for tree in trees], compat="override", join="override")
+            for key in trees[0]
+        }
+    )
+    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng))
+    return together
+
+
+def _renamed(group: xr.Dataset, names: Mapping[str, Hashable]) -> xr.Dataset:
+    return group.rename({old: new for old, new in names.items() if old in group.data_vars})
+
+
+def _in_words(loss: PrivacyLoss) -> str:
+    return ", ".join(f"{name}={value:g}" for name, value in loss.to_dict().items() if value)

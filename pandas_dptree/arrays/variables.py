@@ -1,0 +1,144 @@
+"""What is public of a dataset: the names and types of its variables, and the keys that they share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from pandas_dptree.arrays.coordinates import dims_of, domain_of
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy.derived import By, named
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.output.datatree import told_of
+from pandas_dptree.output.frames import TOLD
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+
+__all__ = ["check_variables", "keys_of", "names_of", "own_of", "quantities_of"]
+
+
+def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[Hashable]:
+    """List the variables to release, after a check that the dataset has them."""
+    if not isinstance(dataset, xr.Dataset):
+        raise ArgumentError(
+            "dataset",
+            f"must be an xarray.Dataset, not {type(dataset).__name__}.",
+            hint="for a single DataArray, call dpt.arrays.tree_counts.",
+        )
+    if variables is not None and not isinstance(variables, (list, tuple)):
+        raise ArgumentError(
+            "variables",
+            f"must be a list of names, not {variables!r}.",
+            hint='for example variables=["visits"]; leave it out for all.',
+        )
+    names = list(dataset.data_vars) if variables is None else list(variables)
+    if not names:
+        raise ArgumentError(
+            "dataset" if variables is None else "variables",
+            "has no data variables to release." if variables is None else "names no variable.",
+            hint='for example variables=["visits", "deaths"], which the dataset has.',
+        )
+    absent = [name for name in names if not isinstance(name, Hashable) or name not in dataset.data_vars]
+    if absent:
+        raise ColumnsError(
+            "variables", "names what are no data variables of the dataset", columns=absent,
+            hint=f"it has {list(dataset.data_vars)!r}.",
+        )  # fmt: skip
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated:
+        raise ColumnsError(
+            "variables", "names variables twice", columns=repeated, hint="name each variable once."
+        )
+    return names
+
+
+def keys_of(dataset: xr.Dataset, by: By) -> Domain:
+    """Make the domain of a dataset from its coordinates."""
+    names, derived = named(by)
+    made = {name for levels in derived for name in levels.names}
+    sources = [
+        *(name for name in names if name not in made),
+        *chain.from_iterable(levels.columns for levels in derived),
+    ]
+    secret = [name for name in sources if name in dataset.data_vars]
+    if secret:
+        raise ColumnsError(
+            "by", "names data variables, which are secret", columns=secret,
+            hint=f"if they are public labels, make them coordinates: dataset.set_coords({secret!r}).",
+        )  # fmt: skip
+    return domain_of(_empty(dataset, sources), by)
+
+
+def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
+    """Make an array with the dimensions and coordinates of a dataset, and nothing in it.
+
+    What the sources of the keys are not on is cut to no index at all.
+    """
+    has = [name for name in sources if name in dataset.dims or name in dataset.coords]
+    needed = {dim for name in has for dim in dataset[name].dims}
+    cut = {dim: slice(0) for dim in dataset.dims if dim not in needed}
+    sizes = {dim: 0 if dim in cut else size for dim, size in dataset.sizes.items()}
+    coordinates = dataset.coords.to_dataset().isel(cut, missing_dims="ignore").coords
+    return xr.DataArray(np.zeros([*sizes.values()], np.int8), coords=coordinates, dims=[*sizes])
+
+
+def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain) -> None:
+    """Check by name, type and dimensions that all variables can be released together."""
+    unfit = [name for name in names if not _is_numeric(dataset[name].dtype)]
+    if unfit:
+        raise ColumnsError(
+            "variables", "names variables that do not hold numbers", columns=unfit,
+            hint="convert them, or leave them out: variables=[...].",
+        )  # fmt: skip
+    needed = dims_of(_empty(dataset, domain.sources), domain.sources)
+    flat = [name for name in names if not set(needed) <= set(dataset[name].dims)]
+    if flat:
+        raise ColumnsError(
+            "variables", f"names variables that lack some of the dimensions {list(needed)!r} of `by`",
+            columns=flat, hint="leave them out: variables=[...].",
+        )  # fmt: skip
+    told = {name: told_of(name) for name in names}
+    others = dict.fromkeys([*dataset.dims, *dataset.coords, *domain.by])
+    taken = Counter(chain(others, *told.values()))
+    clashing = [name for name, each in told.items() if any(taken[one] > 1 for one in each)]
+    if clashing:
+        raise ColumnsError(
+            "variables", "would give two variables of the answer one name", columns=clashing,
+            hint=f"rename them; for each variable the answer has its name, and its name with "
+            f"{', '.join(f'_{what}' for what in TOLD)}.",
+        )  # fmt: skip
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
+def own_of(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """Give each variable its own, from a mapping or one value for all."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, given)
+    unlike = [name for name in dict.fromkeys([*names, *given]) if name not in names or name not in given]
+    if unlike:
+        raise ColumnsError(
+            argument, "must have an entry for each variable and no other", columns=unlike,
+            hint="pass a mapping from the variables, or one value for all of them.",
+        )  # fmt: skip
+    return dict(given)
+
+
+def quantities_of(names: Sequence[Hashable], bounds: Any, granularity: Any) -> list[Quantity]:
+    """Describe what is added up in each variable: values between bounds, or records."""
+    limits = own_of("bounds", bounds, names)
+    summed = [name for name in names if limits[name] is not None]
+    if granularity is not None and not summed:
+        raise ArgumentError(
+            "granularity",
+            "has no meaning without bounds: counts are whole numbers.",
+            hint="leave it out, or pass the bounds of the values.",
+        )
+    steps = own_of("granularity", granularity, summed)
+    return [Quantity.of(name, limits[name], steps[name]) if name in steps else COUNT for name in names]

@@ -1,0 +1,89 @@
+"""A bar for work that takes long, on standard error.
+
+**Privacy.** Which steps there are, what they are called, their order and how much of the bar each takes
+follow from a plan alone. No number of records is shown, and no rate. The time on the bar may depend on the
+records, as the time of the release itself does: the bar is for whoever runs the release, who has the records
+anyway, and not for publishing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pandas_dptree.errors import ArgumentError, MissingExtraError
+
+__all__ = ["Done", "Step", "nothing", "progress_bar"]
+
+Step = tuple[str, int]
+"""What is being done, and how much work it is beside the other steps: how many nodes it goes over, say."""
+
+Done = Callable[[], None]
+"""Called whenever a step is done, and the next one begins."""
+
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}"
+
+
+def nothing() -> None:
+    """Show no progress."""
+
+
+@contextmanager
+def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
+    """Show a bar for as long as a block of code runs.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether there is a bar at all. tqdm is imported only if there is.
+    steps : sequence of (str, int)
+        The steps of the block, in their order, from public arguments alone.
+
+    Yields
+    ------
+    callable
+        To be called after each step but the last, which ends with the block.
+
+    Raises
+    ------
+    ArgumentError
+        If `shown` is no bool.
+    MissingExtraError
+        If tqdm is not installed.
+
+    Examples
+    --------
+    >>> with progress_bar(False, [("counting", 10), ("writing", 5)]) as done:
+    ...     total = sum(range(10))
+    ...     done()
+    ...     text = str(total)
+    """
+    if not isinstance(shown, bool):
+        raise ArgumentError(
+            "progress", f"must be True or False, not {shown!r}.", hint="True shows a bar on standard error."
+        )
+    if not shown:
+        yield nothing
+        return
+    tqdm = _tqdm()
+    names, sizes = zip(*steps, strict=True)
+    following = zip(names[1:], sizes, strict=False)
+    # Every step is shown as it begins, however fast: what appears does not depend on the time.
+    with tqdm(total=sum(sizes), desc=names[0], bar_format=_FORMAT, mininterval=0, miniters=1) as bar:
+
+        def done() -> None:
+            name, size = next(following)
+            bar.set_description_str(name, refresh=False)
+            bar.update(size)
+
+        yield done
+        bar.update(sizes[-1])
+
+
+def _tqdm() -> Any:
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingExtraError("A progress bar", package="tqdm", extra="progress") from None
+    return tqdm
