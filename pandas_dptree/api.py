@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.derived import By, derived_domain, named
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.ingest.frames import check_columns, key_frame
+from pandas_dptree.ingest.frames import check_columns, check_frame, key_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
@@ -165,6 +165,7 @@ def tree_counts(
     >>> list(counts.columns)
     ['level', 'region', 'district', 'count', 'std_error']
     """
+    check_frame(frame)
     options: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -275,6 +276,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     >>> list(sums.columns)
     ['level', 'region', 'cost', 'cost_std_error']
     """
+    check_frame(frame)
     return plan_sums(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -377,6 +379,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     >>> list(means.columns)
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
+    check_frame(frame)
     return plan_means(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),

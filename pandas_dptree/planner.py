@@ -319,7 +319,8 @@ def _check_domain(domain: object) -> None:
         raise ArgumentError(
             "domain",
             f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
-            hint="make one from a frame of public keys with dpt.Domain.from_frame(places, by=[...]).",
+            hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
+            "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
         )
 
 

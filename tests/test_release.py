@@ -337,6 +337,13 @@ def test_more_bad_arguments(visits, clinics):
         dpt.plan(domain, epsilon=1.0, privacy_unit="person").release(np.zeros(domain.tree.n_leaves, int))
     with pytest.raises(dpt.ArgumentError, match="not a table that was released"):
         visits.dp.level("region")
+    trips = dpt.datasets.taxi_trips(n_trips=0, n_cells=2)
+    for mistaken in (
+        dpt.tree_counts,
+        lambda array, by, epsilon: array.dp.plan(by, epsilon=epsilon).release(array),
+    ):
+        with pytest.raises(dpt.ArgumentError, match=r"not DataArray\.\nHint: arrays have verbs of their own"):
+            mistaken(trips, ["y"], epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="is not a level"):
         visits.dp.tree_counts(BY, epsilon=1.0, domain=domain).dp.level("town")
 

@@ -119,6 +119,45 @@ def test_a_table_is_read_back_from_a_file(counts, tmp_path):
     read.dp.plot.levels(n=2)
 
 
+def test_whole_keys_are_whole_again_after_a_file(tmp_path):
+    records = pd.DataFrame({"year": [2024, 2025] * 5, "half": [0.5, 1.5] * 5})
+    table = records.dp.tree_counts(["year", "half"], domain="observed", epsilon=1.0, rng=rng())
+    table.to_csv(tmp_path / "table.csv", index=False)
+    read = Released.of(pd.read_csv(tmp_path / "table.csv"))
+    assert read.table["year"].dtype == float
+    paths = [read.path(row) for row in range(len(table))]
+    assert paths == ["total", "2024", "2025", "0.5, 2024", "1.5, 2025"]
+
+
+def test_a_table_comes_back_from_parquet_with_its_account(counts, tmp_path):
+    pytest.importorskip("pyarrow")
+    counts.to_parquet(tmp_path / "counts.parquet")
+    assert pd.read_parquet(tmp_path / "counts.parquet").dp.to_html() == counts.dp.to_html()
+
+
+def test_levels_without_rows_may_be_forgotten(counts):
+    below = counts[counts["level"] != "total"]
+    forgotten = below.assign(level=below["level"].cat.remove_unused_categories())
+    assert Released.of(forgotten).parent.tolist() == Released.of(below).parent.tolist()
+    assert forgotten.dp.to_html() == below.dp.to_html()
+
+
+def test_numbers_written_as_text_are_refused(counts):
+    written = counts.assign(std_error=counts["std_error"].map("{:.1f} visits".format))
+    for draw in (written.dp.plot.levels, written.dp.plot.icicle, written.dp.to_html):
+        with pytest.raises(dpt.ArgumentError, match=r"no number, in the column 'std_error'.*\nHint: "):
+            draw()
+
+
+@pytest.mark.parametrize("error", [np.inf, np.nan, 0.0])
+def test_errors_of_all_sizes(counts, error):
+    table = counts.assign(std_error=error)
+    table.dp.plot.levels(n=2)
+    table.dp.to_html()
+    pytest.importorskip("plotly")
+    assert table.dp.plot.icicle().data[0].marker.colors[0] == (0 if error else -3)
+
+
 def test_a_branch_keeps_its_order(counts):
     branch = counts[counts["region"].eq("Corrow") & counts["level"].isin(["district", "clinic"])]
     released = Released.of(branch)
@@ -207,8 +246,9 @@ def test_a_column_that_is_not_there(counts):
     for draw in (counts.dp.plot.levels, counts.dp.plot.icicle):
         with pytest.raises(dpt.ArgumentError, match=r"\['count'\]"):
             draw("cost")
-    with pytest.raises(dpt.ArgumentError, match=r"\['count'\]"):
-        counts.dp.to_html(columns="cost")
+    for columns in ("cost", ("count",), [["count"]]):
+        with pytest.raises(dpt.ArgumentError, match=r"`columns`.*\n.*\['count'\]"):
+            counts.dp.to_html(columns=columns)
     assert "icicle" in repr(counts.dp.plot)
 
 
@@ -231,6 +271,26 @@ def test_icicle_shows_all_nodes(counts):
     assert icicle.marker.colors[place] == pytest.approx(np.log10(error / count))
     empty = counts["count"].eq(0).to_numpy()
     assert (np.asarray(icicle.marker.colors)[empty] == 0).all()  # 100 % or more
+
+
+def luminance(colors):
+    """The relative luminance of the Web Content Accessibility Guidelines, of colours from 0 to 255."""
+    part = np.asarray(colors) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def test_names_can_be_read_on_every_shade(counts):
+    pytest.importorskip("plotly")
+    (icicle,) = counts.dp.plot.icicle().data
+    stops, colors = zip(*icicle.marker.colorscale, strict=True)
+    colors = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in colors]
+    at = (np.asarray(icicle.marker.colors) + 3) / 3
+    shade = luminance(np.stack([np.interp(at, stops, band) for band in np.transpose(colors)], axis=1))
+    text = np.asarray(icicle.textfont.color) == "#fff"
+    assert 0 < text.sum() < len(text)
+    lighter, darker = np.maximum(shade, text), np.minimum(shade, text)
+    assert ((lighter + 0.05) / (darker + 0.05)).min() > 4.5
 
 
 def test_icicle_draws_what_adds_up(visits, clinics, means, addresses):
@@ -259,8 +319,13 @@ def test_icicle_refuses_what_areas_cannot_show(visits, clinics, counts, means):
     ]:
         with pytest.raises(dpt.ArgumentError, match=fact):
             table.dp.plot.icicle()
-    with pytest.raises(dpt.ArgumentError, match="max_nodes"):
+    with pytest.raises(dpt.ArgumentError, match=r'`value` has missing.*\nHint: value="count"'):
+        means.dp.plot.icicle()
+    with pytest.raises(dpt.ArgumentError, match=r"`max_nodes`.*\nHint: .*!= 'clinic'"):
         counts.dp.plot.icicle(max_nodes=100)
+    for most in (0, True, "many"):
+        with pytest.raises(dpt.ArgumentError, match="`max_nodes` must be a whole number"):
+            counts.dp.plot.icicle(max_nodes=most)
 
 
 # The page.
@@ -286,7 +351,7 @@ def test_a_page_shows_all_rows_nested(counts):
     assert [int(row[1].replace(",", "")) for row in rows] == counts["count"].take(released.nested).tolist()
     errors = [float(row[2].removeprefix("± ")) for row in rows]
     assert errors == pytest.approx(counts["std_error"].take(released.nested).tolist(), abs=0.051)
-    depths = [int(span.get("class")[-1]) for span in tree.find("body").iterfind(".//tbody/tr/td/span")]
+    depths = [int(span.get("class")[-1]) for span in tree.find("body").iterfind(".//tbody/tr/th/span")]
     assert depths == released.depth[released.nested].tolist()
     assert tree.find("head/title").text == "Count, by region, district and clinic"
     assert "pure differential privacy with ε = 1.0" in text
@@ -310,7 +375,8 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     assert len(rows) == 1 + 6 + 37
     assert len(rows[0]) == 10
     assert "Left out, since the table has too many rows for a page: clinic (678)" in text
-    assert "in 90 % of all releases" in text
+    assert "in at least about 90 % of all releases" in text
+    assert "right to first order" in text
     assert any(row[1] == "–" for row in rows)
     lower, upper = means.loc[0, ["lower", "upper"]].astype(int)
     assert rows[0][9] == f"{lower:,} to {upper:,}"
@@ -371,7 +437,9 @@ def test_a_page_of_a_table_with_a_strange_account(counts, account):
         ({"epsilon": 1.0, "delta": 1e-6}, "approximate differential privacy with ε = 1.0 and δ = 1e-06"),
         ({"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3}, "in the column “person”"),
         ({"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3}, "At most 3 records"),
-        ({"epsilon": 1.0, "known": {"total": 4_000}}, "total (1)"),
+        ({"epsilon": 1.0, "privacy_unit": "person"}, "At most 1 record of each was counted"),
+        ({"epsilon": 1.0}, "Which rows the table has: not protected."),
+        ({"epsilon": 1.0, "known": {"total": 4_000}}, "1 of the level total"),
         ({"epsilon": 1.0}, f"pandas_dptree {dpt.__version__}"),
     ],
 )
@@ -381,6 +449,33 @@ def test_protection_in_words(visits, clinics, options, words):
     page = table.dp.to_html()
     assert words in text_of(page)[1]
     assert "protects nobody" not in page
+
+
+def test_a_repeatable_release_claims_no_protection(counts):
+    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. Had the noise been secret")
+
+
+def test_protection_of_other_tables(visits, clinics, addresses):
+    regions = {"domain": clinics[["region"]].drop_duplicates(), "epsilon": 1.0}
+    sums = visits.dp.tree_sums(
+        ["cost", "age"], ["region"], bounds={"cost": (0, 500), "age": (-1, 99.5)}, **regions
+    )
+    words = " ".join(statement(sums.attrs["dp"]))
+    assert "Values of “cost” were clipped to between 0 and 500" in words
+    assert "Values of “age” were clipped to between -1 and 99.5" in words
+    alone = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), column="cost", bounds=(0, 9), epsilon=1.0)
+    assert "“cost” were clipped to between 0 and 9," in " ".join(
+        statement(alone.release(visits, rng=rng()).attrs["dp"])
+    )
+    means = visits.dp.tree_means("cost", ["region"], bounds=(0, 500), known={"total": 4_000}, **regions)
+    words = " ".join(statement(means.attrs["dp"]))
+    assert "shown without noise, of “count”: 1 of the level total." in words
+    assert "protected like its values" in " ".join(statement(addresses.attrs["dp"]))
+    assert "It is missing (–) where none was measured" in addresses.dp.to_html()
+    factor = visits.dp.tree_counts(
+        BY, domain=clinics, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.1)
+    )
+    assert "it holds with a probability of 0.9." in factor.dp.to_html()
 
 
 def test_a_file_is_written_whole_or_not_at_all(counts, tmp_path, monkeypatch):
@@ -396,6 +491,13 @@ def test_a_file_is_written_whole_or_not_at_all(counts, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(dpt.ArgumentError, match="cannot be written"):
         table.dp.to_html(tmp_path / "nowhere" / "report.html")
+    with pytest.raises(dpt.ArgumentError, match=r"`path` cannot be written: 5\.\nHint: "):
+        table.dp.to_html(5)
+
+
+def test_what_is_no_unicode_is_replaced(counts, tmp_path):
+    counts.head(7).dp.to_html(tmp_path / "report.html", title="a\ud800b")
+    assert "<h1>a?b</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -413,6 +515,8 @@ def test_what_is_not_installed_is_named(counts, module, package, draw, monkeypat
 
 
 # In a browser, where there is one.
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -445,6 +549,30 @@ def test_a_browser_shows_the_icicle_and_its_labels(hostile, tmp_path, browse):
     assert title is None or title.text != "taken"
     shown = {
         unescape(text.get("data-unformatted", "").split("<br>")[0])
-        for text in tree.find("body").iter("{http://www.w3.org/2000/svg}text")
+        for text in tree.find("body").iter(f"{SVG}text")
     }
     assert {HOSTILE[0], "None", "nan", "Žižkov 東京 🏥"} <= shown
+
+
+POINT = """
+window.addEventListener("error", event => document.body.dataset.error = event.message);
+console.error = (...words) => document.body.dataset.error = words.join(" ");
+setTimeout(() => {
+    for (const slice of document.querySelectorAll("g.slice"))
+        if (slice.textContent.startsWith("Aldmark"))
+            slice.dispatchEvent(new MouseEvent("mouseover", {bubbles: true, clientX: 99, clientY: 199}));
+}, 500);
+"""
+
+
+def test_pointing_at_a_node_tells_its_error(counts, tmp_path, browse):
+    pytest.importorskip("plotly")
+    figure = counts.dp.plot.icicle()
+    figure.write_html(tmp_path / "icicle.html", include_plotlyjs="directory", post_script=POINT)
+    tree, _ = browse(tmp_path / "icicle.html")
+    body = tree.find("body")
+    assert body.get("data-error") is None
+    (hover,) = [group for group in body.iter(f"{SVG}g") if group.get("class") == "hoverlayer"]
+    count, error = counts.loc[counts["region"].eq("Aldmark").idxmax(), ["count", "std_error"]]
+    assert "Aldmark" in "".join(hover.itertext())
+    assert f"count {count:,.0f} ± {error:.3g}" in "".join(hover.itertext())

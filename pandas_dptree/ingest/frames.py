@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, to_pandas
@@ -27,7 +28,7 @@ from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.silence import silently
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["Contributions", "check_columns", "contributions", "discreetly", "key_frame"]
+__all__ = ["Contributions", "check_columns", "check_frame", "contributions", "discreetly", "key_frame"]
 
 Answer = TypeVar("Answer")
 
@@ -227,6 +228,18 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(by, cells, strict=True)))
 
 
+def check_frame(frame: Any) -> None:
+    """Check that the records are in a dataframe, whatever its columns.
+
+    Raises
+    ------
+    ArgumentError
+        If they are not.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        _narwhals(frame)
+
+
 def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
     """Check that a frame, which the caller knows as `argument`, has each column exactly once.
 
@@ -285,7 +298,10 @@ def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         raise ArgumentError(
             "frame",
             f"must be a dataframe, not {type(frame).__name__}.",
-            hint="pass a frame of pandas, polars or pyarrow.",
+            hint="arrays have verbs of their own, such as array.dp.tree_counts(by, ...) and "
+            "array.dp.release(plan)."
+            if isinstance(frame, (xr.DataArray, xr.Dataset))
+            else "pass a frame of pandas, polars or pyarrow.",
         ) from None
     return known
 

@@ -124,7 +124,7 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
         raise ArgumentError(
             "released",
             "is not a table that was released: it lacks the level, or values with a standard error.",
-            hint="call it on the frame that tree_counts, tree_sums or tree_means returned.",
+            hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level.",
         )
     if (
         isinstance(released["level"].dtype, pd.CategoricalDtype)

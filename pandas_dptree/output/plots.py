@@ -12,6 +12,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, MissingExtraError
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
 
 if TYPE_CHECKING:
@@ -157,12 +158,9 @@ class ReleasedPlots:
         """
         released = Released.of(self._table)
         shown = released.shown(value)
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ArgumentError(
-                "n", f"must be a whole number of at least 1, not {n!r}.", hint="for example 10."
-            )
+        n = whole_number("n", n, at_least=1, hint="it is how many nodes of each level to draw: 10.")
         size = released.shown("count" if "count" in released.columns else value).numbers
-        levels = [(name, rows, _largest(size, shown.numbers, rows, int(n))) for name, rows in released.levels]
+        levels = [(name, rows, _largest(size, shown.numbers, rows, n)) for name, rows in released.levels]
         sizes = [max(len(largest), 1) for _, _, largest in levels]
         plt = _pyplot()
         _, panels = plt.subplots(
@@ -203,7 +201,8 @@ class ReleasedPlots:
         Returns
         -------
         plotly.graph_objects.Figure
-            ``figure.write_html("icicle.html")`` writes a page that stands by itself.
+            ``figure.write_html("icicle.html")`` writes a page that needs no network: plotly.js is in it,
+            which takes 5 MB. ``include_plotlyjs="directory"`` puts it beside the page, once for all pages.
 
         Raises
         ------
@@ -222,18 +221,21 @@ class ReleasedPlots:
         """
         released = Released.of(self._table)
         shown = released.shown(value)
+        max_nodes = whole_number("max_nodes", max_nodes, at_least=1, hint="20_000 is the default.")
         if len(self._table) > max_nodes:
             raise ArgumentError(
                 "max_nodes",
                 f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
-                hint='leave out the lowest level first, for example counts[counts["level"] != "city"].',
+                hint="leave out the finest level first, for example counts[counts['level'] != "
+                f"{released.levels[-1][0]!r}], or allow for more nodes.",
             )
         _check_areas(released, shown)
         graph_objects = _plotly()
         rows = range(len(self._table))
         relative = _relative(shown)
-        shade = None if relative is None else {
-            "colors": np.log10(np.clip(relative, 0.001, 1.0)), "cmin": -3, "cmax": 0, "line": {"width": 0.4},
+        depth = None if relative is None else np.log10(np.clip(relative, 0.001, 1.0))
+        shade = None if depth is None else {
+            "colors": depth, "cmin": -3, "cmax": 0, "line": {"width": 0.4},
             "colorscale": _SHADES, "showscale": True,
             "colorbar": {
                 "title": {"text": f"{shown.error_name} ÷ {_markup(shown.name)}", "side": "right"},
@@ -254,6 +256,7 @@ class ReleasedPlots:
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
             texttemplate="%{label}<br>%{value:,}",
             marker=shade,
+            textfont=None if depth is None else {"color": np.where(depth < _DARK, "#fff", "#000")},
             tiling={"orientation": "v"},
             sort=True,
         )
@@ -267,6 +270,9 @@ class ReleasedPlots:
 
 _SHADES = ["#0b4f6c", "#3d8fa8", "#a5cbd6", "#f4f4f2"]
 """From what is sure to what is all noise."""
+
+_DARK = -2.26
+"""Below it the shades are so dark that white is easier to read on them than black."""
 
 
 def _largest(size: FloatArray, numbers: FloatArray, rows: IntArray, n: int) -> IntArray:
@@ -317,7 +323,7 @@ def _relative(shown: Shown) -> FloatArray | None:
     """Divide errors by values; inf for a value of 0 that is not exact."""
     if shown.error is None:
         return None
-    error = np.nan_to_num(shown.error, nan=np.inf)
+    error = np.nan_to_num(shown.error, nan=np.inf, posinf=np.inf)
     empty = np.where(error > 0, np.inf, 0.0)
     return np.divide(error, shown.numbers, out=empty, where=shown.numbers > 0)
 
@@ -340,9 +346,11 @@ def _check_areas(released: Released, shown: Shown) -> None:
         raise ArgumentError(
             "value",
             f"{problem}, in the column {shown.name!r}, and areas cannot show that.",
-            hint="draw counts, or sums of what is never negative, released with "
-            'consistency="integer" or "nonnegative"; leave out whole levels or branches only.',
-        )
+            hint='value="count" draws how many there are.' if "count" in {*released.columns} - {shown.name}
+            else "draw counts, or sums of what is never negative, released with "
+            'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '
+            "plot.levels() shows any table.",
+        )  # fmt: skip
 
 
 def _markup(text: object) -> str:

@@ -14,6 +14,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.output.frames import layout_of, prefix_of
 
 __all__ = ["Released", "Shown", "account_of", "share_of"]
@@ -95,7 +96,8 @@ class Released:
             raise ArgumentError(
                 "released",
                 "has several rows for one node.",
-                hint="take the tables of two releases one by one.",
+                hint="take the tables of two releases one by one; read a CSV file with "
+                'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
             )
         return released
 
@@ -105,26 +107,40 @@ class Released:
         names = [str(name) for name in (ROOT, *self.keys)]
         return [(names[depth], np.flatnonzero(self.depth == depth)) for depth in np.unique(self.depth)]
 
-    def shown(self, column: Hashable | None = None) -> Shown:
-        """Take out a column, by default the first, with its errors."""
+    def shown(self, column: Hashable | None = None, *, argument: str = "value") -> Shown:
+        """Take out a column, by default the first, with its errors.
+
+        Raises
+        ------
+        ArgumentError
+            If `column`, which the caller got as `argument`, is no such column, or holds what is no number.
+        """
         name = self.columns[0] if column is None else column
         if name not in self.columns:
             raise ArgumentError(
-                "value", f"is not shown by the table: {name!r}.", hint=f"take one of {self.columns!r}."
+                argument, f"is not shown by the table: {name!r}.", hint=f"take one of {self.columns!r}."
             )
         prefix = prefix_of(None if name == "count" else name)
         kind = next((kind for kind in _ERRORS if f"{prefix}{kind}" in self.table), None)
         ends = [f"{prefix}{end}" for end in ("lower", "upper")]
         return Shown(
             name,
-            _floats(self.table[name]),
+            self._floats(name),
             pd.api.types.is_integer_dtype(self.table[name]),
-            None if kind is None else _floats(self.table[f"{prefix}{kind}"]),
+            None if kind is None else self._floats(f"{prefix}{kind}"),
             "error" if kind is None else _ERRORS[kind],
-            (_floats(self.table[ends[0]]), _floats(self.table[ends[1]]))
-            if set(ends) <= {*self.table}
-            else None,
+            (self._floats(ends[0]), self._floats(ends[1])) if set(ends) <= {*self.table} else None,
         )
+
+    def _floats(self, column: Hashable) -> FloatArray:
+        try:
+            return self.table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                "released",
+                f"holds what is no number, in the column {column!r}.",
+                hint="take the table as it was, before its numbers were written as text.",
+            ) from None
 
     @cached_property
     def groups(self) -> IntArray:
@@ -136,7 +152,7 @@ class Released:
         above = np.zeros(len(self.table), dtype=np.int64)
         for place, key in enumerate(self.keys):
             below = self.depth > place
-            codes = pd.factorize(self.table[key])[0] + 1  # 0 for what is missing: a remainder
+            codes = canonical_codes(self.table[key])[0] + 1  # 0 for what is missing: a remainder
             above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
             groups[below, place] = above[below]
         return groups
@@ -163,7 +179,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = self.table[key].astype(str).to_numpy(dtype=object, copy=True)
+            text = _whole_again(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -198,5 +214,8 @@ def share_of(account: Mapping[str, Any]) -> str:
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
 
 
-def _floats(column: pd.Series) -> FloatArray:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+def _whole_again(keys: pd.Series) -> pd.Series:
+    """Make whole numbers of what a CSV file made floats of, since some are missing."""
+    known = keys.dropna()
+    whole = pd.api.types.is_float_dtype(keys) and ((known % 1 == 0) & (known.abs() < 2**53)).all()
+    return keys.astype("Int64") if whole else keys

@@ -17,6 +17,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, MissingExtraError
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
 
 __all__ = ["report_page", "statement", "write_page"]
@@ -32,11 +33,11 @@ def report_page(
     """Lay out a page: see `DataFrame.dp.to_html`."""
     released = Released.of(table)
     chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
+    values = [released.shown(column, argument="columns") for column in chosen]
     if not chosen or len({*chosen}) < len(chosen):
         raise ArgumentError(
             "columns", f"must name columns, each once, not {columns!r}.", hint=f"take {released.columns!r}."
         )
-    values = [released.shown(column) for column in chosen]
     rows, left_out = _fitting(released, max_rows)
     account = account_of(table)
     named = _listed([str(value.name) for value in values])
@@ -48,7 +49,7 @@ def report_page(
         title=escape(heading),
         style=_STYLE,
         table=_table(released, values, rows, account),
-        notes="\n".join(f"<p>{escape(note)}</p>" for note in [*_notes(values, left_out, account)]),
+        notes="\n".join(f"<p>{escape(note)}</p>" for note in [*_notes(released, values, left_out, account)]),
         warning=f'<p class="warning">{escape(_WARNING)}</p>' if _repeatable(account) else "",
         protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(account)),
         version=escape(__version__),
@@ -63,15 +64,17 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
     ArgumentError
         If the file cannot be written.
     """
-    target = Path(path)
     try:
+        target = Path(path)
         with tempfile.TemporaryDirectory(dir=target.resolve().parent, prefix=".dptree-") as scratch:
             written = Path(scratch) / "page.html"
-            written.write_text(page, encoding="utf-8", newline="\n")
+            written.write_text(page, encoding="utf-8", errors="replace", newline="\n")  # lone surrogates
             os.replace(written, target)
-    except OSError:
+    except (OSError, TypeError, ValueError):
         raise ArgumentError(
-            "path", f"cannot be written: {str(target)!r}.", hint="name a file in a folder of yours."
+            "path",
+            f"cannot be written: {path if isinstance(path, PathLike) else repr(path)}.",
+            hint="name a file in a folder that exists, and that you may write to.",
         ) from None
 
 
@@ -90,46 +93,52 @@ def statement(account: Mapping[str, Any]) -> list[str]:
     """
     if not account:
         return ["How this table was made, and what protects it, is unknown: the table does not tell."]
-    lines = [_loss(account), _unit(account), _neighbors(account), _noise(account)]
-    if known := _known(account):
-        lines.append(known)
-    lines.append(
+    protection = _loss(account)
+    return [
+        f"Protection: none. Had the noise been secret, it would be {protection}."
+        if _repeatable(account)
+        else f"Protection: {protection}.",
+        _unit(account),
+        _neighbors(account),
+        _rows(account),
+        *_clipped(account),
+        *_known(account),
+        _noise(account),
         f"Released with pandas_dptree {account.get('version', '(version unknown)')}. The guarantee holds "
         "for the whole table at once, and for all that is computed from it. Other releases of the same "
-        "records add to the loss."
-    )
-    return lines
+        "records add to the loss.",
+    ]
 
 
 def _loss(account: Mapping[str, Any]) -> str:
     epsilon, delta, rho = (account.get(name) for name in ("epsilon", "delta", "rho"))
     if rho is not None:
-        return f"Protection: zero-concentrated differential privacy with ρ = {rho}."
+        return f"zero-concentrated differential privacy with ρ = {rho}"
     if epsilon is None:
-        return "Protection: how large the privacy loss is, is unknown."
+        return "differential privacy, with a loss that is unknown"
     if delta:
-        return f"Protection: approximate differential privacy with ε = {epsilon} and δ = {delta}."
-    return f"Protection: pure differential privacy with ε = {epsilon}."
+        return f"approximate differential privacy with ε = {epsilon} and δ = {delta}"
+    return f"pure differential privacy with ε = {epsilon}"
 
 
 def _unit(account: Mapping[str, Any]) -> str:
     if "privacy_unit" not in account:
         return "Who is protected: unknown."
     unit, most = account["privacy_unit"], account.get("max_contributions", "an unknown number of")
-    rows = "record" if most == 1 else "records"
+    rows = "record of each was" if most == 1 else "records of each were"
     if unit is not None:
         return (
-            f"Who is protected: whoever is named in the column “{unit}”, with everything that is theirs. "
-            f"At most {most} {rows} of each were counted, chosen at random."
+            f"Who is protected: whoever is named in the column “{unit}”, with all records that are theirs. "
+            f"At most {most} {rows} counted, chosen at random."
         )
     if most == 1:
         return "Who is protected: each record by itself. Who has several records is protected less."
-    return f"Who is protected: whoever has at most {most} {rows}."
+    return f"Who is protected: whoever has at most {most} records."
 
 
 def _neighbors(account: Mapping[str, Any]) -> str:
     neighbors = account.get("neighbors")
-    hidden = {
+    hidden = {  # of those whom the line before names
         "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",
         "replace": "what the records of one of them are, but not how many of them there are (neighbours by "
         "replacement)",
@@ -142,18 +151,46 @@ def _noise(account: Mapping[str, Any]) -> str:
     noise = {
         "laplace": "discrete Laplace",
         "gaussian": "discrete Gaussian",
-        "truncated_laplace": "truncated discrete Laplace, for nodes whose noisy count is large",
-        "multiplicative": "discrete Laplace, for counts that are right up to a factor",
+        "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
+        "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
     return f"Noise: {noise}."
 
 
-def _known(account: Mapping[str, Any]) -> str:
-    known = account.get("known")
-    if not isinstance(known, Mapping) or not known:
-        return ""
-    levels = _listed([f"{level} ({n})" for level, n in known.items()])
-    return f"Public beforehand, and shown without noise: values of {levels}."
+def _rows(account: Mapping[str, Any]) -> str:
+    if "largest_unseen" in account:
+        return "Which rows the table has: protected like its values."
+    return "Which rows the table has: not protected. Whoever released it declared the list of them public."
+
+
+def _quantities(account: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Give what the release says of each of its columns."""
+    several = account.get("quantities")
+    if isinstance(several, Mapping):
+        return {str(name): each for name, each in several.items() if isinstance(each, Mapping)}
+    return {str(account.get("column", "count")): account}
+
+
+def _clipped(account: Mapping[str, Any]) -> list[str]:
+    bounds = {name: each.get("bounds") for name, each in _quantities(account).items()}
+    return [
+        f"Values of “{name}” were clipped to between {ends[0]:,.15g} and {ends[1]:,.15g}, and rounded."
+        for name, ends in bounds.items()
+        if isinstance(ends, list) and [type(end) for end in ends] == [float, float]
+    ]
+
+
+def _known(account: Mapping[str, Any]) -> list[str]:
+    quantities = _quantities(account)
+    known = {name: each.get("known") for name, each in quantities.items()}
+    return [
+        "Public beforehand, and shown without noise"
+        + (f", of “{name}”: " if len(quantities) > 1 else ": ")
+        + _listed([f"{n} of the level {level}" for level, n in levels.items()])
+        + "."
+        for name, levels in known.items()
+        if isinstance(levels, Mapping) and levels
+    ]
 
 
 def _repeatable(account: Mapping[str, Any]) -> bool:
@@ -163,38 +200,47 @@ def _repeatable(account: Mapping[str, Any]) -> bool:
 _WARNING = "This table is a test. Its noise came from a generator that can be repeated: it protects nobody."
 
 
-def _notes(values: Sequence[Shown], left_out: Sequence[str], account: Mapping[str, Any]) -> list[str]:
+def _notes(
+    released: Released, values: Sequence[Shown], left_out: Sequence[str], account: Mapping[str, Any]
+) -> list[str]:
     """Explain the columns, and tell what is not there."""
+    means = [value for value in values if value.name != "count" and "count" in released.columns]
     notes = [
-        {
-            "standard error": "± is one standard error: that of the unbiased estimate, not yet mended.",
-            "error bound": "± is a bound on the error.",
-        }[kind]
+        _errors_in_words(kind, account)
         for kind in dict.fromkeys(value.error_name for value in values if value.error is not None)
     ]
+    if means:
+        notes.append("The error of a mean is right to first order, where there are many records.")
     if any(value.interval is not None for value in values):
-        share = share_of(account)
         notes.append(
-            f"An interval holds the true value in {share or 'a stated share'} of all releases, each by "
-            "itself."
+            f"An interval holds the true value in at least about {share_of(account) or 'a stated share'} of "
+            "all releases. This is said of each by itself. True means: of the records as they were counted."
         )
-    if any(np.isnan(value.numbers).any() for value in values):
+    if any(np.isnan(value.numbers).any() for value in means):
         notes.append("Where a mean is missing (–), there are too few records to tell it from noise.")
     if left_out:
         notes.append(f"Left out, since the table has too many rows for a page: {_listed(left_out)}.")
     return notes
 
 
+def _errors_in_words(kind: str, account: Mapping[str, Any]) -> str:
+    """Tell what stands behind ±."""
+    if kind == "standard error" and account.get("mechanism") == "truncated_laplace":
+        return "± is one standard error of the noise. It is missing (–) where none was measured."
+    if kind == "standard error":
+        return (
+            "± is one standard error: that of the unbiased estimate, before "
+            "anything made it whole or non-negative."
+        )
+    failure = account.get("failure")
+    held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
+    return f"± is a bound on the error. Of each row by itself it holds {held}."
+
+
 def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[str]]:
     """Choose the rows of as many levels, from the root down, as there is room for."""
-    if max_rows is not None and (
-        isinstance(max_rows, bool) or not isinstance(max_rows, (int, np.integer)) or max_rows < 1
-    ):
-        raise ArgumentError(
-            "max_rows",
-            f"must be a whole number of at least 1, not {max_rows!r}.",
-            hint="None shows all rows.",
-        )
+    if max_rows is not None:
+        max_rows = whole_number("max_rows", max_rows, at_least=1, hint="None shows all rows.")
     levels = released.levels
     sizes = np.cumsum([len(rows) for _, rows in levels])
     kept = len(levels) if max_rows is None else int(np.searchsorted(sizes, max_rows, side="right"))
@@ -222,7 +268,7 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, account:
             for row, depth in zip(rows.tolist(), np.minimum(released.depth[rows], 9).tolist(), strict=True)
         ]
     }
-    labels: dict[str, Any] = {"name": markup(escape(" → ".join(map(str, released.keys)) or "total"))}
+    labels: dict[str, Any] = {}
     for place, value in enumerate(values):
         digits = _digits(value)
         cells[f"value{place}"] = _numbers(value.numbers[rows], digits[0])
@@ -236,11 +282,11 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, account:
             labels[f"interval{place}"] = markup(f"{share_of(account)} interval".strip())
     numbers = [name for name in cells if name != "name"]
     page = (
-        great_tables.GT(pd.DataFrame(cells))
+        great_tables.GT(pd.DataFrame(cells), rowname_col="name")  # whose cells are headers, too
         .with_id("released")
+        .tab_stubhead(markup(escape(" → ".join(map(str, released.keys)) or "total")))
         .fmt(str, columns="name")  # the only cells with markup: already escaped
         .cols_label(cases=labels)
-        .cols_align("left", columns="name")
         .cols_align("right", columns=numbers)
         .tab_options(table_margin_left="0", data_row_padding="3px", table_font_size="15px")
     )
@@ -249,7 +295,8 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, account:
 
 def _digits(value: Shown) -> tuple[int, int]:
     """Choose the decimals of the values and of their errors, such that no error looks like none."""
-    errors = np.zeros(0) if value.error is None else value.error[np.nan_to_num(value.error) > 0]
+    errors = np.zeros(0) if value.error is None else value.error
+    errors = errors[np.isfinite(errors) & (errors > 0)]
     digits = -int(np.floor(np.log10(errors.min()))) if len(errors) else 2
     return (0, max(digits + 1, 0)) if value.whole else (max(digits, 0),) * 2
 
