@@ -749,6 +749,25 @@ def test_levels_of_a_map_are_coarser_grids() -> None:
     assert level(tree, "quad_3")["count"].sel(y=70, x=0).item() == array.sel(y=70, x=0).item()
 
 
+def test_levels_of_a_map_have_the_coordinates_of_coarsened_cells() -> None:
+    trips = dpt.datasets.taxi_trips(n_trips=1000)
+    tree = trips.dp.tree_counts(dpt.quadtree("y", "x", depth=8), epsilon=EXACT)
+    for depth in range(1, 9):
+        step = 2 ** (8 - depth)
+        coarser = trips.coarsen(y=step, x=step).sum()
+        group = level(tree, f"quad_{depth}")
+        xr.testing.assert_equal(group["count"], coarser)  # to the last digit
+        assert group["x"].attrs == {"units": "km"} == group["y"].attrs
+
+
+def test_keys_keep_their_attributes_and_cells_do_not() -> None:
+    array = picture(4, 4).assign_attrs(largest=17)
+    array["row"] = ("y", list("aabb"), {"long_name": "the row"})
+    tree = array.dp.tree_counts(["row"], epsilon=1.0)
+    assert level(tree, "row")["row"].attrs == {"long_name": "the row"}
+    assert not level(tree, "row")["count"].attrs and "17" not in str(tree.attrs)
+
+
 @pytest.mark.parametrize(("rows", "columns", "depth"), [(200, 300, 7), (5, 9, 2), (3, 2, 1), (129, 255, 7)])
 def test_uneven_maps(rows: int, columns: int, depth: int) -> None:
     array = picture(rows, columns, y=np.linspace(50, 40, rows))

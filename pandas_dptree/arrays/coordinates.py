@@ -11,7 +11,6 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import PrefixTree
@@ -21,10 +20,12 @@ from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
 from pandas_dptree.ingest.derived import check_types, codes_of
 from pandas_dptree.ingest.derived import leaves_of as found_in
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.output.datatree import Ends, check_groups
+from pandas_dptree.output.datatree import check_groups
 from pandas_dptree.output.datatree import plain as as_plain
 
-__all__ = ["check_domain", "dims_of", "domain_of", "ends_of", "kept_coordinates", "leaves_of"]
+__all__ = ["centres_of", "check_domain", "dims_of", "domain_of", "kept_coordinates", "leaves_of"]
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]:
@@ -153,19 +154,31 @@ def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> 
     return domain.find_leaves([codes[name].ravel() for name in domain.by]).reshape(shape)
 
 
-def ends_of(array: xr.DataArray, levels: Quadtree) -> list[Ends | None]:
-    """Give the first and the last coordinate of each part, along y and along x; None without numbers."""
-    return [_ends(array, levels, bins) for bins in levels.checked_bins()]
+def centres_of(array: xr.DataArray, levels: Quadtree) -> dict[Hashable, list[FloatArray]]:
+    """Give the centres of the squares of each level, along y and along x where these are numbers."""
+    steps = [2 ** (levels.depth - level) for level in range(1, levels.depth + 1)]
+    centres: dict[Hashable, list[FloatArray]] = {}
+    for bins in levels.checked_bins():
+        if not levels.of_cells:
+            centres[bins.column] = [_middles(bins.edges[::step]) for step in steps]
+            continue
+        _, labels = labels_of(array, bins.column)
+        if bins.column in array.coords and pd.api.types.is_any_real_numeric_dtype(labels.dtype):
+            values, starts = numbers(labels), bins.edges.astype(np.int64)
+            centres[bins.column] = [_means(values, starts[::step]) for step in steps]
+    return centres
 
 
-def _ends(array: xr.DataArray, levels: Quadtree, bins: Bins) -> Ends | None:
-    if not levels.of_cells:
-        return bins.edges[:-1], bins.edges[1:]
-    _, labels = labels_of(array, bins.column)
-    if bins.column not in array.coords or not pd.api.types.is_any_real_numeric_dtype(labels.dtype):
-        return None
-    values, starts = numbers(labels), bins.edges.astype(np.int64)
-    return values[starts[:-1]], values[starts[1:] - 1]
+def _middles(ends: FloatArray) -> FloatArray:
+    return ends[:-1] + np.diff(ends) / 2
+
+
+def _means(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Give the mean of each part; for parts of one size exactly that of xarray's ``coarsen``."""
+    sizes = np.diff(starts)
+    if (sizes == sizes[0]).all():
+        return np.asarray(values.reshape(len(sizes), -1).mean(axis=1))
+    return np.asarray(np.add.reduceat(values, starts[:-1]) / sizes)
 
 
 def _over_cells(array: xr.DataArray, levels: Derived) -> Derived:

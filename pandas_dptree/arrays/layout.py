@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from pandas_dptree.arrays.coordinates import ends_of, kept_coordinates
+from pandas_dptree.arrays.coordinates import centres_of, kept_coordinates
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
@@ -69,7 +69,8 @@ def laid_out(
         others,
         kept_coordinates(array, others),
         told,
-        ends_of(array, squares) if isinstance(squares, Quadtree) else (),
+        {name: each.attrs for name, each in array.coords.items()},
+        centres_of(array, squares) if isinstance(squares, Quadtree) else {},
     )
 
 

@@ -115,9 +115,10 @@ def tree_counts(
     max_contributions : int, or mapping from variables to int, default 1
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
         them. The caller answers for it.
-    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements, \
-rng, progress
+    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
         As for `pandas_dptree.arrays.tree_counts`.
+    keep_measurements, rng, progress
+        Likewise.
 
     Returns
     -------

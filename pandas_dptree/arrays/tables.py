@@ -83,7 +83,7 @@ def tree_counts(
         columns; files keep coordinates and no indexes, which ``set_xindex("state")`` brings back.)
         If `by` is a quadtree and nothing else, levels are grids: ``"/quad_3"`` has the dimensions y and x of
         the quadtree, 8 by 8, with the centres of the squares as coordinates (for a quadtree without bounds
-        that is the mean of the coordinates of the first and the last cell, if they are numbers).
+        that is the mean of the coordinates of their cells, if they are numbers).
         Dimensions that `by` does not speak of are kept: there is a tree for each of their indices.
         ``attrs["dp"]`` tells how it was made, as text in JSON.
 

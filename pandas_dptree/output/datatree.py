@@ -19,10 +19,10 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.output.frames import TOLD, prefix_of
 
-__all__ = ["Ends", "check_free", "check_groups", "plain", "release_tree", "told_of"]
+__all__ = ["check_free", "check_groups", "plain", "release_tree", "told_of"]
 
-Ends = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-"""Where parts begin, and where they end."""
+Attributes = Mapping[Hashable, Mapping[Any, Any]]
+Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
 
 
 def check_groups(by: Sequence[Hashable]) -> None:
@@ -71,7 +71,8 @@ def release_tree(
     dims: Sequence[Hashable],
     coordinates: xr.Dataset,
     attrs: Mapping[str, Any],
-    ends: Sequence[Ends | None] = (),
+    described: Attributes,
+    centres: Centres,
 ) -> xr.DataTree:
     """Lay out one dataset per level.
 
@@ -90,9 +91,11 @@ def release_tree(
         Their coordinates.
     attrs : mapping
         A JSON-able account of the release, which is written as text into ``attrs["dp"]`` of the root.
-    ends : sequence, optional
-        For a domain that is one quadtree: the first and the last coordinates of its finest parts, shapes
-        ``(2**depth,)``, along y and along x; None where there are none.
+    described : mapping of mappings
+        Attributes of coordinates, such as their units, by name. They are public as the coordinates are.
+    centres : mapping of sequences of numpy.ndarray, shape (2**l,)
+        For a domain that is one quadtree: the coordinates of its squares for each level from the first, along
+        y and along x, where there are any.
 
     Returns
     -------
@@ -106,9 +109,9 @@ def release_tree(
         if not level:
             lay: Layout = _root()
         elif isinstance(squares, Quadtree):
-            lay = _grid(squares, level, ends)
+            lay = _grid(squares, level, centres, described)
         else:
-            lay = _line(domain, level, name)
+            lay = _line(domain, level, name, described)
         group = coordinates.assign(
             {key: ((*dims, *lay.dims), lay.pick(levels[level])) for key, levels in values.items()}
             | {key: (lay.dims, lay.pick(levels[level])) for key, levels in public.items()}
@@ -148,22 +151,19 @@ def _root() -> Layout:
     return Layout((), lambda nodes: nodes[..., 0])
 
 
-def _line(domain: Domain, level: int, name: Hashable) -> Layout:
+def _line(domain: Domain, level: int, name: Hashable, described: Attributes) -> Layout:
     """Lay nodes side by side, with their keys."""
     shown = domain.tree.listed(level)
     keys = domain.keys(level)
-    coordinates: dict[Hashable, Any] = {key: ((name,), plain(keys[key])) for key in keys.columns}
+    coordinates: dict[Hashable, Any] = {
+        key: ((name,), plain(keys[key]), described.get(key)) for key in keys.columns
+    }
     return Layout((name,), lambda nodes: nodes[..., shown], coordinates, list(keys.columns[:-1]))
 
 
-def _grid(squares: Quadtree, level: int, ends: Sequence[Ends | None]) -> Layout:
+def _grid(squares: Quadtree, level: int, centres: Centres, described: Attributes) -> Layout:
     """Lay squares out in the plane, with their centres."""
-    step = 2 ** (squares.depth - level)
-    coordinates: dict[Hashable, Any] = {}
-    for name, along in zip(squares.columns, ends, strict=True):
-        if along is not None:
-            first, last = along[0][::step], along[1][step - 1 :: step]
-            coordinates[name] = ((name,), first + (last - first) / 2)
+    coordinates = {name: ((name,), along[level - 1], described.get(name)) for name, along in centres.items()}
     return Layout(squares.columns, partial(squares.grid, level), coordinates)
 
 
