@@ -409,7 +409,7 @@ def test_bad_cells_are_read_by_rule() -> None:
         ["place"], bounds={"n": None, "v": (-1, 3), "b": None}, granularity=0.1, **EXACT
     )
     group = level(tree, "place")
-    assert group["n"].values.tolist() == [0, 0, 2, 4]
+    assert group["n"].values.tolist() == [0, 0, 3, 4]
     assert group["v"].values.tolist() == [-1, 0, 2.9, 3]
     assert group["b"].values.tolist() == [0, 0, 1, 1]
 
@@ -470,6 +470,11 @@ def test_names_that_clash_with_coordinates(hospitals: xr.Dataset) -> None:
         hospitals.rename(month="std_error").dp.tree_counts(BY, epsilon=1.0)
     tree = hospitals.rename(visits="count", deaths="lower").dp.tree_counts(BY, epsilon=1.0, confidence=0.9)
     assert {"count", "count_lower", "lower", "lower_lower"} <= set(level(tree, "city"))
+
+
+def test_names_with_slashes(hospitals: xr.Dataset) -> None:
+    with pytest.raises(ColumnsError, match=r"`variables` has names with slashes.*'by car/foot'"):
+        hospitals.rename(visits="by car/foot").dp.plan(BY, epsilon=1.0)
 
 
 def test_datasets_that_cannot_be_released(hospitals: xr.Dataset) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,18 @@ from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
 from pandas_dptree.ingest.derived import check_types, codes_of
 from pandas_dptree.ingest.derived import leaves_of as found_in
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.output.datatree import check_groups
+from pandas_dptree.output.datatree import check_groups, check_held
 from pandas_dptree.output.datatree import plain as as_plain
 
-__all__ = ["centres_of", "check_domain", "dims_of", "domain_of", "kept_coordinates", "leaves_of"]
+__all__ = [
+    "centres_of",
+    "check_domain",
+    "check_lengths",
+    "dims_of",
+    "domain_of",
+    "kept_coordinates",
+    "leaves_of",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,7 +42,7 @@ def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]
     return coordinate.dims[0], pd.Series(coordinate.variable.to_index_variable().to_index())
 
 
-def dims_of(array: xr.DataArray, names: Sequence[Hashable]) -> tuple[Hashable, ...]:
+def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
     """List the dimensions that names are on, after a check that each has a label for each index of one."""
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
@@ -45,9 +53,10 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable]) -> tuple[Hashable, .
     absent = [name for name in names if name not in array.dims and name not in array.coords]
     if absent:
         raise ColumnsError(
-            "by", "names neither dimensions nor coordinates of the array", columns=absent,
+            argument, "names neither dimensions nor coordinates of the array", columns=absent,
             hint=f"it has {list(dict.fromkeys([*array.dims, *array.coords]))!r}.",
         )  # fmt: skip
+    check_lengths(array.sizes, argument="array")
     unfit = [
         name
         for name in names
@@ -56,12 +65,22 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable]) -> tuple[Hashable, .
     ]
     if unfit:
         raise ColumnsError(
-            "by", "names coordinates that do not have one label for each index of one dimension",
+            argument, "names coordinates that do not have one label for each index of one dimension",
             columns=unfit,
             hint="flatten them with array.stack(...), give a single label a dimension with "
             "array.expand_dims(...), and name the levels of a MultiIndex.",
         )  # fmt: skip
     return tuple(dict.fromkeys(array.coords[name].dims[0] for name in names))
+
+
+def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
+    """Refuse dimensions of which dask does not know how long they are."""
+    unknown = [dim for dim, size in sizes.items() if size != size]
+    if unknown:
+        raise ColumnsError(
+            argument, "has dimensions of unknown length", columns=unknown,
+            hint="let dask find it out before the array is made: data.compute_chunk_sizes().",
+        )  # fmt: skip
 
 
 def domain_of(array: xr.DataArray, by: By) -> Domain:
@@ -75,6 +94,7 @@ def domain_of(array: xr.DataArray, by: By) -> Domain:
     names, derived = named(by)
     made = {name for levels in derived for name in levels.names}
     plain = [name for name in names if name not in made]
+    check_groups(names)
     dims_of(array, [*plain, *(name for levels in derived for name in levels.columns)])
     derived = tuple(_over_cells(array, levels) for levels in derived)
     public = _observed(array, plain) if plain else None
@@ -111,8 +131,8 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
     ArgumentError
         If the array has another shape than a quadtree was made for.
     """
-    dims = dims_of(array, domain.sources)
     check_groups(domain.by)
+    dims = dims_of(array, domain.sources, argument="plan")
     types = {name: labels_of(array, name)[1].dtype for name in domain.sources}
     for levels in domain.derived:
         if isinstance(levels, Quadtree) and levels.of_cells:
@@ -126,7 +146,8 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
                 )
             types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # the places, whatever the labels
     check_types(domain, types, argument="array")
-    kept = {name for name, each in array.coords.items() if set(each.dims).isdisjoint(dims)}
+    kept = [name for name, each in array.coords.items() if set(each.dims).isdisjoint(dims)]
+    check_held(kept, argument="array")
     clashing = [name for name in domain.by if name in kept or name in set(array.dims).difference(dims)]
     if clashing:
         raise ColumnsError(

@@ -207,7 +207,9 @@ def _distribution(
 
 def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bins:
     """Read the bins from their edges, or from the intervals that are the labels of the dimension."""
-    dims_of(array, [dim])
+    if not isinstance(dim, Hashable):
+        raise ArgumentError("dim", f"must name one dimension, not {dim!r}.", hint='for example "age".')
+    dims_of(array, [dim], argument="dim")
     if dim not in array.dims:
         raise ColumnsError(
             "dim", "is no dimension of the array", columns=[dim], hint=f"it has {list(array.dims)!r}."

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.output.datatree import check_free, told_of
+from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import Mechanism, find_plan
 from pandas_dptree.planning.objective import Objective
@@ -66,7 +66,8 @@ def tree_counts(
     epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective
         As for `pandas_dptree.tree_counts`.
     consistency, fit, confidence, keep_measurements, rng, progress
-        Likewise. (With ``fit="adaptive"`` the trees together tell how sparse a level is.)
+        Likewise. With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as
+        a whole, but a tree much sparser than most others may come out worse than with ``fit="totals"``.
     max_contributions : int, default 1
         How many records of one privacy unit the whole array may hold, wherever they are. An array cannot be
         asked whose its records are: the caller answers for it.
@@ -91,7 +92,9 @@ def tree_counts(
     ------
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
-        raise: what is negative or missing counts as 0, and fractions are rounded down.
+        raise: what is negative or missing counts as 0, and fractions are rounded. Counts that are held
+        as floats of 32 bits end at 2**24, beyond which that type leaves whole numbers out, and those of 64
+        bits at 2**53.
 
     Notes
     -----
@@ -190,7 +193,8 @@ rng, progress
     -------
     xarray.DataTree
         As for `tree_counts`. For an array named ``kwh`` the sums are called ``kwh`` and their errors
-        ``kwh_std_error``; for one without a name, ``sum`` and ``sum_std_error``.
+        ``kwh_std_error``; for one without a name, ``sum`` and ``sum_std_error``. A name that dask made,
+        which ends in a hash of the cells, is none.
 
     Raises
     ------
@@ -280,20 +284,21 @@ confidence, keep_measurements
             hint="leave it out, or pass the bounds of the values.",
         )
     domain = domain_of(array, by)
-    check_free(array, told_of(None))
+    name = "sum" if array.name is None or is_hash(array.name) else array.name
+    quantity = COUNT if bounds is None else Quantity.of(name, bounds, granularity)
+    _check_names(array, quantity)
     if known is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
             "cannot be used where there are several trees: it does not tell of which of them it speaks.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    name = "sum" if array.name is None else array.name
     return find_plan(
         domain, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
         max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
         objective=objective, target=target, consistency=consistency, fit=fit, known=known,
         confidence=confidence, keep_measurements=keep_measurements,
-        quantity=COUNT if bounds is None else Quantity.of(name, bounds, granularity),
+        quantity=quantity,
     )  # fmt: skip
 
 
@@ -339,7 +344,7 @@ def release(
         )
     dims = check_domain(array, plan.domain)
     check_cells(array)
-    check_free(array, told_of(plan.quantity.column))
+    _check_names(array, plan.quantity)
     others = [dim for dim in array.dims if dim not in dims]
     if others and any(least.any() for least in plan.known.least):
         raise ArgumentError(
@@ -355,6 +360,12 @@ def release(
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
         return laid_out(plan, array, others, columns_of(forest, values), account(plan, rng))
+
+
+def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
+    """Check that what the answer tells can have names of its own."""
+    check_held([quantity.name], argument="array")
+    check_free(array, told_of(quantity.column))
 
 
 def _forest(plan: Plan, n: int) -> Plan:

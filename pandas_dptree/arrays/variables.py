@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from pandas_dptree.arrays.coordinates import dims_of, domain_of
+from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.derived import By, named
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.output.datatree import told_of
+from pandas_dptree.output.datatree import check_held, is_hash, told_of
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
@@ -58,6 +58,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
 
 def keys_of(dataset: xr.Dataset, by: By) -> Domain:
     """Make the domain of a dataset from its coordinates."""
+    check_lengths(dataset.sizes, argument="dataset")
     names, derived = named(by)
     made = {name for levels in derived for name in levels.names}
     sources = [
@@ -88,6 +89,12 @@ def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
 
 def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain) -> None:
     """Check by name, type and dimensions that all variables can be released together."""
+    if any(map(is_hash, names)):
+        raise ArgumentError(
+            "variables",
+            "have names that dask made, which end in a hash of their cells and are secret.",
+            hint="rename them with dataset.rename(...), or name arrays before they are put into a dataset.",
+        )
     unfit = [name for name in names if not _is_numeric(dataset[name].dtype)]
     if unfit:
         raise ColumnsError(
@@ -101,6 +108,7 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
             "variables", f"names variables that lack some of the dimensions {list(needed)!r} of `by`",
             columns=flat, hint="leave them out: variables=[...].",
         )  # fmt: skip
+    check_held(names, argument="variables")
     told = {name: told_of(name) for name in names}
     others = dict.fromkeys([*dataset.dims, *dataset.coords, *domain.by])
     taken = Counter(chain(others, *told.values()))

@@ -72,8 +72,11 @@ def sum_cells(
     Notes
     -----
     **Privacy.** What a cell adds depends on that cell alone. A count is cut to the range from 0 to 2**61 over
-    the number of cells, so that no sum can overflow, and rounded down: where one record more moves a cell
-    by one, it moves what is added by one or not at all. A value that is missing adds nothing.
+    the number of cells, so that no sum can overflow. One of floating point also ends where its type begins
+    to leave whole numbers out (2**11 in 16 bits, 2**24 in 32, 2**53 in 64): beyond, one record more may move
+    a cell by two and more. So where a record moves a whole count by one, it moves what is added by one or
+    not at all. Fractions, which no number of records makes, are rounded to the nearest whole number, as files
+    that scale their numbers give 2.9999999 for 3. A value that is missing adds nothing.
     """
     others = [dim for dim in array.dims if dim not in dims]
     shape = tuple(array.sizes[dim] for dim in others)
@@ -88,7 +91,9 @@ def sum_cells(
         return sums
 
     failure = ArgumentError(
-        "array", "cannot be loaded.", hint="check the file, or the graph of dask, that it stands for."
+        "array",
+        "cannot be loaded.",
+        hint="check the file, or the graph of dask, that it stands for, and that there is memory for it.",
     )
     return silently(add_up, failure)
 
@@ -101,19 +106,32 @@ def _parts(
     if not variable.chunks:
         yield (slice(None),) * n_others, *_grouped(np.asarray(variable.data), leaf, read)
         return
-    dask: Any = importlib.import_module("dask")  # only what dask has made has chunks
-
+    # Only what dask has made has chunks.
+    dask, lazy = map(importlib.import_module, ("dask", "dask.array"))
+    # One layer of tasks for all blocks: dask takes quadratic time to plan with many layers.
+    boxes = lazy.map_blocks(
+        _boxed,
+        variable.data,
+        lazy.from_array(leaf, chunks=variable.chunks[n_others:], name=False),
+        read=read,
+        dtype=object,
+        chunks=tuple((1,) * len(sizes) for sizes in variable.chunks),
+        meta=np.empty((0,) * variable.ndim, dtype=object),
+    )
+    (parts,) = dask.compute(boxes)
     along = [
         [slice(stop - size, stop) for stop, size in zip(accumulate(sizes), sizes, strict=True)]
         for sizes in variable.chunks
     ]
-    places = list(product(*along))
-    work = [
-        dask.delayed(_grouped, pure=False)(block, leaf[place[n_others:]], read)
-        for place, block in zip(places, variable.data.to_delayed().ravel(), strict=True)
-    ]
-    for place, part in zip(places, dask.compute(*work), strict=True):
+    for place, part in zip(product(*along), parts.ravel(), strict=True):
         yield place[:n_others], *part
+
+
+def _boxed(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> npt.NDArray[Any]:
+    """Add up one block, and hand what it gives as the one entry of an array, as blocks of dask are."""
+    box = np.empty((1,) * block.ndim, dtype=object)
+    box[(0,) * block.ndim] = _grouped(block, leaf, read)
+    return box
 
 
 def _grouped(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> tuple[IntArray, IntArray]:
@@ -136,10 +154,14 @@ def _reading(quantity: Quantity, n_cells: int) -> Read:
 
 
 def _counts(values: npt.NDArray[Any], largest: int) -> IntArray:
-    """Read counts: what is negative or missing is 0, and fractions are rounded down."""
+    """Read counts: what is negative or missing is 0, and fractions are rounded to the nearest, halves up."""
     if values.dtype.kind == "f":
         numbers = np.nan_to_num(values.astype(np.float64), nan=0.0)
-        return np.asarray(np.floor(np.clip(numbers, 0, largest)).astype(np.int64))
+        # The next whole number is no number of this type, or not of the one that it is read as.
+        largest = min(largest, 2 ** (min(np.finfo(values.dtype).nmant, 52) + 1))
+        numbers = np.clip(numbers, 0, largest)
+        whole = np.floor(numbers)
+        return np.asarray((whole + (numbers - whole >= 0.5)).astype(np.int64))
     if values.dtype == np.uint64:
         return np.asarray(np.minimum(values, np.uint64(largest)).astype(np.int64))
     return np.asarray(np.clip(values.astype(np.int64), 0, largest))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,7 +20,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.output.frames import TOLD, prefix_of
 
-__all__ = ["check_free", "check_groups", "plain", "release_tree", "told_of"]
+__all__ = ["check_free", "check_groups", "check_held", "is_hash", "plain", "release_tree", "told_of"]
 
 Attributes = Mapping[Hashable, Mapping[Any, Any]]
 Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -57,6 +58,30 @@ def check_free(array: xr.DataArray, taken: Collection[Hashable]) -> None:
             "array", "has dimensions or coordinates named as the answer names its own", columns=clashing,
             hint="rename them with array.rename(...).",
         )  # fmt: skip
+
+
+def check_held(names: Iterable[Hashable], *, argument: str) -> None:
+    """Check that a tree of datasets can hold variables of these names.
+
+    Raises
+    ------
+    ColumnsError
+        If there is a slash in one.
+    """
+    slashed = [name for name in names if isinstance(name, str) and "/" in name]
+    if slashed:
+        raise ColumnsError(
+            argument, "has names with slashes, which stand between the groups of the answer", columns=slashed,
+            hint="rename them with rename(...).",
+        )  # fmt: skip
+
+
+def is_hash(name: Hashable) -> bool:
+    """Tell whether a name is one that dask made, which ends in a hash of the cells and is as secret as they.
+
+    Where nobody names an array of dask, xarray takes the name of its graph.
+    """
+    return isinstance(name, str) and re.search("-[0-9a-f]{32}$", name) is not None
 
 
 def told_of(column: Hashable | None) -> set[Hashable]:

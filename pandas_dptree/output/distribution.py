@@ -15,6 +15,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.monotone import consistent_cdf
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.output.plots import plot_cumulative
 
 if TYPE_CHECKING:
@@ -268,7 +269,9 @@ class Distribution:
         if len(path) <= len(keys):
             found = (groups["level"] == ("total", *keys)[len(path)]).to_numpy()
             for key, label in zip(keys, path, strict=False):
-                found = found & (groups[key] == label).fillna(False).to_numpy(dtype=bool)
+                codes, forms = canonical_codes(groups[key])
+                (code,) = located(pd.Series([label], dtype=object), forms)
+                found &= codes == code
         if not found.any():
             raise ArgumentError(
                 "group",
