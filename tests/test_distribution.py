@@ -812,3 +812,60 @@ def test_padding_is_empty_on_levels_that_are_not_measured():
     counts = np.array([[5, 0, 7], [1, 2, 3]])
     estimates = way.estimates(counts, np.full(2, -1), byte_source(np.random.default_rng(0)))
     np.testing.assert_allclose(estimates, np.cumsum(counts, axis=1), atol=0.1)
+
+
+GROUPED = plan(4, epsilon=1, domain=DOMAIN).release(PLACES.assign(x=1.5, who=1), rng=np.random.default_rng(3))
+TABLES = {
+    "x": [
+        GROUPED.cdf(confidence=0.9), GROUPED.histogram(), GROUPED.range_counts([(0, 2), (1, 4)]),
+        GROUPED.range_counts([(0, 2)]),
+    ],
+    "q": [GROUPED.quantiles([0.1, 0.5]), GROUPED.quantiles(0.5)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "table"), [(part, table) for part, each in TABLES.items() for table in each]
+)
+def test_a_level_of_groups(part, table, tmp_path):
+    """As the table itself has it, indexed by the keys and by what it has several rows of a group for."""
+    keys = list(DOMAIN.by)
+    for depth, name in enumerate(["total", *keys]):
+        rows = table[table["level"] == name].drop(columns=["level", *keys[depth:]])
+        expected = rows.set_index([*keys[:depth], part])
+        pd.testing.assert_frame_equal(table.dp.level(name), expected, check_index_type=False)
+    with pytest.raises(ArgumentError, match=r"is not a level: 'x'\.\nHint: the levels are"):
+        table.dp.level("x")
+    told = rf"of a distribution: it has rows by '{part}' .*\nHint: .*table\.to_html\(\).*Distribution\.plot"
+    for call in (table.dp.to_html, table.dp.plot.levels, table.dp.plot.icicle):
+        with pytest.raises(ArgumentError, match=told):
+            call()
+    if part == "q" or table.duplicated(["level", *keys]).any():
+        table.to_csv(tmp_path / "table.csv", index=False)
+        level = pd.read_csv(tmp_path / "table.csv").dp.level(keys[0])
+        assert list(level.index.names) == [keys[0], part] and list(level) == list(table.dp.level(keys[0]))
+
+
+def test_a_distribution_of_all_records_has_no_levels():
+    with pytest.raises(
+        ArgumentError, match=r"That of a distribution of all records has no levels: .*to_html"
+    ):
+        dpt.histogram(small([(0, 1)]), "x", **GOOD).dp.to_html()
+
+
+def test_groups_are_drawn_by_their_keys_as_they_are():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    places = pd.DataFrame({"a": ["s", "s", "t"], "b": pd.Series([1, True, 1], dtype=object)})
+    frame = pd.DataFrame(
+        {"a": ["s"] * 3, "b": pd.Series([1, True, True], dtype=object), "x": [1.0, 2.0, 3.0]}
+    )
+    released = dpt.release_distribution(
+        frame, "x", bounds=(0, 4), bins=4, by=["a", "b"], domain=places, epsilon=1e6
+    )
+    for group, count in [(None, 3), ("s", 3), (("s", 1), 1), (("s", True), 2), (("t", 1.0), 0)]:
+        ax = released.plot(group, confidence=None)
+        assert ax.lines[0].get_ydata().max() == count
+        plt.close(ax.figure)
+    for group in ("z", ("s", "1"), ("t", True), ("s", 1, 2), (("s", 1),)):
+        with pytest.raises(ArgumentError, match="not in the distribution"):
+            released.plot(group)

@@ -129,6 +129,24 @@ def test_whole_keys_are_whole_again_after_a_file(tmp_path):
     assert paths == ["total", "2024", "2025", "0.5, 2024", "1.5, 2025"]
 
 
+def named(keys):
+    """Release a table of some paths; call the rows of its last level."""
+    records = pd.DataFrame(keys, columns=["state", "year", "month"])
+    table = records.dp.tree_counts(list(records), domain="observed", epsilon=1.0, rng=rng())
+    return [Released.of(table).path(row) for row in np.flatnonzero(table["level"] == "month")]
+
+
+def test_names_leave_out_what_the_next_key_tells():
+    keys = [("Texas", 1992, "1992-06"), ("Texas", 1993, "1993-01"), ("Utah", 1992, "1992-06")]
+    assert named(keys) == ["1992-06, Texas", "1993-01, Texas", "1992-06, Utah"]
+    assert named([*keys, ("Utah", 1993, "June")])[-1] == "June, 1993, Utah"  # one that tells nothing
+    assert named([("Utah", 1, "12"), ("Utah", 12, "123")]) == [
+        "12, 1, Utah",
+        "123, 12, Utah",
+    ]  # not of one length
+    assert named([("Utah", "a", "a")]) == ["a, a, Utah"]  # called alike
+
+
 def test_a_table_comes_back_from_parquet_with_its_account(counts, tmp_path):
     pytest.importorskip("pyarrow")
     counts.to_parquet(tmp_path / "counts.parquet")
@@ -374,8 +392,15 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     rows = rows_of(tree)
     assert len(rows) == 1 + 6 + 37
     assert len(rows[0]) == 10
-    assert "Left out, since the table has too many rows for a page: clinic (678)" in text
+    title, left_out = list(tree.find("body"))[:2]
+    assert (title.tag, left_out.text) == (
+        "h1",
+        "This page leaves out clinic (678 rows), for which the table is too long.",
+    )
+    assert tree.find("body").find(".//thead//th").text == "region → district"
+    assert "leaves out" not in means.dp.to_html(max_rows=None)
     assert "in at least about 90 % of all releases" in text
+    assert "they may be a single number" in text
     assert "right to first order" in text
     assert any(row[1] == "–" for row in rows)
     lower, upper = means.loc[0, ["lower", "upper"]].astype(int)

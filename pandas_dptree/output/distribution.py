@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.estimation.monotone import consistent_cdf
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
@@ -167,14 +167,16 @@ class Distribution:
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise ArgumentError(
                 "ranges",
-                f"must hold pairs of values, not {ranges!r}.",
+                f"must hold pairs of values, not {told(ranges)}.",
                 hint="for example [(0, 18), (18, 65)].",
             )
         edges = self.bins.edge_numbers("ranges", [end for pair in pairs for end in pair])
         starts, stops = edges[::2], edges[1::2]
         if (starts >= stops).any():
             raise ArgumentError(
-                "ranges", f"must have their lower ends first, not {ranges!r}.", hint="for example (18, 65)."
+                "ranges",
+                f"must have their lower ends first, not {told(ranges)}.",
+                hint="for example (18, 65).",
             )
         sums = np.insert(self.cumulative, 0, 0, axis=1)
         ends = self.bins.values_at(edges)
@@ -208,7 +210,7 @@ class Distribution:
         parts = np.atleast_1d(np.asarray(q, dtype=object))
         if parts.ndim != 1 or not len(parts) or not all(map(_is_part, parts)):
             raise ArgumentError(
-                "q", f"must be numbers from 0 to 1, not {q!r}.", hint="for example [0.1, 0.5]."
+                "q", f"must be numbers from 0 to 1, not {told(q)}.", hint="for example [0.1, 0.5]."
             )
         share = parts.astype(np.float64)
         lower, upper = self._within(confidence)
@@ -271,11 +273,11 @@ class Distribution:
             for key, label in zip(keys, path, strict=False):
                 codes, forms = canonical_codes(groups[key])
                 (code,) = located(pd.Series([label], dtype=object), forms)
-                found &= codes == code
+                found = found & (codes == code)
         if not found.any():
             raise ArgumentError(
                 "group",
-                f"is not in the distribution: {group!r}.",
+                f"is not in the distribution: {told(group)}.",
                 hint="name its keys from the coarsest down, for example ('Ohio', 'Lake').",
             )
         return int(np.flatnonzero(found)[0]), ", ".join(map(str, path)) or "total"
@@ -289,7 +291,7 @@ class Distribution:
         if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
             raise ArgumentError(
                 "confidence",
-                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {confidence!r}.",
+                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {told(confidence)}.",
                 hint="for example 0.95.",
             )
         half = self._by_group(partial(self.measuring.half_widths, float(confidence)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
@@ -89,7 +90,7 @@ class Released:
             raise ArgumentError(
                 "released",
                 "has rows of no level." if len(table) else "has no rows.",
-                hint=f"keep rows whose level is one of {[ROOT, *keys]!r}.",
+                hint=f"keep rows whose level is one of {listed([ROOT, *keys])}.",
             )
         released = cls(table, keys, columns, depth.astype(np.int64))
         if len(np.unique(np.column_stack([depth, released.groups]), axis=0)) < len(table):
@@ -118,7 +119,9 @@ class Released:
         name = self.columns[0] if column is None else column
         if name not in self.columns:
             raise ArgumentError(
-                argument, f"is not shown by the table: {name!r}.", hint=f"take one of {self.columns!r}."
+                argument,
+                f"is not shown by the table: {told(name)}.",
+                hint=f"take one of {listed(self.columns)}.",
             )
         prefix = prefix_of(None if name == "count" else name)
         kind = next((kind for kind in _ERRORS if f"{prefix}{kind}" in self.table), None)
@@ -138,7 +141,7 @@ class Released:
         except (TypeError, ValueError):
             raise ArgumentError(
                 "released",
-                f"holds what is no number, in the column {column!r}.",
+                f"holds what is no number, in the column {told(column)}.",
                 hint="take the table as it was, before its numbers were written as text.",
             ) from None
 
@@ -184,15 +187,31 @@ class Released:
             texts.append(text)
         return texts
 
+    @cached_property
+    def _told(self) -> list[bool]:
+        """Whether the next key tells each key, as "1992-06" tells "1992": by beginning with it, in every row.
+
+        It has to be of one length everywhere. Otherwise one key could be below both "1" and "12".
+        """
+        told = []
+        for depth, (keys, below) in enumerate(pairwise(self._texts), start=1):
+            pairs = list(zip(keys[self.depth > depth], below[self.depth > depth], strict=True))
+            told.append(
+                len({len(key) for key, _ in pairs}) == 1
+                and all(finer.startswith(key) and finer != key for key, finer in pairs)
+            )
+        return told
+
     def name(self, row: int) -> str:
         """Call a row by its last key."""
         depth = int(self.depth[row])
         return str(self._texts[depth - 1][row]) if depth else ROOT
 
     def path(self, row: int) -> str:
-        """Call a row by all of its keys, the last one first."""
+        """Call a row by its keys, the last one first, but for those that the next one tells."""
         depth = int(self.depth[row])
-        return ", ".join(str(text[row]) for text in reversed(self._texts[:depth])) if depth else ROOT
+        above = zip(self._texts[: max(depth - 1, 0)], self._told, strict=False)
+        return ", ".join([self.name(row), *reversed([str(text[row]) for text, told in above if not told])])
 
 
 REMAINDER = "(other)"

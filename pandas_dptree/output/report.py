@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
@@ -36,7 +36,9 @@ def report_page(
     values = [released.shown(column, argument="columns") for column in chosen]
     if not chosen or len({*chosen}) < len(chosen):
         raise ArgumentError(
-            "columns", f"must name columns, each once, not {columns!r}.", hint=f"take {released.columns!r}."
+            "columns",
+            f"must name columns, each once, not {told(columns)}.",
+            hint=f"take {listed(released.columns)}.",
         )
     rows, left_out = _fitting(released, max_rows)
     account = account_of(table)
@@ -48,8 +50,9 @@ def report_page(
     return _PAGE.format(
         title=escape(heading),
         style=_STYLE,
+        left_out=f'<p class="notes">{escape(_left_out_in_words(left_out))}</p>' if left_out else "",
         table=_table(released, values, rows, account),
-        notes="\n".join(f"<p>{escape(note)}</p>" for note in [*_notes(released, values, left_out, account)]),
+        notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, account)),
         warning=f'<p class="warning">{escape(_WARNING)}</p>' if _repeatable(account) else "",
         protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(account)),
         version=escape(__version__),
@@ -200,10 +203,14 @@ def _repeatable(account: Mapping[str, Any]) -> bool:
 _WARNING = "This table is a test. Its noise came from a generator that can be repeated: it protects nobody."
 
 
-def _notes(
-    released: Released, values: Sequence[Shown], left_out: Sequence[str], account: Mapping[str, Any]
-) -> list[str]:
-    """Explain the columns, and tell what is not there."""
+def _left_out_in_words(levels: Sequence[tuple[str, int]]) -> str:
+    """Tell which levels a page does not show."""
+    named = _listed([f"{name} ({size:,} rows)" for name, size in levels])
+    return f"This page leaves out {named}, for which the table is too long."
+
+
+def _notes(released: Released, values: Sequence[Shown], account: Mapping[str, Any]) -> list[str]:
+    """Explain the columns."""
     means = [value for value in values if value.name != "count" and "count" in released.columns]
     notes = [
         _errors_in_words(kind, account)
@@ -214,12 +221,12 @@ def _notes(
     if any(value.interval is not None for value in values):
         notes.append(
             f"An interval holds the true value in at least about {share_of(account) or 'a stated share'} of "
-            "all releases. This is said of each by itself. True means: of the records as they were counted."
+            "all releases. This is said of each by itself. True means: of the records as they were counted. "
+            "Intervals are cut to what is possible, so they may be a single number; they still hold as often "
+            "as stated."
         )
     if any(np.isnan(value.numbers).any() for value in means):
         notes.append("Where a mean is missing (–), there are too few records to tell it from noise.")
-    if left_out:
-        notes.append(f"Left out, since the table has too many rows for a page: {_listed(left_out)}.")
     return notes
 
 
@@ -237,8 +244,8 @@ def _errors_in_words(kind: str, account: Mapping[str, Any]) -> str:
     return f"± is a bound on the error. Of each row by itself it holds {held}."
 
 
-def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[str]]:
-    """Choose the rows of as many levels, from the root down, as there is room for."""
+def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[tuple[str, int]]]:
+    """Choose the rows of as many levels, from the root down, as there is room for; list the other levels."""
     if max_rows is not None:
         max_rows = whole_number("max_rows", max_rows, at_least=1, hint="None shows all rows.")
     levels = released.levels
@@ -252,7 +259,7 @@ def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[s
         )
     here = released.nested
     deepest = int(released.depth[levels[kept - 1][1][0]])
-    return here[released.depth[here] <= deepest], [f"{name} ({len(rows):,})" for name, rows in levels[kept:]]
+    return here[released.depth[here] <= deepest], [(name, len(rows)) for name, rows in levels[kept:]]
 
 
 def _table(released: Released, values: Sequence[Shown], rows: IntArray, account: Mapping[str, Any]) -> str:
@@ -281,10 +288,11 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, account:
             cells[f"interval{place}"] = [f"{lower} to {upper}" for lower, upper in zip(*ends, strict=True)]
             labels[f"interval{place}"] = markup(f"{share_of(account)} interval".strip())
     numbers = [name for name in cells if name != "name"]
+    shown = released.keys[: int(released.depth[rows].max())]
     page = (
         great_tables.GT(pd.DataFrame(cells), rowname_col="name")  # whose cells are headers, too
         .with_id("released")
-        .tab_stubhead(markup(escape(" → ".join(map(str, released.keys)) or "total")))
+        .tab_stubhead(markup(escape(" → ".join(map(str, shown)) or "total")))
         .fmt(str, columns="name")  # the only cells with markup: already escaped
         .cols_label(cases=labels)
         .cols_align("right", columns=numbers)
@@ -338,6 +346,7 @@ _PAGE = """<!DOCTYPE html>
 </head>
 <body>
 <h1>{title}</h1>
+{left_out}
 {warning}
 {table}
 <div class="notes">
