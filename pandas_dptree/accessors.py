@@ -6,9 +6,11 @@ from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pandas_dptree import api, numeric
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
@@ -53,6 +55,26 @@ class DataFrameAccessor:
         planned: Plan | MultiplicativePlan = api.plan(api.domain_of(self._frame, by, domain), **options)
         return planned
 
+    def release(self, plan: Any, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
+        """Spend the budget of a plan on these records: the same as ``plan.release(frame)``.
+
+        Parameters
+        ----------
+        plan : Plan, MultiplicativePlan, DistributionPlan, ImplicitPlan or another that releases records
+        rng, progress
+            As for `pandas_dptree.tree_counts`.
+
+        Returns
+        -------
+        pandas.DataFrame or Distribution
+            What the plan's own `release` returns.
+        """
+        if not hasattr(plan, "release"):
+            raise ArgumentError(
+                "plan", f"must be a plan, not {told(plan)}.", hint="frame.dp.plan(...) makes one."
+            )
+        return plan.release(self._frame, rng=rng, progress=progress)
+
     @with_options_of(numeric.release_distribution)
     def release_distribution(self, column: Hashable, **options: Any) -> Distribution:
         """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
@@ -89,7 +111,8 @@ class DataFrameAccessor:
         Returns
         -------
         pandas.DataFrame
-            The values and their errors, indexed by the keys from the coarsest down to `name`.
+            The values and their errors, indexed by the keys from the coarsest down to `name`; in a table of
+            a distribution also by its bins, ranges or parts.
 
         Raises
         ------

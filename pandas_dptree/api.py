@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.combined import plan_means, plan_sums
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By, derived_domain, named
 from pandas_dptree.hierarchy.domain import Domain
@@ -277,6 +277,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
+    _check_order("tree_sums", columns, by)
     return plan_sums(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -380,6 +381,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
+    _check_order("tree_means", columns, by)
     return plan_means(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -587,13 +589,25 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     elif plain and (domain is None or isinstance(domain, str)):
         raise ArgumentError(
             "domain",
-            "must be given: which keys exist is itself information about the records."
+            f"must be given for the keys {told(list(plain))}"
+            f"{'; derived levels have their own' * bool(derived)}: "
+            "which keys exist is itself information about the records."
             if domain is None
-            else f"is unknown: {domain!r}.",
+            else f"is unknown: {told(domain)}.",
             hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
             'the records are public, or "categories" that the categories of categorical keys are.',
         )
     return derived_domain(by, domain)
+
+
+def _check_order(verb: str, columns: Any, by: Any) -> None:
+    """Refuse what is added up and the keys, if each stands in the other's place."""
+    if isinstance(columns, list) and isinstance(by, str):
+        raise ArgumentError(
+            "by",
+            f"must be a list of column names, from coarse to fine, not {told(by)}.",
+            hint=f"first the column, then by: {verb}({told(by)}, {told(columns)}, ...).",
+        )
 
 
 def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
@@ -601,7 +615,7 @@ def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            f"must be given for the column {column!r}: how far one row can move its sum depends on them.",
+            f"must be given for the column {told(column)}: how far one row can move its sum depends on them.",
             hint="for example bounds=(0, 500), known without looking at the records.",
         )
     return Quantity.of(column, bounds, granularity)
@@ -612,7 +626,7 @@ def _quantities(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
     names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
     if not names:
         raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
-    odd = [name for name in names if name is None or not isinstance(name, Hashable) or name != name]
+    odd = [name for name in names if name is None or not is_name(name)]
     if odd:
         raise ColumnsError(
             "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
@@ -378,10 +378,10 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
         pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {given!r}.", hint="for example county=25."
+            argument, f"must be LEVEL=NUMBER, not {told(given)}.", hint="for example county=25."
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {given!r}.", hint="name each level once.")
+        raise ArgumentError(argument, f"names a level twice: {told(given)}.", hint="name each level once.")
     return dict(pairs)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 
 __all__ = ["clinic_visits", "clinics", "taxi_trips"]
 
@@ -135,10 +135,10 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 0:
         raise ArgumentError(
             "n_people",
-            f"must be a whole number >= 0, not {n_people!r}.",
+            f"must be a whole number >= 0, not {told(n_people)}.",
             hint="for example clinic_visits(n_people=20_000).",
         )
-    rng = np.random.default_rng(seed)
+    rng = _seeded(seed)
     places, sizes = _clinics_and_sizes()
 
     ages = np.minimum(100 * rng.beta(1.3, 1.7, n_people), 99).astype(np.int64)
@@ -202,11 +202,13 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
     for name, value, least in (("n_trips", n_trips, 0), ("n_cells", n_cells, 2)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ArgumentError(
-                name, f"must be a whole number >= {least}, not {value!r}.", hint="for example taxi_trips()."
+                name,
+                f"must be a whole number >= {least}, not {told(value)}.",
+                hint="for example taxi_trips().",
             )
     centres = (np.arange(n_cells) + 0.5) * CITY_KM / n_cells
     density = _pickups(centres[:, None], centres[None, :])
-    trips = np.random.default_rng(seed).multinomial(n_trips, (density / density.sum()).ravel())
+    trips = _seeded(seed).multinomial(n_trips, (density / density.sum()).ravel())
     axis = {"units": "km"}
     return xr.DataArray(
         trips.reshape(n_cells, n_cells),
@@ -235,6 +237,14 @@ def _pickups(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDAr
     for (at_y, at_x), weight in ((STATION, 4.0), (AIRPORT, 3.0)):
         density += weight * np.exp(-((y - at_y) ** 2 + (x - at_x) ** 2) / (2 * 0.12**2))
     return density
+
+
+def _seeded(seed: int) -> np.random.Generator:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ArgumentError(
+            "seed", f"must be a whole number >= 0, not {told(seed)}.", hint="for example seed=0."
+        )
+    return np.random.default_rng(seed)
 
 
 @cache

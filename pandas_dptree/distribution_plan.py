@@ -15,7 +15,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
@@ -305,13 +305,15 @@ def plan_distribution(
             f"{_MOST_CELLS:,} can be counted.",
             hint="take fewer bins, or leave out the finest level of the groups.",
         )
-    if not isinstance(privacy_unit, Hashable) or (privacy_unit is not None and privacy_unit == column):
+    if not is_name(privacy_unit) or (privacy_unit is not None and privacy_unit == column):
         raise ArgumentError(
             "privacy_unit",
-            f"must name another column than the one that is counted, not {privacy_unit!r}.",
-            hint='for example privacy_unit="person_id".',
+            f"must name another column than the one that is counted, not {told(privacy_unit)}.",
+            hint=naming("privacy_unit", "person_id", privacy_unit, 'for example privacy_unit="person_id".'),
         )
-    if privacy_unit is None and max_contributions != 1:
+    if privacy_unit is None and not (
+        isinstance(max_contributions, (int, np.integer)) and max_contributions == 1
+    ):
         raise ArgumentError(
             "max_contributions",
             "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
@@ -337,8 +339,12 @@ def plan_distribution(
 
 def _check_columns(column: Any, domain: Any) -> None:
     """Check that the column, the groups and what the tables tell can all have names of their own."""
-    if column is None or not isinstance(column, Hashable):
-        raise ArgumentError("column", f"must name one column, not {column!r}.", hint='for example "fare".')
+    if column is None or not is_name(column):
+        raise ArgumentError(
+            "column",
+            f"must name one column, not {told(column)}.",
+            hint=naming("column", "fare", column),
+        )
     if domain is None:
         return
     if not isinstance(domain, Domain):
@@ -373,7 +379,7 @@ def _totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= 2**40:
             raise ArgumentError(
                 "known",
-                f"must give the number of all records, from 0 to 2**40, not {known!r}.",
+                f"must give the number of all records, from 0 to 2**40, not {told(known)}.",
                 hint='for example {"total": 10_000}.',
             )
         return (np.full(1, int(count), dtype=np.int64),)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import released_counts, rows_of_a_unit
 from pandas_dptree.mechanisms.guarantees import Multiplicative
@@ -56,7 +56,7 @@ class FactorPlan(ABC):
         if not isinstance(self.mechanism, Multiplicative):
             raise ArgumentError(
                 "mechanism",
-                f"must be a Multiplicative, not {self.mechanism!r}.",
+                f"must be a Multiplicative, not {told(self.mechanism)}.",
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
         object.__setattr__(self, "max_contributions", rows_of_a_unit(self.max_contributions))

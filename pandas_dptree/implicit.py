@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
@@ -103,7 +103,7 @@ class ImplicitPlan:
             )
         if not isinstance(self.keep_measurements, bool):
             raise ArgumentError(
-                "keep_measurements", f"must be True or False, not {self.keep_measurements!r}.",
+                "keep_measurements", f"must be True or False, not {told(self.keep_measurements)}.",
                 hint="True adds the noisy counts that the table was made from.",
             )  # fmt: skip
         parts = (part.to_dict() for part in self.loss.divide(self.shares))
@@ -368,10 +368,10 @@ def plan_implicit(
             privacy_unit=privacy_unit,
             max_contributions=max_contributions,
         )
-    if mechanism != "truncated_laplace":
+    if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
             "mechanism",
-            f"is unknown: {mechanism!r}.",
+            f"is unknown: {told(mechanism)}.",
             hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
         )
     names = getattr(tree, "level_names", ())
@@ -383,11 +383,11 @@ def plan_implicit(
         )
         fits = numbers and set(split) <= set(names) and math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
     else:
-        shares, fits = (1.0,) * len(names), split in ("optimal", "uniform")
+        shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
     if not fits:
         raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {split!r}.",
-            hint=f"the levels are {list(names)!r}; shares sum to one.",
+            "split", f"must be 'uniform', or give each level a share above 0, not {told(split)}.",
+            hint=f"the levels are {listed(names)}; shares sum to one.",
         )  # fmt: skip
     return ImplicitPlan(
         tree=tree,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from pandas_dptree.bounds import gap_of
 from pandas_dptree.comparison import compare, level_alpha_rmse, variant
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
@@ -120,18 +120,25 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the shares, and find the noise that they allow."""
-        if not isinstance(self.privacy_unit, Hashable) or self.privacy_unit in (
+        if not is_name(self.privacy_unit) or self.privacy_unit in (
             self.level_names[1:] if self.privacy_unit is not None else ()
         ):
             raise ArgumentError(
                 "privacy_unit",
-                f"must name a column that is no key, not {self.privacy_unit!r}.",
-                hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
+                f"must name a column that is no key, not {told(self.privacy_unit)}.",
+                hint=naming(
+                    "privacy_unit",
+                    "person",
+                    self.privacy_unit,
+                    "whom a row belongs to cannot also say where it is counted; copy the column if so.",
+                ),
             )
         column = self.quantity.column
-        if not isinstance(column, Hashable) or (column is None and self.quantity != COUNT):
+        if not is_name(column) or (column is None and self.quantity != COUNT):
             raise ArgumentError(
-                "column", f"must name what is added up, not {column!r}.", hint='for example "income".'
+                "column",
+                f"must name what is added up, not {told(column)}.",
+                hint=naming("column", "income", column),
             )
         if column is not None:
             check_names(self.level_names[1:], [column], argument="column")
@@ -558,13 +565,13 @@ def _check_display(confidence: float | None, keep_measurements: bool) -> None:
     ):
         raise ArgumentError(
             "confidence",
-            f"must be a number between 0 and 1, not {confidence!r}.",
+            f"must be a number between 0 and 1, not {told(confidence)}.",
             hint="for example confidence=0.95; None for a table without intervals.",
         )
     if not isinstance(keep_measurements, bool):
         raise ArgumentError(
             "keep_measurements",
-            f"must be True or False, not {keep_measurements!r}.",
+            f"must be True or False, not {told(keep_measurements)}.",
             hint="True adds the noisy values that the table was made from.",
         )
 

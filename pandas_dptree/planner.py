@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
@@ -149,8 +149,15 @@ def find_plan(
     if wasted:
         raise ArgumentError(
             "split",
-            f"spends on levels whose counts are all known: {wasted!r}.",
+            f"spends on levels whose counts are all known: {listed(wasted)}.",
             hint="leave them out: their counts have no error.",
+        )
+    if not isinstance(split, str) and not abs(given.sum() - 1) < 1e-6:
+        example = ", ".join(f"{told(name)}: 0.5" for name in (names[0], names[-1]))
+        raise ArgumentError(
+            "split",
+            f"must hold shares with sum 1, not {given.sum():g}.",
+            hint=f"for example {{{example}}}; levels that are left out have none.",
         )
     weights = by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
     if target is None:
@@ -264,7 +271,7 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     _check_choice("mechanism", mechanism, MECHANISMS)
     if mechanism != "auto":
         return [Laplace() if mechanism == "laplace" else Gaussian()]
-    if split == "nodes":
+    if isinstance(split, str) and split == "nodes":
         return [Gaussian()]
     return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
 
@@ -328,6 +335,6 @@ def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_el
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(
             argument,
-            f"is unknown: {value!r}.",
+            f"is unknown: {told(value)}.",
             hint=f"choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.errors import ArgumentError, MissingExtraError, told
 
 __all__ = ["Done", "Step", "nothing", "progress_bar"]
 
@@ -61,7 +61,9 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
     """
     if not isinstance(shown, bool):
         raise ArgumentError(
-            "progress", f"must be True or False, not {shown!r}.", hint="True shows a bar on standard error."
+            "progress",
+            f"must be True or False, not {told(shown)}.",
+            hint="True shows a bar on standard error.",
         )
     if not shown:
         yield nothing

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain, fingerprint
 from pandas_dptree.hierarchy.known import Known
@@ -177,5 +177,5 @@ def _name(argument: str, name: Hashable) -> str | int | None:
     if name is None or isinstance(name, (str, int)):
         return name
     raise ArgumentError(
-        argument, f"cannot be written down: {name!r}.", hint="give the column a name that is text."
+        argument, f"cannot be written down: {told(name)}.", hint="give the column a name that is text."
     )

@@ -876,8 +876,8 @@ def test_maps_with_cells_out_of_bounds(world: xr.DataArray) -> None:
     expected = inside.isel(y=slice(None, None, -1)).coarsen(x=2).sum()
     assert group["count"].values.tolist() == expected.values.tolist()
     plan = array.dp.plan(dpt.quadtree("y", "x", depth=1, bounds=((1, 3), (0, 4))), epsilon=EXACT)
-    away = array.assign_coords(y=array["y"] + 10).dp.release(plan)
-    assert level(away, "total")["count"] == 0
+    with pytest.raises(ArgumentError, match="no cell with a key of the plan's domain"):
+        array.assign_coords(y=array["y"] + 10).dp.release(plan)
 
 
 def test_points_become_a_map() -> None:
@@ -1174,3 +1174,24 @@ def test_fractions_are_rounded_and_one_record_moves_a_whole_count_by_one(dtype: 
     cells = xr.DataArray(np.array([0.25, 0.5, 1.5, 2.9975586, 3.0019531], dtype=dtype), dims="cell")
     assert sum_cells(cells, ["cell"], np.arange(5), 5, COUNT).tolist() == [0, 1, 2, 3, 3]
     assert sum_cells(cells + dtype(1), ["cell"], np.arange(5), 5, COUNT).tolist() == [1, 2, 3, 4, 4]
+
+
+def test_an_array_without_any_key_of_the_plan_is_refused(cube: xr.DataArray) -> None:
+    """All counts would be 0, and coordinates are public; one cell with a key is enough."""
+    array = cube.sum("month")
+    plan = array.dp.plan(["state"], epsilon=EXACT)
+    lower = array.assign_coords(state=("city", [state.lower() for state in array["state"].values]))
+    with pytest.raises(ArgumentError, match=r"`array` has no cell with a key of the plan's domain\.\nHint: "):
+        lower.dp.release(plan)
+    lower["state"][0] = "WA"
+    assert level(lower.dp.release(plan), "total")["count"] == array[0]
+    assert level(lower[:0].dp.release(plan), "total")["count"] == 0
+
+
+def test_datasets_are_told_where_to_go(cube: xr.DataArray) -> None:
+    dataset = cube.to_dataset(name="visits")
+    for verb in (arrays.tree_counts, arrays.plan):
+        with pytest.raises(ArgumentError, match=r"not Dataset\.\nHint: .*dataset\.dp\..*arrays\.several"):
+            verb(dataset, ["state"], epsilon=1.0)
+    with pytest.raises(ArgumentError, match=r"dataset\.dp\.release\(plan\)"):
+        arrays.release(dataset.dp.plan(["state"], epsilon=1.0), dataset)

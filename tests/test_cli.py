@@ -631,3 +631,8 @@ def test_files_that_hold_no_plan(files, capsys, change):
         told = capsys.readouterr()
         assert told.out == "" and told.err.startswith("dptree: `plan` cannot be read from")
         assert told.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
+
+
+def test_shares_that_leave_something_over(files, capsys):
+    assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
+    assert "`split` must hold shares with sum 1, not 0.5." in capsys.readouterr().err

@@ -649,13 +649,13 @@ PLACES = st.tuples(st.integers(0, len(TIMES) - 1), st.integers(0, len(AGES_READ)
 def test_one_record_moves_one_leaf_by_one(places, drop):
     """Brute-force neighbours: without a record, each leaf has what it had, but for that record's own."""
     months = dpt.calendar("t", ["month"], start="2000-01-01", end="2000-12-31")
-    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65]), dpt.prefixes("age", bits=[4], width=5)])
+    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65]), dpt.prefixes("id", bits=[4], width=5)])
     rows = [(TIMES[time], AGES_READ[age]) for time, age in places]
     drop %= len(rows)
 
     def counted(kept):
-        columns = list(zip(*kept, strict=True)) or [[], []]
-        frame = pd.DataFrame({name: objects(list(c)) for name, c in zip(("t", "age"), columns, strict=True)})
+        times, ages = (objects(list(column)) for column in (list(zip(*kept, strict=True)) or [[], []]))
+        frame = pd.DataFrame({"t": times, "age": ages, "id": ages})
         found = contributions(frame, domain)
         return np.bincount(found.leaf, found.rows, domain.tree.n_leaves)
 
@@ -674,6 +674,7 @@ MISTAKES = [
     (lambda: dpt.calendar("t", ["month", "year"], **DATES), "must lie within each other"),
     (lambda: dpt.calendar("t", ["month", "month"], **DATES), "must lie within each other"),
     (lambda: dpt.calendar("t", ["minute"], **DATES), "must list units of time, not 'minute'"),
+    (lambda: dpt.calendar("t", ["week"], **DATES), r"'week'\.\nHint: .*; did you mean iso_week\?$"),
     (lambda: dpt.calendar("t", "year", **DATES), "must list units of time, not 'year'"),
     (lambda: dpt.calendar("t", [], **DATES), "must list units"),
     (lambda: dpt.calendar(None, ["year"], **DATES), "must name a column"),
@@ -726,6 +727,23 @@ MISTAKES = [
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1)), name=1), "must be text"),
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1))).square("012"), "1 to 2 digits"),
     (lambda: dpt.derived_domain([MONTHS, MONTHS]), "names columns twice: 'date_year', 'date_month'"),
+    (
+        lambda: dpt.derived_domain([dpt.calendar("t", [unit], **DATES) for unit in ("quarter", "month")]),
+        r"makes levels twice.*: 't'\.\nHint: make them at once: calendar\(",
+    ),
+    (
+        lambda: VISITS.dp.tree_counts(
+            ["region", dpt.cut("age", [0, 18, 99]), dpt.cut("age", levels={"band": [0, 9, 99]})],
+            domain=REGIONS, epsilon=1.0,
+        ),
+        "makes levels twice.*: 'age'",
+    ),
+    (
+        lambda: dpt.derived_domain(
+            [dpt.prefixes("product", bits=[2]), dpt.mapping(PRODUCTS, ["kind", "product"])]
+        ),
+        "makes levels twice.*: 'product'",
+    ),
     (lambda: dpt.derived_domain(dpt.binary("id", bits=4)), "a tree of prefixes that nobody lists"),
     (lambda: VISITS.dp.tree_sums("cost", AGE_BITS, bounds=(0, 9), epsilon=1.0), "that nobody lists"),
     (lambda: dpt.prefixes("id", bits=[32]).paths(), "more than 100,000,000 leaves, all prefixes of 'id'"),
@@ -734,11 +752,14 @@ MISTAKES = [
         lambda: dpt.derived_domain(["region", dpt.binary("id", bits=30)], REGIONS),
         "all combinations of 6 and 1,073,741,824",
     ),
-    (lambda: dpt.derived_domain(["region", MONTHS]), r"must be given for the keys \['region'\]"),
+    (lambda: dpt.derived_domain(["region", MONTHS]), r"the keys \['region'\]; derived levels have their own"),
     (lambda: dpt.derived_domain(MONTHS, REGIONS), "has no meaning where all levels are derived"),
     (lambda: dpt.derived_domain(["region", "district", "clinic", AGES], CLINICS), "above a derived level"),
     (lambda: dpt.derived_domain(["region", MONTHS], dpt.derived_domain(AGES)), "has the keys"),
-    (lambda: VISITS.dp.tree_counts(["region", MONTHS], epsilon=1.0), "`domain` must be given"),
+    (
+        lambda: VISITS.dp.tree_counts(["region", MONTHS], epsilon=1.0),
+        r"`domain` must be given for the keys \['region'\]; derived levels have their own",
+    ),
     (lambda: VISITS.dp.tree_counts([MONTHS], epsilon=1.0, domain="observed"), "no meaning where all"),
     (lambda: VISITS.dp.tree_counts([MONTHS], epsilon=1.0, domain=dpt.derived_domain(AGES)), "no meaning"),
     (lambda: VISITS.drop(columns="date").dp.tree_counts(MONTHS, epsilon=1.0), "lacks the columns: 'date'"),

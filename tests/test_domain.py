@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pandas_dptree  # noqa: F401 (registers .dp)
+import pandas_dptree
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
@@ -121,9 +121,19 @@ def test_places_listed_twice_are_told_apart_by_their_path():
         (PLACES, ["state"], DomainError, "same leaf more than once"),
         (pd.concat([PLACES, PLACES.assign(city=None)[:1]]), ["state", "city"], DomainError, "inner node"),
         (PLACES.assign(state=None), ["state", "city"], DomainError, "without its first key"),
-        (PLACES, ["city", "zip", "state"], DomainError, "without its first key"),
+        (
+            PLACES,
+            ["city", "zip", "state"],
+            DomainError,
+            r"without its first key\.\nHint: is `by` in the order from coarse to fine\? Otherwise drop",
+        ),
         (PLACES, ["state", "city", "zip"], DomainError, "gap"),
-        (PLACES, ["State", "City"], ColumnsError, "'State', 'City'"),
+        (
+            PLACES,
+            ["State", "City"],
+            ColumnsError,
+            r"'State', 'City'\.\nHint: .* has \['zip', 'state', 'city'\]",
+        ),
         (PLACES, ["state", "state"], ColumnsError, "twice: 'state'"),
         (PLACES.rename(columns={"city": "count"}), ["state", "count"], ColumnsError, "'count'"),
         (PLACES.rename(columns={"state": "total"}), ["total"], ColumnsError, "'total'"),
@@ -147,6 +157,21 @@ def test_places_listed_twice_are_told_apart_by_their_path():
             "'a'",
         ),
         ([("WA", "Seattle")], ["state", "city"], DomainError, "cannot be a list"),
+        (
+            ["CA"],
+            ["state"],
+            DomainError,
+            r"list, .*\nHint: .*for example pd\.DataFrame\({'state': \[\.\.\.\]}\)\.$",
+        ),
+        ({"state": ["CA"]}, ["state"], DomainError, "cannot be a dict.*\nHint: .*pd.DataFrame"),
+        (np.array(["CA"]), ["state"], DomainError, "cannot be a ndarray.*\nHint: .*pd.DataFrame"),
+        (pd.Series(["CA"]), ["state"], DomainError, "cannot be a Series.*\nHint: .*pd.DataFrame"),
+        (
+            "observed",
+            ["state"],
+            DomainError,
+            r"cannot be a str, or cannot be read\.\nHint: pass a frame or a",
+        ),
     ],
 )
 def test_bad_domains(places, by, error, message):
@@ -357,3 +382,38 @@ def test_public_keys_may_be_encoded_in_any_way():
             assert domain.forms == plain.forms and domain.labels[0].tolist() == ["a", "b", "c"]
         with pytest.raises(DomainError):
             Domain.from_frame(pyarrow.table({"k": column}), by=["k"])
+
+
+def test_a_series_is_the_domain_of_the_key_that_it_is_named_by():
+    domain = Domain.from_frame(pd.Series(["WA", "CA"], name="state"), by=["state"])
+    assert fingerprint(domain) == fingerprint(
+        Domain.from_frame(pd.DataFrame({"state": ["CA", "WA"]}), by=["state"])
+    )
+    with pytest.raises(DomainError, match="cannot be a Series"):
+        Domain.from_frame(pd.Series(["WA"], name="state"), by=["state", "city"])
+
+
+def test_only_verbs_on_records_offer_what_stands_in_them():
+    for call in (
+        lambda: Domain.from_frame("observed", by=["state"]),
+        lambda: pandas_dptree.derived_domain(["state"], "categories"),
+        lambda: pandas_dptree.derived_domain(["state"]),
+    ):
+        with pytest.raises(DomainError) as caught:
+            call()
+        assert "observed" not in caught.value.hint and "categories" not in caught.value.hint
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_categories_of_an_enum_are_public_by_its_type(lazy):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(
+        {"size": ["S", "S", None, "L"], "state": ["CA", "WA", "CA", "CA"]},
+        schema={"size": polars.Enum(["S", "M", "L"]), "state": polars.Categorical},
+    )
+    records = frame.lazy() if lazy else frame
+    counts = pandas_dptree.tree_counts(records, ["size"], epsilon=1e5, domain="categories")
+    assert counts["size"].tolist()[1:] == ["S", "M", "L"] and counts["count"].tolist() == [3, 2, 0, 1]
+    assert Domain.from_categories(records, by=["size"]).labels[0].tolist() == ["S", "M", "L"]
+    with pytest.raises(ColumnsError, match=r"not categorical: 'state'\.\nHint: .*polars\.Enum"):
+        pandas_dptree.tree_counts(records, ["size", "state"], epsilon=1.0, domain="categories")

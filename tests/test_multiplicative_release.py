@@ -301,7 +301,7 @@ def test_wishes_that_make_no_sense_are_refused(options, argument):
         ({"max_contributions": 0}, "`max_contributions` must be"),
         ({"max_contributions": 2**70}, "`max_contributions` must be"),
         ({"max_contributions": 2**61, "neighbors": "replace"}, "`max_contributions` must be"),
-        ({"mechanism": dpt.Multiplicative}, r"`mechanism` is unknown: <class(?s:.*)ative\(alpha=0.25"),
+        ({"mechanism": dpt.Multiplicative}, r"`mechanism` is unknown: the class(?s:.*)ative\(alpha=0.25"),
         ({"mechanism": "multiplicative"}, r"`mechanism` is unknown(?s:.*)dpt.Multiplicative\(alpha=0.25\)"),
         ({"privacy_unit": "x"}, "`privacy_unit` must name a column that is no key"),
         ({"mechanism": dpt.Multiplicative(alpha=0.25, threshold=100)}, "`threshold` is too small for the"),

@@ -411,3 +411,67 @@ def test_sums_of_a_column_by_a_plan_are_the_truth_with_hardly_any_noise(visits, 
         measured = table["cost_measurement"] / 0.01
         np.testing.assert_allclose(measured, measured.round(), atol=1e-6)
         assert plan.std_errors[-1] < 0.3
+
+
+def test_codes_that_were_read_as_numbers_are_told_how_to_keep_their_zeros():
+    zips = pd.DataFrame({"zip": ["00501", "94601"], "day": ["2024-01-01", "2024-01-02"]})
+    read = pd.DataFrame({"zip": [501, 94601], "day": pd.to_datetime(zips["day"])})
+    hint = r"""\("00501" as 501\) need read_csv\(\.\.\., dtype=\{'zip': str\}\)\.$"""
+    for records, public in ((read, zips), (zips, read)):
+        for by in (["zip"], ["zip", "day"]):
+            with pytest.raises(dpt.ColumnsError, match=hint):
+                records.dp.tree_counts(by, epsilon=1.0, domain=public)
+    prefixes = dpt.prefixes("zip", chars=[1])
+    for by, delta in ((prefixes, 1e-6), ([prefixes], 0.0)):
+        with pytest.raises(dpt.ColumnsError, match=hint):
+            read.dp.tree_counts(by, epsilon=1.0, delta=delta)
+    with pytest.raises(dpt.ColumnsError) as caught:
+        zips.dp.tree_counts(["day"], epsilon=1.0, domain=read)
+    assert caught.value.hint == "convert one of the two, for example with astype(str)."
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda visits, options: visits.dp.tree_sums(["region"], "cost", bounds=(0, 9), **options),
+            r"not 'cost'\.\nHint: first the column, then by: tree_sums\('cost', \['region'\], \.\.\.\)\.",
+        ),
+        (
+            lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
+            r"first the column, then by: tree_means\('cost', \['region'\], \.\.\.\)\.",
+        ),
+        (
+            lambda visits, options: visits.dp.tree_counts(["region"], delta="1e-6", **options),
+            r"`delta` must be a number, not '1e-6'\.\nHint: .*delta=1e-6\.",
+        ),
+        (
+            lambda visits, options: visits.dp.tree_counts(
+                ["region"], known=pd.DataFrame({"region": ["Norland"], "n": [3]}), **options
+            ),
+            r"'n'\.\nHint: .*its numbers must be called `count` or `at_least`",
+        ),
+        (
+            lambda visits, options: visits.dp.tree_counts(BY[:2], split={"region": 0.5}, **options),
+            r"sum 1, not 0\.5\.\nHint: for example \{'total': 0\.5, 'district': 0\.5\}",
+        ),
+    ],
+)
+def test_slips_are_told_what_would_work(visits, call, message):
+    with pytest.raises(dpt.ArgumentError, match=message):
+        call(visits, {"epsilon": 1.0, "domain": "observed"})
+
+
+def test_records_take_plans_of_every_kind(visits, clinics):
+    domain = dpt.Domain.from_frame(clinics[["region"]].drop_duplicates(), by=["region"])
+    plans = [
+        dpt.plan(domain, epsilon=1.0),
+        dpt.plan(domain, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)),
+        dpt.plan_implicit(dpt.prefixes("clinic", chars=[1]), epsilon=1.0, delta=1e-6),
+    ]
+    for plan in plans:
+        pd.testing.assert_frame_equal(visits.dp.release(plan, rng=rng(3)), plan.release(visits, rng=rng(3)))
+    costs = dpt.plan_distribution("cost", bounds=(0, 500), bins=9, epsilon=1.0, domain=domain)
+    pd.testing.assert_frame_equal(
+        visits.dp.release(costs, rng=rng(3)).cdf(), costs.release(visits, rng=rng(3)).cdf()
+    )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, listed
 from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import PrefixTree
@@ -48,13 +48,16 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
         raise ArgumentError(
             "array",
             f"must be an xarray.DataArray, not {type(array).__name__}.",
-            hint="for the records themselves, one row each, call dpt.tree_counts.",
+            hint="several variables have verbs of their own, such as dataset.dp.tree_counts(by, ...), and "
+            "dpt.arrays.several."
+            if isinstance(array, xr.Dataset)
+            else "for the records themselves, one row each, call dpt.tree_counts.",
         )
     absent = [name for name in names if name not in array.dims and name not in array.coords]
     if absent:
         raise ColumnsError(
             argument, "names neither dimensions nor coordinates of the array", columns=absent,
-            hint=f"it has {list(dict.fromkeys([*array.dims, *array.coords]))!r}.",
+            hint=f"it has {listed(dict.fromkeys([*array.dims, *array.coords]))}.",
         )  # fmt: skip
     check_lengths(array.sizes, argument="array")
     unfit = [
@@ -158,7 +161,24 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
 
 
 def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
-    """Find the leaf of each cell: an array of the shape of the dimensions, -1 where there is none."""
+    """Find the leaf of each cell: an array of the shape of the dimensions, -1 where there is none.
+
+    Raises
+    ------
+    ArgumentError
+        If no cell at all has one, whose counts would all be 0: coordinates are public.
+    """
+    leaf = _leaves_of(array, dims, domain)
+    if leaf.size and (leaf < 0).all():
+        raise ArgumentError(
+            "array",
+            "has no cell with a key of the plan's domain.",
+            hint="compare its labels with plan.domain.keys(1): texts are equal letter by letter.",
+        )
+    return leaf
+
+
+def _leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
     codes = {}
     for levels in domain.derived:
         own = dims_of(array, levels.columns)

@@ -15,7 +15,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
 from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.distribution_plan import Strategy
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.mechanisms.arguments import noise_source
@@ -88,6 +88,7 @@ def cdf(
     >>> dict(table.sizes), table["age"].values.tolist()
     ({'state': 2, 'age': 4}, [18.0, 40.0, 65.0, 120.0])
     """
+    dims_of(array, ())  # it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
     found, others = _distribution(
         array, dim, edges, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
@@ -142,6 +143,7 @@ def quantiles(
     >>> dict(quantiles(ages, "age", [0.25, 0.5], edges=[0, 18, 40, 65, 120], epsilon=1.0).sizes)
     {'state': 2, 'q': 2}
     """
+    dims_of(array, ())  # it is an array
     check_free(array, {"q", "value", "lower", "upper"})
     found, others = _distribution(
         array, dim, edges, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
@@ -207,19 +209,19 @@ def _distribution(
 
 def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bins:
     """Read the bins from their edges, or from the intervals that are the labels of the dimension."""
-    if not isinstance(dim, Hashable):
-        raise ArgumentError("dim", f"must name one dimension, not {dim!r}.", hint='for example "age".')
+    if not is_name(dim):
+        raise ArgumentError("dim", f"must name one dimension, not {told(dim)}.", hint='for example "age".')
     dims_of(array, [dim], argument="dim")
     if dim not in array.dims:
         raise ColumnsError(
-            "dim", "is no dimension of the array", columns=[dim], hint=f"it has {list(array.dims)!r}."
+            "dim", "is no dimension of the array", columns=[dim], hint=f"it has {listed(array.dims)}."
         )
     if edges is None:
         index = array.indexes.get(dim)
         if not isinstance(index, pd.IntervalIndex) or not (index.right[:-1] == index.left[1:]).all():
             raise ArgumentError(
                 "edges",
-                f"must be given: the labels of {dim!r} are no intervals side by side.",
+                f"must be given: the labels of {told(dim)} are no intervals side by side.",
                 hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
             )
         edges = [*index.left, *index.right[-1:]]
@@ -227,7 +229,7 @@ def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bi
     if bins.n_bins != array.sizes[dim]:
         raise ArgumentError(
             "edges",
-            f"make {bins.n_bins} bins, and the dimension {dim!r} has {array.sizes[dim]}.",
+            f"make {bins.n_bins} bins, and the dimension {told(dim)} has {array.sizes[dim]}.",
             hint="list one value more than there are bins.",
         )
     return bins

@@ -340,7 +340,8 @@ def release(
         raise ArgumentError(
             "plan",
             "must have a domain and no privacy unit: cells do not tell whose records they hold.",
-            hint="make one with array.dp.plan(by, ...), and answer for max_contributions.",
+            hint="make one with array.dp.plan(by, ...), and answer for max_contributions; one for a dataset "
+            "is released by dataset.dp.release(plan).",
         )
     dims = check_domain(array, plan.domain)
     check_cells(array)
@@ -353,8 +354,9 @@ def release(
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
+    leaf = leaves_of(array, dims, plan.domain)
     with progress_bar(progress, release_steps([plan])) as done:
-        sums = sum_cells(array, dims, leaves_of(array, dims, plan.domain), plan.tree.n_leaves, plan.quantity)
+        sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
         if not n_trees:  # zeros are measured, and nothing of it is shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
 from pandas_dptree.hierarchy.derived import By, named
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.datatree import check_held, is_hash, told_of
@@ -32,7 +32,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if variables is not None and not isinstance(variables, (list, tuple)):
         raise ArgumentError(
             "variables",
-            f"must be a list of names, not {variables!r}.",
+            f"must be a list of names, not {told(variables)}.",
             hint='for example variables=["visits"]; leave it out for all.',
         )
     names = list(dataset.data_vars) if variables is None else list(variables)
@@ -46,7 +46,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if absent:
         raise ColumnsError(
             "variables", "names what are no data variables of the dataset", columns=absent,
-            hint=f"it has {list(dataset.data_vars)!r}.",
+            hint=f"it has {listed(dataset.data_vars)}.",
         )  # fmt: skip
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
@@ -69,7 +69,7 @@ def keys_of(dataset: xr.Dataset, by: By) -> Domain:
     if secret:
         raise ColumnsError(
             "by", "names data variables, which are secret", columns=secret,
-            hint=f"if they are public labels, make them coordinates: dataset.set_coords({secret!r}).",
+            hint=f"if they are public labels, make them coordinates: dataset.set_coords({listed(secret)}).",
         )  # fmt: skip
     return domain_of(_empty(dataset, sources), by)
 
@@ -105,7 +105,7 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
     flat = [name for name in names if not set(needed) <= set(dataset[name].dims)]
     if flat:
         raise ColumnsError(
-            "variables", f"names variables that lack some of the dimensions {list(needed)!r} of `by`",
+            "variables", f"names variables that lack some of the dimensions {listed(needed)} of `by`",
             columns=flat, hint="leave them out: variables=[...].",
         )  # fmt: skip
     check_held(names, argument="variables")

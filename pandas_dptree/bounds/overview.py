@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from pandas_dptree.bounds.arguments import checked_alpha
 from pandas_dptree.bounds.factorization import factorization_error
 from pandas_dptree.bounds.packing import packing_error
 from pandas_dptree.bounds.single_count import single_count_error
@@ -69,7 +70,7 @@ def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataF
     pure, approximate = PrivacyLoss(epsilon=epsilon), PrivacyLoss(epsilon=epsilon, delta=delta)
     if not approximate.delta:
         raise ArgumentError("delta", "must be above 0.", hint="for example delta=1e-6.")
-    if not alpha:
+    if not checked_alpha(alpha):
         raise ArgumentError("alpha", "must be above 0 and below 1.", hint="for example alpha=0.1.")
     rows = {}
     for error, relative in (("additive", 0.0), ("multiplicative", alpha)):
@@ -89,7 +90,7 @@ def _lower_bounds(tree: Tree, loss: PrivacyLoss, alpha: float) -> dict[str, floa
         "a single count": single_count_error(epsilon=loss.epsilon, delta=loss.delta, alpha=alpha),
         "Theorem 5.1 (packing)": packing_error(tree, epsilon=loss.epsilon, delta=loss.delta, alpha=alpha),
     }
-    if not alpha:
+    if not checked_alpha(alpha):
         error = factorization_error(tree, epsilon=loss.epsilon, delta=loss.delta)
         bounds["Theorem 5.2 (factorization)"] = error
     return bounds

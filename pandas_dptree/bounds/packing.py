@@ -59,6 +59,7 @@ import numpy.typing as npt
 
 from pandas_dptree.bounds.arguments import checked_alpha, checked_eta
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.arguments import number_between, real_numbers
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = [
@@ -96,7 +97,8 @@ def step_loss(n_children: npt.ArrayLike, eta: float) -> FloatArray:
     """
     from scipy.special import entr, xlogy  # costs a tenth of a second to import
 
-    children = np.asarray(n_children, dtype=np.float64)
+    children = real_numbers("n_children", n_children, hint="for example [2, 100].")
+    eta = number_between("eta", eta, 0, 1, example=0.1)
     passing = 1 + (children - 2) * eta
     nats = entr(eta) + entr(1 - eta) + xlogy(1 - eta, passing) + xlogy(eta, children - passing)
     return np.maximum(nats / math.log(2), 0.0)

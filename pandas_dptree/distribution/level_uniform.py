@@ -39,8 +39,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.arguments import number_between, whole_number
+from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.mechanisms.arguments import number_between, real_numbers, whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = [
@@ -284,7 +284,7 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
     if bins > leaves:
         raise ArgumentError(
             "branching",
-            f"{list(factors)} has {leaves} leaves, too few for {bins} bins.",
+            f"{told(list(factors))} has {leaves} leaves, too few for {bins} bins.",
             hint="choose factors whose product is at least n_bins.",
         )
     uses, size = [], 1
@@ -369,11 +369,11 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
     >>> optimal_branching([0.5, 0.5], 256).round(9).tolist()
     [16.0, 16.0]
     """
-    shares = np.asarray(budgets, dtype=np.float64)
+    shares = real_numbers("budgets", budgets, hint="for example budgets=[0.5, 0.5].")
     if shares.ndim != 1 or not shares.size or not (np.isfinite(shares) & (shares > 0)).all():
         raise ArgumentError(
             "budgets",
-            f"must be a list of positive numbers, not {shares.tolist()}.",
+            f"must be a list of positive numbers, not {told(shares.tolist())}.",
             hint="for example budgets=[0.5, 0.5]: the epsilon of each level below the root.",
         )
     logs = 2 * np.log(shares)
@@ -463,8 +463,12 @@ def _checked_branching(branching: Sequence[int]) -> tuple[int, ...]:
     """Check that branching factors are whole numbers of at least 2."""
     hint = "for example branching=[16, 16]: children of each node, from the root down."
     if not isinstance(branching, list | tuple | np.ndarray):
-        raise ArgumentError("branching", f"must be a list of whole numbers, not {branching!r}.", hint=hint)
-    return tuple(whole_number("branching", factor, at_least=2, hint=hint) for factor in branching)
+        raise ArgumentError(
+            "branching", f"must be a list of whole numbers, not {told(branching)}.", hint=hint
+        )
+    return tuple(
+        whole_number("branching", factor, at_least=2, hint=hint, of=branching) for factor in branching
+    )
 
 
 def _checked_epsilon(epsilon: float) -> float:
@@ -475,11 +479,12 @@ def _checked_epsilon(epsilon: float) -> float:
 
 def _level_variances(branching: Sequence[int], variances: npt.ArrayLike) -> list[float]:
     """Check that there is one variance for each level."""
-    noise = np.asarray(variances, dtype=np.float64)
+    noise = real_numbers("variances", variances, hint="one for each level below the root.")
     if noise.shape != (len(branching),):
         raise ArgumentError(
             "variances",
-            f"must be {len(branching)} numbers, one for each level below the root, not {noise.tolist()}.",
+            f"must be {len(branching)} numbers, one for each level below the root, "
+            f"not {told(noise.tolist())}.",
             hint="the total's is total_variance.",
         )
     return [_checked_variance("variances", variance) for variance in noise.tolist()]

@@ -47,7 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefix_variances
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.alternate import Model, NoiseLaw, Problem
 from pandas_dptree.planning.orbits import FloatArray
@@ -137,6 +137,16 @@ def best_tree(
     ((16, 16), 6.248)
     """
     bins = _checked(n_bins)
+    kinds = (
+        ("noise", noise, AdditiveNoise),
+        ("loss", loss, PrivacyLoss),
+        ("sensitivity", sensitivity, Sensitivity),
+    )
+    for argument, given, kind in kinds:
+        if not isinstance(given, kind):
+            raise ArgumentError(
+                argument, f"must be of type {kind.__name__}, not {told(given)}.", hint="see the example."
+            )
     search = _Search(bins, noise, loss, sensitivity, total_known)
     if bins == 1:
         return search.result((1,), np.array([0.0, 1.0]))
@@ -467,6 +477,6 @@ def _checked(n_bins: int) -> int:
     whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
     if not whole or not 1 <= n_bins <= 2**53:
         raise ArgumentError(
-            "n_bins", f"must be a whole number from 1 to 2**53, not {n_bins!r}.", hint="for example 256."
+            "n_bins", f"must be a whole number from 1 to 2**53, not {told(n_bins)}.", hint="for example 256."
         )
     return int(n_bins)

@@ -58,7 +58,7 @@ from pandas_dptree.distribution.level_uniform import (
     level_uses,
     optimal_budgets,
 )
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -159,9 +159,11 @@ def optimal_tree(
         heights = [whole_number("height", height, at_least=min(most, 1), hint=hint)]
         if heights[0] > most:
             raise ArgumentError("height", f"is too large: {heights[0]}.", hint=hint)
-    if budgets not in ("even", "optimal"):
+    if not isinstance(budgets, str) or budgets not in ("even", "optimal"):
         raise ArgumentError(
-            "budgets", f"must be 'even' or 'optimal', not {budgets!r}.", hint="for example budgets='even'."
+            "budgets",
+            f"must be 'even' or 'optimal', not {told(budgets)}.",
+            hint="for example budgets='even'.",
         )
     PrivacyLoss(epsilon=epsilon)
     branching = _search(bins, heights, even=budgets == "even", padding=padding)

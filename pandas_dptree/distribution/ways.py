@@ -12,7 +12,7 @@ import numpy as np
 
 from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.distribution.optimal import best_tree
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -53,9 +53,9 @@ class Ways:
         ArgumentError
             If there are none.
         """
-        if mechanism not in ("auto", "laplace", "gaussian"):
+        if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace", "gaussian"):
             raise ArgumentError(
-                "mechanism", f"is unknown: {mechanism!r}.", hint='choose "auto", "laplace" or "gaussian".'
+                "mechanism", f"is unknown: {told(mechanism)}.", hint='choose "auto", "laplace" or "gaussian".'
             )
         noises: list[AdditiveNoise] = [
             noise
@@ -66,7 +66,7 @@ class Ways:
         if strategy not in ("auto", "tree", "factorization"):
             raise ArgumentError(
                 "tree",
-                f"is unknown: {tree!r}.",
+                f"is unknown: {told(tree)}.",
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
         ways: list[Callable[[], Measuring]] = []
@@ -146,7 +146,7 @@ def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
         raise ArgumentError(
             "tree",
             f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
-            f"than {_MOST_LEAVES:,}, not {tree!r}.",
+            f"than {_MOST_LEAVES:,}, not {told(tree)}.",
             hint="for example [16, 16] for 256 bins.",
         )
     return tuple(map(int, tree))

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
@@ -276,7 +276,9 @@ def _problem(
     if fit == "totals":
         return subtree_estimates(tree, measurements, variances)[0], list(variances.subtree)
     if fit != "joint":
-        raise ArgumentError("fit", f"must be 'totals' or 'joint', not {fit!r}.", hint="name one of the two.")
+        raise ArgumentError(
+            "fit", f"must be 'totals' or 'joint', not {told(fit)}.", hint="name one of the two."
+        )
     targets = [np.zeros(1) if y is None else np.asarray(y, dtype=np.float64) for y in measurements]
     return targets, list(variances.noise)
 

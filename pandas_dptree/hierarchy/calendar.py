@@ -8,6 +8,7 @@ import warnings
 import zoneinfo
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 
@@ -191,22 +192,27 @@ def calendar(
     >>> months.paths().values.tolist()
     [[2024, '2024-11'], [2024, '2024-12'], [2025, '2025-01'], [2025, '2025-02']]
     """
-    if not isinstance(column, Hashable) or column is None or column != column:
-        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "date".')
+    if column is None or not is_name(column):
+        raise ArgumentError(
+            "column",
+            f"must name a column, not {told(column)}.",
+            hint=naming("column", "date", column),
+        )
     listed = tuple(units) if isinstance(units, (list, tuple)) else ()
     known = {unit for chain in _CHAINS for unit in chain}
     odd = [unit for unit in listed if not isinstance(unit, str) or unit not in known]
+    meant = get_close_matches(odd[0], sorted(known), 1) if odd and isinstance(odd[0], str) else []
     if not listed or odd:
         raise ArgumentError(
             "units",
-            f"must list units of time, not {odd[0] if odd else units!r}.",
-            hint='for example ["year", "month", "day"]; there are year, quarter, month, day, hour, '
-            "iso_year and iso_week.",
+            f"must list units of time, not {told(odd[0], of=units) if odd else told(units)}.",
+            hint="take some of year, quarter, month, day, hour, iso_year and iso_week, for example "
+            f'["year", "month", "day"]{f"; did you mean {meant[0]}?" if meant else "."}',
         )
     if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
         raise ArgumentError(
             "units",
-            f"must lie within each other, from coarse to fine, not {list(listed)!r}.",
+            f"must lie within each other, from coarse to fine, not {told(list(listed))}.",
             hint="a month lies within a quarter and a year, a week within an iso_year alone, a day within "
             "a month or a week, an hour within a day.",
         )
@@ -223,20 +229,17 @@ def calendar(
 
 def _date(argument: str, value: Any) -> np.datetime64:
     """Read a public date."""
-    try:
-        stamp = pd.Timestamp(datetime.date.fromisoformat(value) if isinstance(value, str) else value)
-        if (
-            isinstance(value, (str, datetime.date, np.datetime64))
-            and stamp.tz is None
-            and stamp == stamp.floor("D")
-        ):
-            if _FIRST_YEAR <= stamp.year <= _LAST_YEAR:
+    if isinstance(value, (str, datetime.date, np.datetime64)):
+        try:
+            stamp = pd.Timestamp(datetime.date.fromisoformat(value) if isinstance(value, str) else value)
+            whole = stamp.tz is None and stamp == stamp.floor("D")
+            if whole and _FIRST_YEAR <= stamp.year <= _LAST_YEAR:
                 return np.datetime64(stamp.date(), "D")
-    except (ValueError, TypeError, OverflowError):
-        pass
+        except (ValueError, TypeError, OverflowError):
+            pass
     raise ArgumentError(
         argument,
-        f"must be a date between the years {_FIRST_YEAR} and {_LAST_YEAR}, not {value!r}.",
+        f"must be a date between the years {_FIRST_YEAR} and {_LAST_YEAR}, not {told(value)}.",
         hint=f'for example {argument}="1990-01-01", known without looking at the records.',
     )
 
@@ -251,7 +254,7 @@ def _zone(timezone: Any) -> datetime.tzinfo:
     except Exception:  # of several libraries
         pass
     raise ArgumentError(
-        "timezone", f"is unknown: {timezone!r}.", hint='for example timezone="Europe/Berlin", or "UTC".'
+        "timezone", f"is unknown: {told(timezone)}.", hint='for example timezone="Europe/Berlin", or "UTC".'
     )
 
 
@@ -266,13 +269,13 @@ def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
     if read.year != moment.year:
         raise ArgumentError(
             "format",
-            f"must tell the year, in codes that `strptime` knows, not be {format!r}.",
+            f"must tell the year, in codes that `strptime` knows, not be {told(format)}.",
             hint='for example format="%m/%d/%Y %H:%M".',
         )
     if (read.tzinfo is None) != (timezone is None):
         raise ArgumentError(
             "format",
-            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {format!r}.",
+            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {told(format)}.",
             hint='a format has "%z" if and only if there is a `timezone`.',
         )
 

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError, DomainError
+from pandas_dptree.errors import ColumnsError, DomainError, listed, told
 
 __all__ = [
-    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "pick_columns",
-    "text_column", "to_pandas",
+    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "pick_categories",
+    "pick_columns", "text_column", "to_pandas",
 ]  # fmt: skip
 
 ANY = "objects"
@@ -56,18 +56,24 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     ColumnsError
         If a column is missing or repeated.
     """
+    if isinstance(places, pd.Series) and [places.name] == list(wanted):
+        places = places.to_frame()
     try:
         places = collected(places)
     except Exception:
+        columns = ", ".join(f"{told(name)}: [...]" for name in wanted)
         raise DomainError(
             f"cannot be a {type(places).__name__}, or cannot be read.",
-            hint='pass a frame or a MultiIndex of the public keys, "observed" or "categories".',
+            hint=f"pass a frame or a MultiIndex of the public keys, for example pd.DataFrame({{{columns}}}).",
         ) from None
     names = list(places.columns)
     absent = [name for name in wanted if name not in names]
     if absent:
         raise ColumnsError(
-            argument, "lacks the columns", columns=absent, hint="it needs every column named in the call."
+            argument,
+            "lacks the columns",
+            columns=absent,
+            hint=f"it needs every column named in the call, and has {listed(names)}.",
         )
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -77,6 +83,26 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     if isinstance(places, pd.DataFrame):
         return [places[name] for name in wanted]
     return [to_pandas(places[str(name)]) for name in wanted]
+
+
+def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
+    """Pick columns as `pick_columns` does; the categories of an Enum belong to its type, and are kept.
+
+    Raises
+    ------
+    DomainError, ColumnsError
+        As `pick_columns`.
+    """
+    columns = pick_columns(places, wanted)
+    if isinstance(places, (pd.DataFrame, pd.Series, pd.Index)):
+        return columns
+    schema = nw.from_native(places).collect_schema()
+    return [
+        pd.Series(pd.Categorical([], categories=list(kind.categories), ordered=True))
+        if isinstance(kind := schema[str(name)], nw.Enum)
+        else column
+        for name, column in zip(wanted, columns, strict=True)
+    ]
 
 
 def kind_of(dtype: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
 
@@ -127,8 +127,12 @@ def cut(
     >>> ages.paths().values.tolist()[:2]
     [['[0, 18)', '[0, 9)'], ['[0, 18)', '[9, 18)']]
     """
-    if not isinstance(column, Hashable) or column is None or column != column:
-        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "age".')
+    if column is None or not is_name(column):
+        raise ArgumentError(
+            "column",
+            f"must name a column, not {told(column)}.",
+            hint=naming("column", "age", column),
+        )
     if sum(given is not None for given in (bins, width, levels)) != 1:
         raise ArgumentError(
             "bins", "or `width` or `levels` must be given, one of them.", hint="for example bins=[0, 18, 65]."
@@ -137,7 +141,7 @@ def cut(
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
         raise ArgumentError(
             "levels",
-            f"must map names to ends or widths, not {levels!r}.",
+            f"must map names to ends or widths, not {told(levels)}.",
             hint='for example {"group": [0, 18, 65, 120], "band": 5}.',
         )
     listed = {name: _listed(column, ends) for name, ends in given.items() if not np.isscalar(ends)}
@@ -152,7 +156,7 @@ def cut(
         raise ArgumentError("bounds", "must be numbers.", hint="`calendar` makes levels of dates.")
     edges: dict[str, FloatArray] = {}
     for name, ends in given.items():
-        own = listed[name] if name in listed else _even(column, between, ends)
+        own = listed[name] if name in listed else _even(column, between, ends, given)
         edges[name] = _within(edges, name, own)
     return Cut(column, tuple(edges), tuple(edges.values()))
 
@@ -171,7 +175,7 @@ def _listed(column: Hashable, ends: Any) -> FloatArray:
     return edges
 
 
-def _even(column: Hashable, between: FloatArray, width: Any) -> FloatArray:
+def _even(column: Hashable, between: FloatArray, width: Any, widths: Mapping[str, Any]) -> FloatArray:
     """Cut what lies between two ends into intervals of a width.
 
     Where digits suffice, ends are the numbers that they are written as: three times 0.1 is 0.3, not the float
@@ -185,7 +189,8 @@ def _even(column: Hashable, between: FloatArray, width: Any) -> FloatArray:
     if not 0.5 < n < MAX_LEAVES or abs(n - round(n)) > 1e-9 * n:
         raise ArgumentError(
             "width",
-            f"must divide what lies between {between[0]:g} and {between[1]:g}, not be {width!r}.",
+            f"must divide what lies between {between[0]:g} and {between[1]:g}, "
+            f"not be {told(width, of=widths)}.",
             hint="for example width=5 between 0 and 120; or list the ends.",
         )
     edges: FloatArray = Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
@@ -203,10 +208,10 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
     place = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, ends)  # of the nearest end
     off = np.abs(ends - edges[place]) > 1e-9 * min(np.diff(edges).min(), np.diff(ends).min())
     if off.any() or place[0] != 0 or place[-1] != len(edges) - 1:
-        told = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
+        wrong = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
         raise ArgumentError(
             "levels",
-            f"must lie within each other, which {name!r} does not within {coarse!r}: {told}.",
+            f"must lie within each other, which {told(name)} does not within {told(coarse)}: {wrong}.",
             hint="ends of a level must be ends on the next one, and the first and the last are the same.",
         )
     snapped = edges.copy()

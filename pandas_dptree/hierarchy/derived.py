@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DomainError
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, told
 from pandas_dptree.hierarchy.calendar import Calendar
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.cuts import Cut
@@ -118,7 +118,7 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     if len(domain.labels[-1]) < domain.tree.n_leaves:
         raise ArgumentError(
             "table",
-            f"lists some {names[-1]!r} in two places.",
+            f"lists some {told(names[-1])} in two places.",
             hint="each needs a place of its own; names that repeat can be told apart by their whole path "
             "alone, as plain keys.",
         )
@@ -143,7 +143,8 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
     ArgumentError
         If `by` is no list of columns and derived levels.
     ColumnsError
-        If two keys have one name, or one has a name that a release uses itself.
+        If two keys have one name, one has a name that a release uses itself, or two derived levels are made
+        of one column.
     """
     if isinstance(by, PrefixTree):
         raise ArgumentError(
@@ -155,8 +156,22 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
     if isinstance(listed, (list, tuple)):
         derived = tuple(each for each in listed if isinstance(each, Derived))
         listed = [name for each in listed for name in (each.names if isinstance(each, Derived) else [each])]
-        return check_by(listed), derived
+        names = check_by(listed)
+        _check_sources(derived)
+        return names, derived
     return check_by(listed), ()
+
+
+def _check_sources(derived: Sequence[Derived]) -> None:
+    """Refuse levels of one column that are made apart: few of all their combinations can be."""
+    read = [name for levels in derived for name in levels.columns]
+    twice = list(dict.fromkeys(name for place, name in enumerate(read) if name in read[:place]))
+    if twice:
+        raise ColumnsError(
+            "by", "makes levels twice, most combinations of which cannot be, of the columns", columns=twice,
+            hint='make them at once: calendar("date", ["quarter", "month"], ...), '
+            'cut("age", levels={"group": [...], "band": 1}), or prefixes with several lengths.',
+        )  # fmt: skip
 
 
 def derived_domain(by: By, places: Any = None) -> Domain:
@@ -200,11 +215,13 @@ def derived_domain(by: By, places: Any = None) -> Domain:
         return crossed(names, derived, None)
     if places is None:
         raise DomainError(
-            f"must be given for the keys {list(plain)!r}.", hint="pass a frame with one row per leaf."
+            f"must be given for the keys {told(list(plain))}"
+            f"{'; derived levels have their own' * bool(derived)}.",
+            hint="pass a frame with one row per leaf.",
         )
     if isinstance(places, Domain) and (places.by != plain or places.derived):
         raise DomainError(
-            f"has the keys {list(places.by)!r}, not {list(plain)!r}.",
+            f"has the keys {listed(places.by)}, not {told(list(plain))}.",
             hint="name the same columns in the same order.",
         )
     public = places if isinstance(places, Domain) else Domain.from_frame(places, by=plain)

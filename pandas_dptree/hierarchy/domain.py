@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
-from pandas_dptree.hierarchy.columns import decoded, pick_columns
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, is_name, listed, told
+from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 
@@ -57,8 +57,8 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     if isinstance(by, (str, bytes)) or not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
-            f"must be a list of column names, from coarse to fine, not {by!r}.",
-            hint=f"for a single level write by=[{by!r}]."
+            f"must be a list of column names, from coarse to fine, not {told(by)}.",
+            hint=f"for a single level write by=[{told(by)}]."
             if isinstance(by, str)
             else 'for example by=["state", "county", "city"].',
         )
@@ -180,7 +180,8 @@ class Domain:
         ----------
         places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
             Holds the columns (or index levels) `by`; others are ignored. A path that ends early has
-            missing keys from some level on. Frames of other libraries will do as well.
+            missing keys from some level on. Frames of other libraries will do as well, and for a single
+            key a pandas.Series of its name.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         impossible : hashable, optional
@@ -217,7 +218,7 @@ class Domain:
         names = check_by(by)
         if impossible is None:
             return cls._from_columns(names, [_used(column) for column in pick_columns(places, names)])
-        if not isinstance(impossible, Hashable):
+        if not is_name(impossible):
             raise ArgumentError(
                 "impossible",
                 f"must name a column, not be a {type(impossible).__name__}.",
@@ -274,8 +275,8 @@ class Domain:
 
         Parameters
         ----------
-        keys : pandas.DataFrame
-            Holds the columns `by`, all categorical.
+        keys : dataframe
+            Holds the columns `by`, all categorical; or of the type Enum, where the library has it.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
@@ -291,7 +292,7 @@ class Domain:
             If there are no categories, or more than 10**8 combinations.
         """
         names = check_by(by)
-        columns = pick_columns(keys, names)
+        columns = pick_categories(keys, names)
         plain = [
             name
             for name, column in zip(names, columns, strict=True)
@@ -302,7 +303,8 @@ class Domain:
                 "domain",
                 'is "categories", but these keys are not categorical',
                 columns=plain,
-                hint="convert them with a public list of categories, or pass the public keys as a frame.",
+                hint="convert them with a public list of categories, to pandas.Categorical or polars.Enum; "
+                "or pass the public keys as a frame.",
             )
         labels = [pd.CategoricalIndex(column.cat.categories, dtype=column.dtype) for column in columns]
         forms = [canonical_codes(pd.Series(label.categories))[1] for label in labels]
@@ -318,7 +320,7 @@ class Domain:
             raise DomainError("has no leaves.", hint="give every categorical key at least one category.")
         if math.prod(sizes) > MAX_LEAVES:
             raise DomainError(
-                f"would have {math.prod(sizes):,} leaves, the product of {sizes} categories.",
+                f"would have {math.prod(sizes):,} leaves, the product of {listed(sizes)} categories.",
                 hint=f"list the leaves that exist in a frame; at most {MAX_LEAVES:,} can be made this way.",
             )
         tree = Tree.from_branching(sizes)

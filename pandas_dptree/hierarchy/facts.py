@@ -14,13 +14,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import canonical_codes, positions
 
-__all__ = ["LARGEST", "Facts", "frame_facts", "gathered", "level_facts", "node_names", "refuse"]
+__all__ = [
+    "LARGEST",
+    "Facts",
+    "check_levels",
+    "frame_facts",
+    "gathered",
+    "level_facts",
+    "node_names",
+    "refuse",
+]
 
 BoolArray = npt.NDArray[np.bool_]
 NameOf = Callable[[int, int], str]
@@ -129,7 +138,18 @@ def node_names(hierarchy: Domain | Tree) -> NameOf:
 def _path(by: Sequence[Hashable], keys: Sequence[Any]) -> str:
     """Write a path as keyword arguments are written, with numpy's numbers as plain ones."""
     plain = [key.item() if isinstance(key, np.generic) else key for key in keys]
-    return ", ".join(f"{name}={key!r}" for name, key in zip(by, plain, strict=False))
+    return ", ".join(f"{name}={told(key)}" for name, key in zip(by, plain, strict=False))
+
+
+def check_levels(hierarchy: Domain | Tree, known: Mapping[Hashable, Any]) -> None:
+    """Refuse what is said of levels that there are not; counts of keys, for one, do not name levels."""
+    names = level_names(hierarchy)
+    strange = [name for name in known if name not in names]
+    if strange:
+        raise ArgumentError(
+            "known", f"names a level that there is not: {told(strange[0], of=known)}.",
+            hint=f"the levels are {listed(names)}.",
+        )  # fmt: skip
 
 
 def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name: NameOf) -> list[Facts]:
@@ -141,11 +161,6 @@ def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name
         If there is no such level, or what is given does not fit it.
     """
     names = level_names(hierarchy)
-    if level_name not in names:
-        raise ArgumentError(
-            "known", f"names a level that there is not: {level_name!r}.",
-            hint=f"the levels are {list(names)!r}.",
-        )  # fmt: skip
     level = names.index(level_name)
     if isinstance(given, Mapping):
         if not given:
@@ -159,7 +174,7 @@ def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name
         size = (hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree).level_sizes[level]
         if given.shape != (size,):
             raise ArgumentError(
-                "known", f"must give {level_name!r} numbers of shape ({size},), not {given.shape}.",
+                "known", f"must give {told(level_name)} numbers of shape ({size},), not {given.shape}.",
                 hint="give one number per node of the level, in the order of the tree, nan where unknown.",
             )  # fmt: skip
         counts = _whole(pd.Series(given), -1, lambda row: name(level, row))
@@ -223,9 +238,10 @@ def _indexed(counts: pd.Series, by: Sequence[Hashable]) -> pd.DataFrame:
     names = list(by) if not any(name is not None for name in index.names) else list(index.names)
     if index.nlevels != len(by) or set(names) != set(by):
         raise ArgumentError(
-            "known", f"must give {by[-1]!r} a series indexed by {list(by)!r}, not by {list(index.names)!r}.",
-            hint=f"index it as groupby({list(by)!r}).size() would.",
-        )  # fmt: skip
+            "known",
+            f"must give {told(by[-1])} a series indexed by {listed(by)}, not by {told(list(index.names))}.",
+            hint=f"index it as groupby({listed(by)}).size() would.",
+        )
     keys = {name: index.get_level_values(place) for place, name in enumerate(names)}
     return pd.DataFrame({**keys, "count": counts.array})
 
@@ -249,7 +265,8 @@ def _columns(
     if strange:
         raise ColumnsError(
             "known", "has columns that are neither keys nor numbers", columns=strange,
-            hint=f"drop or rename them; the keys are {list(by)!r}.",
+            hint=f"the keys are {listed(by)}, and its numbers must be called `count` or `at_least`; drop or "
+            "rename the others.",
         )  # fmt: skip
     places = [place for place, key in enumerate(by) if key in names]
     needed = max([*(place + 1 for place in places), 1 if level is None else level])
@@ -294,7 +311,7 @@ def _whole(column: pd.Series, absent: int, name_row: Callable[[int], str]) -> In
         row = int(np.argmax(odd))
         [value] = column.iloc[[row]].tolist()
         raise ArgumentError(
-            "known", f"says that {name_row(row)} holds {value!r}, which is no count.",
+            "known", f"says that {name_row(row)} holds {told(value)}, which is no count.",
             hint="counts are whole numbers from 0 to 2**61; leave out what is not known.",
         )  # fmt: skip
     return read

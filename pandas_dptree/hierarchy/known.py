@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.facts import (
     LARGEST,
     BoolArray,
     Facts,
     NameOf,
+    check_levels,
     frame_facts,
     gathered,
     level_facts,
@@ -190,6 +191,7 @@ class Known:
         elif isinstance(known, Known):
             facts = known._facts(tree)
         elif isinstance(known, Mapping):
+            check_levels(hierarchy, known)
             facts = [
                 fact for level, given in known.items() for fact in level_facts(hierarchy, level, given, name)
             ]
@@ -237,8 +239,8 @@ class Known:
         """
         written: dict[str, Any] = {"exact": [], "at_least": []}
         for exact, least in zip(self.exact, self.least, strict=True):
-            for kind, told in (("exact", exact), ("at_least", ~exact & (least > 0))):
-                written[kind].append(np.column_stack([np.flatnonzero(told), least[told]]).tolist())
+            for kind, public in (("exact", exact), ("at_least", ~exact & (least > 0))):
+                written[kind].append(np.column_stack([np.flatnonzero(public), least[public]]).tolist())
         return written
 
     @classmethod
@@ -260,7 +262,7 @@ class Known:
             ):
                 raise ArgumentError(
                     "data",
-                    f"does not say in {kind!r} what is known of this tree.",
+                    f"does not say in {told(kind)} what is known of this tree.",
                     hint="pass what Known.to_dict() returned.",
                 )
             for level, pairs in enumerate(levels):

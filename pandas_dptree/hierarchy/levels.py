@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DomainError
+from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
@@ -80,7 +80,7 @@ class _Prefixes(ABC):
         """
         if self.n_leaves > MAX_LEAVES:
             raise DomainError(
-                f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {self.column!r}.",
+                f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {told(self.column)}.",
                 hint="shorten the prefixes, or pass them as `by` without a list: then nobody lists them.",
             )
         sizes = [self.n_prefixes(length) for length in self.lengths]
@@ -142,12 +142,12 @@ class BitPrefixes(_Prefixes):
         if not _is_whole(self.width) or not self.lengths[-1] <= self.width <= _WIDEST:
             raise ArgumentError(
                 "width",
-                f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {self.width!r}.",
+                f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {told(self.width)}.",
                 hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
             )
-        if self.notation not in ("number", "ipv4"):
+        if not isinstance(self.notation, str) or self.notation not in ("number", "ipv4"):
             raise ArgumentError(
-                "notation", f"is unknown: {self.notation!r}.", hint='pass "number" or "ipv4".'
+                "notation", f"is unknown: {told(self.notation)}.", hint='pass "number" or "ipv4".'
             )
         if self.notation == "ipv4" and self.width != _ADDRESS_BITS:
             raise ArgumentError(
@@ -378,7 +378,9 @@ def prefixes(
     lengths = _rising("bits", bits, _WIDEST)
     if width is None:
         width = _ADDRESS_BITS if notation == "ipv4" else lengths[-1]
-    return BitPrefixes(column, lengths, width, notation or ("ipv4" if width == _ADDRESS_BITS else "number"))
+    if notation is None:
+        notation = "ipv4" if _is_whole(width) and width == _ADDRESS_BITS else "number"
+    return BitPrefixes(column, lengths, width, notation)
 
 
 def binary(column: Hashable, *, bits: int) -> BitPrefixes:
@@ -408,7 +410,7 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
     if not _is_whole(bits) or not 1 <= bits <= _WIDEST:
         raise ArgumentError(
             "bits",
-            f"must be a whole number from 1 to {_WIDEST}, not {bits!r}.",
+            f"must be a whole number from 1 to {_WIDEST}, not {told(bits)}.",
             hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
         )
     return BitPrefixes(column, tuple(range(1, bits + 1)), bits)
@@ -426,15 +428,19 @@ def _rising(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:
     if not whole or listed[0] < 1 or listed[-1] > largest or any(np.diff(listed) < 1):
         raise ArgumentError(
             name,
-            f"must list rising whole numbers from 1 to {largest}, not {lengths!r}.",
+            f"must list rising whole numbers from 1 to {largest}, not {told(lengths)}.",
             hint=f"one for each level below the root, for example {name}=[1, 3, 5].",
         )
     return tuple(map(int, listed))
 
 
 def _check_column(column: object) -> None:
-    if not isinstance(column, Hashable) or column != column:
-        raise ArgumentError("column", f"must name a column, not {column!r}.", hint='for example "ip".')
+    if not is_name(column):
+        raise ArgumentError(
+            "column",
+            f"must name a column, not {told(column)}.",
+            hint=naming("column", "ip", column),
+        )
 
 
 def _is_whole(value: object) -> bool:

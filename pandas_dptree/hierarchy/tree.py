@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, DomainError
+from pandas_dptree.errors import ArgumentError, DomainError, told
 
 __all__ = ["IntArray", "Tree"]
 
@@ -63,7 +63,11 @@ class Tree:
 
     def __post_init__(self) -> None:
         """Check the shapes, and fold every level that can be folded."""
-        counts, size = [], self.n_roots
+        if isinstance(self.n_roots, bool) or not isinstance(self.n_roots, (int, np.integer)):
+            raise ArgumentError(
+                "n_roots", f"must be a whole number, not {told(self.n_roots)}.", hint="for example n_roots=1."
+            )
+        counts, size = [], int(self.n_roots)
         for level, given in enumerate(self.child_counts):
             count = np.asarray(given)
             if count.dtype.kind not in "iu" or count.shape not in {(1,), (size,)} or count.min() < 1:
@@ -75,14 +79,19 @@ class Tree:
             counts.append(_fold(count.astype(np.int64)))
             size = size * int(count[0]) if len(count) == 1 else int(count.sum())
         object.__setattr__(self, "child_counts", tuple(counts))
-        ends = np.asarray([len(counts)] if self.leaf_levels is None else self.leaf_levels, dtype=np.int64)
-        if ends.shape not in {(1,), (size,)} or ends.min() < min(1, len(counts)) or ends.max() > len(counts):
+        ends = np.asarray([len(counts)] if self.leaf_levels is None else self.leaf_levels)
+        if (
+            ends.dtype.kind not in "iu"
+            or ends.shape not in {(1,), (size,)}
+            or ends.min() < min(1, len(counts))
+            or ends.max() > len(counts)
+        ):
             raise ArgumentError(
                 "leaf_levels",
                 f"must hold a level from 1 to {len(counts)} for each of the {size} leaves.",
                 hint="leave it out when every path reaches the deepest level.",
             )
-        object.__setattr__(self, "leaf_levels", _fold(ends))
+        object.__setattr__(self, "leaf_levels", _fold(ends.astype(np.int64)))
         if len(self.leaf_levels) > 1 and not self._short_paths_are_chains():
             raise ArgumentError(
                 "leaf_levels",
@@ -124,7 +133,7 @@ class Tree:
         if not isinstance(branching, (list, tuple, np.ndarray)):
             raise ArgumentError(
                 "branching",
-                f"must be a list of whole numbers, not {branching!r}.",
+                f"must be a list of whole numbers, not {told(branching)}.",
                 hint="for example Tree.from_branching([50, 60, 30]).",
             )
         leaves = 1
@@ -132,7 +141,7 @@ class Tree:
             if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
                 raise ArgumentError(
                     "branching",
-                    f"must hold whole numbers >= 1, not {factor!r}.",
+                    f"must hold whole numbers >= 1, not {told(factor, of=branching)}.",
                     hint="for example Tree.from_branching([50, 60, 30]).",
                 )
             leaves *= int(factor)
@@ -178,7 +187,9 @@ class Tree:
         missing = codes < 0
         if missing[:, 0].any():
             raise DomainError(
-                "has a path without its first key.", hint="drop the rows whose first key is missing."
+                "has a path without its first key.",
+                hint="is `by` in the order from coarse to fine? Otherwise drop the rows whose first key is "
+                "missing.",
             )
         if (missing[:, :-1] & ~missing[:, 1:]).any():
             raise DomainError(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import ANY, exact, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
@@ -82,7 +82,7 @@ def binned_counts(
     if privacy_unit is not None and privacy_unit == bins.column:
         raise ArgumentError(
             "privacy_unit",
-            f"is also the column whose values are counted: {privacy_unit!r}.",
+            f"is also the column whose values are counted: {told(privacy_unit)}.",
             hint="name another column: what tells units apart is no amount.",
         )
     by = () if domain is None else domain.sources

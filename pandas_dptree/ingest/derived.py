@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError
+from pandas_dptree.errors import ColumnsError, told
 from pandas_dptree.hierarchy.calendar import MISSING, Calendar
 from pandas_dptree.hierarchy.columns import ANY, exact, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.cuts import Cut
@@ -23,7 +23,7 @@ from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
+from pandas_dptree.ingest.prefix_keys import as_text, check_prefixed, read_keys
 
 __all__ = ["check_types", "codes_of", "leaves_of", "seconds"]
 
@@ -163,12 +163,15 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
         if kind != (public := kind_of(domain.labels[place[name]].dtype)) and ANY not in (kind, public)
     }
     if unlike:
-        told = "; ".join(f"{name!r} holds {kind}, not {public}" for name, (kind, public) in unlike.items())
+        codes = [name for name, pair in unlike.items() if {*pair} == {"numbers", "text"}]
+        pairs = "; ".join(
+            f"{told(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
+        )
         raise ColumnsError(
             argument,
-            f"has keys of another type than the domain ({told})",
+            f"has keys of another type than the domain ({pairs})",
             columns=unlike,
-            hint="convert one of the two, for example with astype(str).",
+            hint=f"convert one of the two, {as_text(codes)}.",
         )
 
 

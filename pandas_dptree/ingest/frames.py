@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, told
 from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, to_pandas
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain
@@ -99,7 +99,7 @@ def contributions(
     if privacy_unit is not None and privacy_unit in summed:
         raise ArgumentError(
             "privacy_unit",
-            f"is also a column to be added up: {privacy_unit!r}.",
+            f"is also a column to be added up: {told(privacy_unit)}.",
             hint="name another column: what tells units apart is no amount.",
         )
     unit = [] if privacy_unit is None else [privacy_unit]
@@ -254,7 +254,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
     if isinstance(frame, pd.DataFrame):
         present: list[Hashable] = list(frame.columns)
         if frame.columns.nlevels > 1:
-            hint = f"name each column by the whole of its tuple, such as {present[:1]!r}."
+            hint = f"name each column by the whole of its tuple, such as {told(present[:1])}."
     else:
         try:
             present = list(_narwhals(frame).collect_schema())
@@ -285,7 +285,7 @@ def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answ
         count,
         ArgumentError(
             "frame",
-            f"cannot be counted by its columns {list(columns)!r}.",
+            f"cannot be counted by its columns {told(list(columns))}.",
             hint="convert the keys to strings, whole numbers, dates or categories.",
         ),
     )

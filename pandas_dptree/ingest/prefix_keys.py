@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError
+from pandas_dptree.errors import ColumnsError, told
 from pandas_dptree.hierarchy.columns import ANY, kind_of
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.values import canonical_codes
 
-__all__ = ["addresses", "check_prefixed", "read_keys"]
+__all__ = ["addresses", "as_text", "check_prefixed", "read_keys"]
 
 Keys = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
@@ -124,6 +124,17 @@ def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
     return address, fits & (octets == 4)
 
 
+def as_text(numbers: Sequence[Hashable]) -> str:
+    """Tell how columns become text; those of numbers may be codes that have lost what they began with."""
+    if not numbers:
+        return "for example with astype(str)"
+    types = ", ".join(f"{told(name)}: str" for name in numbers)
+    return (
+        'for example with astype(str); codes that lost zeros when they were read ("00501" as 501) need '
+        f"read_csv(..., dtype={{{types}}})"
+    )
+
+
 def check_prefixed(tree: PrefixTree, dtype: Any, *, argument: str = "frame") -> None:
     """Refuse a column whose type tells that none of its values fits the tree.
 
@@ -140,5 +151,7 @@ def check_prefixed(tree: PrefixTree, dtype: Any, *, argument: str = "frame") -> 
             argument,
             f"has keys of another type than the tree ({kind}, not {' or '.join(wanted)})",
             columns=[tree.column],
-            hint="convert them, for example with astype(str), or numbers in texts with astype(int).",
+            hint="convert them, for example numbers in texts with astype(int)."
+            if isinstance(tree, BitPrefixes)
+            else f"convert them, {as_text([tree.column] if kind == 'numbers' else [])}.",
         )

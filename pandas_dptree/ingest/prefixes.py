@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
@@ -50,11 +50,16 @@ def checked_rows(tree: object, neighbors: Neighbors, privacy_unit: object, max_c
             f"must describe prefixes, not be a {type(tree).__name__}.",
             hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
         )
-    if not isinstance(privacy_unit, Hashable) or privacy_unit == tree.column:
+    if not is_name(privacy_unit) or privacy_unit == tree.column:
         raise ArgumentError(
             "privacy_unit",
-            f"must name a column that is no key, not {privacy_unit!r}.",
-            hint="whom a row belongs to cannot also say where it is counted; copy the column if so.",
+            f"must name a column that is no key, not {told(privacy_unit)}.",
+            hint=naming(
+                "privacy_unit",
+                "person",
+                privacy_unit,
+                "whom a row belongs to cannot also say where it is counted; copy the column if so.",
+            ),
         )
     rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
     if privacy_unit is None and max_contributions > 1:

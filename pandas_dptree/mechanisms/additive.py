@@ -17,7 +17,7 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import (
     LARGEST_SCALE,
@@ -196,7 +196,8 @@ class AdditiveNoise(ABC):
         if parts.ndim != 1 or not (np.isfinite(parts).all() and (parts >= 0).all() and parts.any()):
             raise ArgumentError(
                 "split",
-                f"must give every level a share of at least 0, and one of them more, not {parts.tolist()}.",
+                f"must give every level a share of at least 0, and one of them more, "
+                f"not {told(parts.tolist())}.",
                 hint="for example equal shares.",
             )
         cost, power = self._cost(loss, sensitivity)
@@ -367,7 +368,7 @@ class Gaussian(AdditiveNoise):
         rho = zcdp_rho(loss.epsilon, loss.delta)
         if not rho > 0:
             raise ArgumentError(
-                "epsilon", f"is too small: {loss.epsilon!r}.", hint="allow a larger privacy loss."
+                "epsilon", f"is too small: {told(loss.epsilon)}.", hint="allow a larger privacy loss."
             )
         return Fraction(rho)
 

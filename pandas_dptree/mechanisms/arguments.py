@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
+
+FloatArray = npt.NDArray[np.float64]
 
 __all__ = [
     "exact_values",
     "laplace_scale",
     "noise_source",
     "number_between",
+    "real_numbers",
     "released_counts",
     "rows_of_a_unit",
     "whole_number",
 ]
 
 
-def whole_number(name: str, value: object, *, at_least: int, at_most: int = LARGEST_COUNT, hint: str) -> int:
-    """Give a whole number between two limits as an int; `at_most` is a power of two. Errors name it."""
+def whole_number(
+    name: str, value: object, *, at_least: int, at_most: int = LARGEST_COUNT, hint: str, of: Sized = ()
+) -> int:
+    """Give a whole number, perhaps `of` a list, between two limits as an int; `at_most` is a power of two."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or not at_least <= value <= at_most:  # type: ignore[operator]
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
         most = f"2**{at_most.bit_length() - 1}"
-        raise ArgumentError(name, f"must be a whole number from {least} to {most}, not {value!r}.", hint=hint)
+        raise ArgumentError(
+            name, f"must be a whole number from {least} to {most}, not {told(value, of=of)}.", hint=hint
+        )
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
@@ -56,10 +64,18 @@ def number_between(name: str, value: object, low: float, high: float, *, example
     if not low <= number < high:
         raise ArgumentError(
             name,
-            f"must be at least {low} and below {high}, not {number if is_number else value!r}.",
+            f"must be at least {low} and below {high}, not {told(number if is_number else value)}.",
             hint=f"for example {name}={example}.",
         )
     return number
+
+
+def real_numbers(name: str, values: npt.ArrayLike, *, hint: str) -> FloatArray:
+    """Give numbers as an array of floats; the error names the argument and quotes nothing."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(name, "must hold numbers alone.", hint=hint) from None
 
 
 def released_counts(counts: npt.ArrayLike) -> IntArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.arguments import number_between
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss
@@ -93,11 +93,13 @@ class Multiplicative:
                 object.__setattr__(self, name, number_between(name, value, low, high, example=example))
         if not isinstance(self.calibration, str) or self.calibration not in ("exact", "proof"):
             raise ArgumentError(
-                "calibration", f"is unknown: {self.calibration!r}.", hint='pass "exact" or "proof".'
+                "calibration", f"is unknown: {told(self.calibration)}.", hint='pass "exact" or "proof".'
             )
         if not isinstance(self.clip, bool):
             raise ArgumentError(
-                "clip", f"must be True or False, not {self.clip!r}.", hint="True bounds the mean error too."
+                "clip",
+                f"must be True or False, not {told(self.clip)}.",
+                hint="True bounds the mean error too.",
             )
         if self.clip and self.threshold is not None:
             raise ArgumentError(
@@ -141,7 +143,7 @@ class Multiplicative:
         if not chain.guaranteed:
             raise ArgumentError(
                 "threshold",
-                f"is too small for the guarantee: {self.threshold!r}.",
+                f"is too small for the guarantee: {told(self.threshold)}.",
                 hint=f"pass at least {math.ceil(chain.smallest_tau)}, or None for the smallest; "
                 "a larger loss, alpha or failure probability allows a smaller one.",
             )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import exact_values, laplace_scale, noise_source, whole_number
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
@@ -243,7 +243,9 @@ class SparseVector:
         d = whole_number("n_queries", n_queries, at_least=1, hint="it is how many counts are asked about.")
         if not isinstance(failure, float | np.floating) or not 0 < failure < 1:
             raise ArgumentError(
-                "failure", f"must be above 0 and below 1, not {failure!r}.", hint="for example failure=0.05."
+                "failure",
+                f"must be above 0 and below 1, not {told(failure)}.",
+                hint="for example failure=0.05.",
             )
         if not exact:
             factor = 8 * self.cutoff * self.sensitivity
@@ -286,7 +288,7 @@ class SparseVector:
         if len(asked) and not 0 <= asked.min() <= asked.max() < self.n_streams:
             raise ArgumentError(
                 "streams",
-                f"must be from 0 to {self.n_streams - 1}, not from {asked.min()} to {asked.max()}.",
+                f"must be from 0 to {self.n_streams - 1}.",
                 hint="streams are numbered from 0.",
             )
         if len(np.unique(asked)) < len(asked):

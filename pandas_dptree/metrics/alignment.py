@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.values import canonical_codes, located
@@ -236,7 +236,7 @@ def _depths(levels: pd.Series, by: Sequence[Hashable]) -> IntArray:
 
 def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Series]:
     """Pick columns out of a table of any library."""
-    lacking = [name for name in names if name not in list(table.columns)]
+    lacking = [name for name in names if not is_name(name) or name not in list(table.columns)]
     if lacking:
         raise ColumnsError(
             argument, "lacks the columns", columns=lacking,
@@ -264,7 +264,9 @@ def _check_listed(rows: IntArray, keys: Sequence[pd.Series], by: Sequence[Hashab
     """Refuse records that no row of the table counts."""
     if len(rows):
         named = "; ".join(
-            ", ".join(f"{name}={key.iloc[[row]].tolist()[0]!r}" for name, key in zip(by, keys, strict=False))
+            ", ".join(
+                f"{name}={told(key.iloc[[row]].tolist()[0])}" for name, key in zip(by, keys, strict=False)
+            )
             for row in rows[:_N_NAMED]
         )
         others = f"; and {len(rows) - _N_NAMED:,} more" if len(rows) > _N_NAMED else ""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.metrics.alignment import Aligned, FloatArray, Frames, aligned
 from pandas_dptree.metrics.predicted import check_at_least
 
@@ -315,7 +315,7 @@ def is_accurate(
     """
     check_at_least("eta", eta, 0.0)
     if eta > 1:
-        raise ArgumentError("eta", f"must be at most 1, not {eta!r}.", hint="it is a share of releases.")
+        raise ArgumentError("eta", f"must be at most 1, not {told(eta)}.", hint="it is a share of releases.")
     kept = _kept(aligned(released, truth, column), alpha, thresholds)
     return bool((kept >= 1 - eta - _ROUNDING).all())
 
@@ -417,10 +417,12 @@ def _thresholds(pair: Aligned, given: Any) -> FloatArray:
         absent = [level for level in levels.unique() if level not in given]
         if absent:
             raise ArgumentError(
-                "thresholds", f"lacks the levels {absent!r}.", hint="give a threshold for each level, or one."
+                "thresholds",
+                f"lacks the levels {listed(absent)}.",
+                hint="give a threshold for each level, or one.",
             )
         given = levels.map(dict(given)).to_numpy()
-    check_at_least("thresholds", given, 0.0)
+    check_at_least("thresholds", given, 0.0, many=True)
     least = np.asarray(given, dtype=np.float64)
     if least.shape not in ((), pair.truth.shape):
         raise ArgumentError(

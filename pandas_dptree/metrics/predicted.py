@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = [
     "accuracy_from_rmse",
@@ -24,6 +25,7 @@ __all__ = [
     "relative_error_from_rmse",
 ]
 
+_HINT = "pass a number, or an array of them."
 _SUMMED = 10.0
 """Below this scale, discrete Gaussian noise is summed term by term."""
 
@@ -100,13 +102,16 @@ def predicted_alpha_rmse(
     [14.136, 11.009, 1.16]
     """
     check_at_least("alpha", alpha, 0.0)
-    excess = _EXCESS.get((noise.name, continuous))
+    excess = _EXCESS.get((noise.name, bool(continuous))) if isinstance(noise, AdditiveNoise) else None
     if excess is None:
         raise ArgumentError(
-            "noise", f"is of a kind without a formula: {noise.name!r}.", hint="pass Laplace() or Gaussian()."
+            "noise",
+            f"is of a kind without a formula: {told(noise)}.",
+            hint="pass Laplace() or Gaussian().",
         )
     scales, tolerance = np.broadcast_arrays(
-        np.asarray(noise_scales, dtype=np.float64), alpha * np.abs(np.asarray(truth, dtype=np.float64))
+        real_numbers("noise_scales", noise_scales, hint=_HINT),
+        alpha * np.abs(real_numbers("truth", truth, hint=_HINT)),
     )
     measured = np.isfinite(scales)
     squares = excess(np.where(measured, scales, 1.0), tolerance)
@@ -167,9 +172,9 @@ def estimate_alpha_rmse(
     """
     check_at_least("alpha", alpha, 0.0)
     variance, fourth, tolerance = np.broadcast_arrays(
-        np.asarray(variances, dtype=np.float64),
-        np.asarray(fourth_cumulants, dtype=np.float64),
-        alpha * np.abs(np.asarray(truth, dtype=np.float64)),
+        real_numbers("variances", variances, hint=_HINT),
+        real_numbers("fourth_cumulants", fourth_cumulants, hint=_HINT),
+        alpha * np.abs(real_numbers("truth", truth, hint=_HINT)),
     )
     usual = (variance > 0) & np.isfinite(variance)
     spread = np.sqrt(np.where(usual, variance, 1.0))
@@ -226,9 +231,9 @@ def accuracy_from_rmse(
     """
     check_at_least("alpha", alpha, 0.0)
     check_at_least("wider_alpha", wider_alpha, alpha, above=True)
-    check_at_least("thresholds", thresholds, 0.0, above=True)
+    check_at_least("thresholds", thresholds, 0.0, above=True, many=True)
     reach = (wider_alpha - alpha) * np.asarray(thresholds, dtype=np.float64)
-    return np.minimum((np.asarray(rmse, dtype=np.float64) / reach) ** 2, 1.0)
+    return np.minimum((real_numbers("rmse", rmse, hint=_HINT) / reach) ** 2, 1.0)
 
 
 def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) -> FloatArray:
@@ -270,18 +275,22 @@ def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) ->
     """
     check_at_least("alpha", alpha, 0.0)
     check_at_least("kappa", kappa, 0.0, above=True)
-    return np.asarray(rmse, dtype=np.float64) / kappa + alpha
+    return real_numbers("rmse", rmse, hint=_HINT) / kappa + alpha
 
 
-def check_at_least(argument: str, value: npt.ArrayLike, least: float, *, above: bool = False) -> None:
-    """Refuse numbers below a bound, or at it."""
+def check_at_least(
+    argument: str, value: npt.ArrayLike, least: float, *, above: bool = False, many: bool = False
+) -> None:
+    """Refuse a number below a bound, or at it; or one of many."""
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
-    if not (np.isfinite(numbers) & ((numbers > least) if above else (numbers >= least))).all():
+    if (numbers.ndim and not many) or not (
+        np.isfinite(numbers) & ((numbers > least) if above else (numbers >= least))
+    ).all():
         bound = f"{'above' if above else 'at least'} {least:g}"
-        raise ArgumentError(argument, f"must be {bound}, not {value!r}.", hint="pass a finite number.")
+        raise ArgumentError(argument, f"must be {bound}, not {told(value)}.", hint="pass a finite number.")
 
 
 def _discrete_laplace(scale: FloatArray, t: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
@@ -118,20 +118,50 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
     ArgumentError
         If it is no released table.
     """
+    keys, parts, values = _layout_of(released)
+    if parts:
+        raise ArgumentError(
+            "released",
+            f"is a table of a distribution: it has rows by {told(parts[0])} within each group.",
+            hint="pandas prints it with table.to_html(), and Distribution.plot draws what "
+            "release_distribution returned.",
+        )
+    return keys, values
+
+
+def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
+    """Find the keys, what tells apart the rows of a group in a table of a distribution, and the values."""
     columns: list[Hashable] = list(released.columns)
     values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
+    values = values or [name for name in columns if name == "value" and "q" in columns]
     if "level" not in columns or not values:
         raise ArgumentError(
             "released",
             "is not a table that was released: it lacks the level, or values with a standard error.",
-            hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level.",
+            hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
+            "That of a distribution of all records has no levels: pandas prints it with table.to_html().",
         )
-    if (
-        isinstance(released["level"].dtype, pd.CategoricalDtype)
-        and ROOT in released["level"].cat.categories[:1]
-    ):
-        return list(released["level"].cat.categories[1:]), values
-    return columns[columns.index("level") + 1 : columns.index(values[0])], values  # after a file, or a filter
+    level = released["level"]
+    between = columns[columns.index("level") + 1 : columns.index(values[0])]
+    listed = isinstance(level.dtype, pd.CategoricalDtype) and ROOT in level.cat.categories[:1]
+    keys = list(level.cat.categories[1:]) if listed else between  # the latter after a file, or a filter
+    parts = between[-1:] if _tells_apart(released, between, keys if listed else list(level.unique())) else []
+    return [key for key in keys if key not in parts], parts, values
+
+
+def _tells_apart(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
+    """Tell whether the last column before the values holds the bins, ranges or parts of a distribution.
+
+    No key has a value in rows of coarser levels alone. Anybody may have put another column there, though.
+    """
+    if not between or between[-1] in levels or not {*levels} <= {ROOT, *between}:
+        return False
+    last = released[between[-1]]
+    if not last.notna().any():
+        return False
+    if last.name == "q" or isinstance(last.dtype, pd.IntervalDtype):
+        return True
+    return bool(released.duplicated(["level", *between[:-1]]).any())
 
 
 def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
@@ -140,34 +170,38 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     Parameters
     ----------
     released : pandas.DataFrame
-        A table that this package released, possibly filtered or read back from a file.
+        A table that this package released, possibly filtered or read back from a file; also one of a
+        distribution of groups.
     name : hashable
         ``"total"`` or the name of a key.
 
     Returns
     -------
     pandas.DataFrame
-        The values and their errors, indexed by the keys from the coarsest down to `name`.
+        The values and their errors, indexed by the keys from the coarsest down to `name`; and by the bins,
+        ranges or parts, if it is of a distribution.
 
     Raises
     ------
     ArgumentError
         If `released` is no released table, or has no such level.
     """
-    by, _ = layout_of(released)
-    if name not in (ROOT, *by):
-        raise ArgumentError("name", f"is not a level: {name!r}.", hint=f"the levels are {[ROOT, *by]!r}.")
+    by, parts, _ = _layout_of(released)
+    if not is_name(name) or name not in (ROOT, *by):
+        raise ArgumentError(
+            "name", f"is not a level: {told(name)}.", hint=f"the levels are {listed([ROOT, *by])}."
+        )
     depth = 0 if name == ROOT else by.index(name) + 1
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
-        return rows.reset_index(drop=True)
+        return rows.set_index(parts) if parts else rows.reset_index(drop=True)
     types = {
         key: _PLAIN[str(rows[key].dtype)]
         for key in by[:depth]
         if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
     }
     with warnings.catch_warnings(action="ignore"):  # of tuples that pandas cannot sort
-        return rows.astype(types).set_index(by[:depth])
+        return rows.astype(types).set_index([*by[:depth], *parts])
 
 
 _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}

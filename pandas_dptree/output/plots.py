@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.errors import ArgumentError, MissingExtraError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
@@ -227,7 +227,7 @@ class ReleasedPlots:
                 "max_nodes",
                 f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
                 hint="leave out the finest level first, for example counts[counts['level'] != "
-                f"{released.levels[-1][0]!r}], or allow for more nodes.",
+                f"{told(released.levels[-1][0])}], or allow for more nodes.",
             )
         _check_areas(released, shown)
         graph_objects = _plotly()
@@ -345,7 +345,7 @@ def _check_areas(released: Released, shown: Shown) -> None:
     if problem:
         raise ArgumentError(
             "value",
-            f"{problem}, in the column {shown.name!r}, and areas cannot show that.",
+            f"{problem}, in the column {told(shown.name)}, and areas cannot show that.",
             hint='value="count" draws how many there are.' if "count" in {*released.columns} - {shown.name}
             else "draw counts, or sums of what is never negative, released with "
             'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '

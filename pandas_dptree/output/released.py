@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
@@ -108,19 +108,20 @@ class Released:
         names = [str(name) for name in (ROOT, *self.keys)]
         return [(names[depth], np.flatnonzero(self.depth == depth)) for depth in np.unique(self.depth)]
 
-    def shown(self, column: Hashable | None = None, *, argument: str = "value") -> Shown:
+    def shown(self, column: Hashable | None = None, *, argument: str = "value", of: Sized = ()) -> Shown:
         """Take out a column, by default the first, with its errors.
 
         Raises
         ------
         ArgumentError
-            If `column`, which the caller got as `argument`, is no such column, or holds what is no number.
+            If `column`, which the caller got as `argument`, perhaps one `of` a list, is no such column, or
+            holds what is no number.
         """
         name = self.columns[0] if column is None else column
-        if name not in self.columns:
+        if not is_name(name) or name not in self.columns:
             raise ArgumentError(
                 argument,
-                f"is not shown by the table: {told(name)}.",
+                f"is not shown by the table: {told(name, of=of)}.",
                 hint=f"take one of {listed(self.columns)}.",
             )
         prefix = prefix_of(None if name == "count" else name)

@@ -31,9 +31,11 @@ def report_page(
     max_rows: int | None,
 ) -> str:
     """Lay out a page: see `DataFrame.dp.to_html`."""
+    if title is not None and not isinstance(title, str):
+        raise ArgumentError("title", f"must be text, not {told(title)}.", hint='for example title="Visits".')
     released = Released.of(table)
     chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
-    values = [released.shown(column, argument="columns") for column in chosen]
+    values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
     if not chosen or len({*chosen}) < len(chosen):
         raise ArgumentError(
             "columns",
@@ -46,7 +48,7 @@ def report_page(
     heading = f"{named[:1].upper()}{named[1:]}" + (
         f", by {_listed(list(map(str, released.keys)))}" if title is None and released.keys else ""
     )
-    heading = heading if title is None else str(title)
+    heading = heading if title is None else title
     return _PAGE.format(
         title=escape(heading),
         style=_STYLE,
@@ -76,7 +78,7 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
     except (OSError, TypeError, ValueError):
         raise ArgumentError(
             "path",
-            f"cannot be written: {path if isinstance(path, PathLike) else repr(path)}.",
+            f"cannot be written: {path if isinstance(path, PathLike) else told(path)}.",
             hint="name a file in a folder that exists, and that you may write to.",
         ) from None
 

@@ -11,7 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = ["OBJECTIVES", "Objective", "by_level", "cost_weights", "expected_cost"]
 
@@ -54,14 +55,18 @@ def cost_weights(
     >>> cost_weights([1, 2, 6], "cells").round(3).tolist()
     [0.111, 0.222, 0.667]
     """
-    if objective not in OBJECTIVES:
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise ArgumentError(
             "objective",
-            f"is unknown: {objective!r}.",
+            f"is unknown: {told(objective)}.",
             hint=f"choose one of {', '.join(map(repr, OBJECTIVES))}.",
         )
     listed = np.asarray(n_listed, dtype=np.float64)
-    given = np.ones_like(listed) if level_weights is None else np.asarray(level_weights, dtype=np.float64)
+    given = (
+        np.ones_like(listed)
+        if level_weights is None
+        else real_numbers("level_weights", level_weights, hint="leave it out if all levels matter alike.")
+    )
     if given.shape != listed.shape or not np.isfinite(given).all() or (given < 0).any():
         raise ArgumentError(
             "level_weights",
@@ -124,12 +129,12 @@ def by_level(
         raise ArgumentError(
             argument,
             f"must be a mapping from level names to numbers, not {type(values).__name__}.",
-            hint=f"the levels are {list(names)!r}.",
+            hint=f"the levels are {listed(names)}.",
         )
     unknown = [name for name in values if name not in names]
     if unknown:
         raise ArgumentError(
-            argument, f"names unknown levels: {unknown!r}.", hint=f"the levels are {list(names)!r}."
+            argument, f"names unknown levels: {told(unknown)}.", hint=f"the levels are {listed(names)}."
         )
     for value in values.values():
         if (
@@ -138,6 +143,6 @@ def by_level(
             or not 0 <= value < np.inf
         ):
             raise ArgumentError(
-                argument, f"must hold finite numbers >= 0, not {value!r}.", hint="for example 0.25."
+                argument, f"must hold finite numbers >= 0, not {told(value)}.", hint="for example 0.25."
             )
     return np.array([values.get(name, default) for name in names], dtype=np.float64)

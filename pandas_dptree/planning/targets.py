@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.known import Flags
@@ -65,7 +65,7 @@ def relative(share: float, *, of: float) -> float:
         ):
             raise ArgumentError(
                 name,
-                f"must be a positive number, not {value!r}.",
+                f"must be a positive number, not {told(value)}.",
                 hint="for example relative(0.05, of=2000).",
             )
     return float(share * of)
@@ -120,7 +120,7 @@ class Target:
                 "target",
                 f"must name a level and a standard error from {least * self.unit:g} to {most * self.unit:g}, "
                 f"not {self._told(wanted)}.",
-                hint=f"for example {{{self.names[-1]!r}: {min(25 * one_unit, most) * self.unit:g}}}, "
+                hint=f"for example {{{told(self.names[-1])}: {min(25 * one_unit, most) * self.unit:g}}}, "
                 "or dpt.relative(0.05, of=2000).",
             )
         if (
@@ -181,16 +181,16 @@ class Target:
         """Say that the target needs a larger epsilon or rho than is allowed, and what that one would give."""
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
         reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
-        possible = {
-            name: float(f"{error * self.unit:.4g}")
+        possible = ", ".join(
+            f"{told(name)}: {float(f'{error * self.unit:.4g}')}"
             for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
             if math.isfinite(wanted)
-        }
+        )
         needed = f"{kind}={size:.4g}" if math.isfinite(size) else f"a huge {kind}"
         return ArgumentError(
             "target",
             f"needs {needed} with {noise.name} noise, more than {limit:g}.",
-            hint=f"{kind}={limit:g} would give standard errors of {possible!r}.",
+            hint=f"{kind}={limit:g} would give standard errors of {{{possible}}}.",
         )
 
     def _told(self, errors: FloatArray) -> list[float]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 
 __all__ = ["PrivacyLoss", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
@@ -75,7 +75,7 @@ class PrivacyLoss:
         if not 0 <= delta < 1:
             raise ArgumentError(
                 "delta",
-                f"must be at least 0 and below 1, not {self.delta!r}.",
+                f"must be at least 0 and below 1, not {told(self.delta)}.",
                 hint="for example delta=1e-6.",
             )
         if self.rho is not None and delta > 0:
@@ -297,7 +297,9 @@ def _rounded(direction: int, *terms: float) -> float:
 def _number(name: str, value: object) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ArgumentError(
-            name, f"must be a number, not {value!r}.", hint=f"pass a plain number, for example {name}=0.5."
+            name,
+            f"must be a number, not {told(value)}.",
+            hint=f"pass a plain number, for example {name}={'1e-6' if name == 'delta' else '0.5'}.",
         )
     try:
         return float(value)
@@ -309,7 +311,7 @@ def _positive(name: str, value: object) -> float:
     number = _number(name, value)
     if not 0 < number < math.inf:
         raise ArgumentError(
-            name, f"must be positive and finite, not {value!r}.", hint=f"for example {name}=0.5."
+            name, f"must be positive and finite, not {told(value)}.", hint=f"for example {name}=0.5."
         )
     return number
 
@@ -318,6 +320,6 @@ def _open_delta(delta: object) -> float:
     number = _number("delta", delta)
     if not 0 < number < 1:
         raise ArgumentError(
-            "delta", f"must be above 0 and below 1, not {delta!r}.", hint="for example delta=1e-6."
+            "delta", f"must be above 0 and below 1, not {told(delta)}.", hint="for example delta=1e-6."
         )
     return number

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 
 __all__ = ["Neighbors", "Sensitivity", "count_sensitivity", "sum_sensitivity"]
 
@@ -144,21 +144,25 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     if not (isinstance(low, int) and isinstance(high, int) and low <= high) or low == high == 0:
         raise ArgumentError(
             "low",
-            f"and `high` must be whole numbers in this order and not both 0, not {low!r} and {high!r}.",
+            f"and `high` must be whole numbers in this order and not both 0, "
+            f"not {told(low)} and {told(high)}.",
             hint="pass the least and the most that one row adds, in units, for example 0 and 500.",
         )
     largest = max(abs(low), abs(high))
-    if neighbors == "add_remove":
+    chosen = neighbors if isinstance(neighbors, str) else ""
+    if chosen == "add_remove":
         return Sensitivity(l1=rows * largest, l2_squared=(rows * largest) ** 2)
-    if neighbors == "replace":
+    if chosen == "replace":
         widest_squared = max((high - low) ** 2, 2 * largest**2)
         return Sensitivity(l1=2 * rows * largest, l2_squared=rows**2 * widest_squared)
-    raise ArgumentError("neighbors", f"is unknown: {neighbors!r}.", hint='pass "add_remove" or "replace".')
+    raise ArgumentError(
+        "neighbors", f"is unknown: {told(neighbors)}.", hint='pass "add_remove" or "replace".'
+    )
 
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ArgumentError(
-            name, f"must be a whole number of at least 1, not {value!r}.", hint=f"for example {name}=1."
+            name, f"must be a whole number of at least 1, not {told(value)}.", hint=f"for example {name}=1."
         )
     return int(value)
