@@ -389,14 +389,14 @@ def test_sums_are_compared_by_their_column(places):
 @pytest.mark.parametrize(
     "key", [("TX", 1), ("CA", 3), ("CA", None), ("WA", 1), (None, 1), (None, None)], ids=str
 )
-def test_records_that_no_row_counts_are_named(table, truth, key):
+def test_records_that_no_row_counts_are_refused_and_not_named(table, truth, key):
     names = ["state", "county"]
     more = pd.DataFrame([*truth.index, key], columns=names).assign(count=[*truth, 2])
     for grouped in (more, more.set_index(names)["count"]):
-        with pytest.raises(ArgumentError, match=r"(?s)state=.*, county=.*Hint: leave out") as caught:
+        with pytest.raises(ArgumentError, match=r"(?s)does not list.*Hint: leave out") as caught:
             metrics.alpha_rmse(table, grouped)
         assert caught.value.argument == "truth"
-        assert repr(key[0] or "CA") in str(caught.value) or key[0] is None
+        assert not any(isinstance(each, str) and each in str(caught.value) for each in key)
     told = pd.DataFrame({"level": ["county"], "state": [key[0]], "county": [key[1]], "count": [1]})
     with pytest.raises(ArgumentError, match="does not list"):
         metrics.alpha_rmse(table, told)
