@@ -131,7 +131,7 @@ class DistributionPlan:
                 estimates=self._shown(self._estimates(frame, source, done)),
                 totals=self._shown(self.totals),
                 measuring=self.measuring,
-                account=self._account(rng),
+                account=self.account(rng),
             )
 
     @property
@@ -177,8 +177,8 @@ class DistributionPlan:
             np.broadcast_to(tree.listed(level), tree.level_sizes[level]) for level in range(tree.depth + 1)
         ]
 
-    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how the release was made, in plain JSON."""
+    def account(self, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Tell how a release with this source of noise is made, in plain JSON."""
         return {
             "mechanism": self.measuring.noise.name,
             **self.loss.to_dict(),
@@ -323,8 +323,6 @@ def plan_distribution(
     totals = _totals(domain, known)
     ways = Ways(cut.n_bins, loss, neighbors, max_contributions, len(totals))
     known_total = all((each >= 0).all() for each in totals)
-    candidates = list(ways.candidates(mechanism, tree, known_total=known_total))
-    best = min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
     return DistributionPlan(
         bins=cut,
         domain=domain,
@@ -333,7 +331,7 @@ def plan_distribution(
         privacy_unit=privacy_unit,
         max_contributions=int(max_contributions),
         totals=totals,
-        measuring=best,
+        measuring=ways.best(mechanism, tree, known_total=known_total),
     )
 
 

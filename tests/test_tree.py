@@ -115,3 +115,12 @@ def test_leaf_levels_must_fit(ends):
 def test_roll_up_wants_one_value_per_leaf():
     with pytest.raises(ArgumentError, match=r"shape \(6,\), not \(5,\)"):
         Tree.from_branching([2, 3]).roll_up(np.arange(5))
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, None], ids=repr)
+def test_a_forest_has_at_least_one_tree(n):
+    with pytest.raises(ArgumentError, match="`n_roots` must be a whole number >= 1"):
+        Tree((np.array([2]),), n_roots=n)
+    if n is not None and n is not True:
+        with pytest.raises(ArgumentError, match="`n_roots`"):
+            Tree.from_branching([2]).copies(n)

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree._version import __version__
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
 from pandas_dptree.distribution.ways import Ways
-from pandas_dptree.distribution_plan import Strategy
+from pandas_dptree.distribution_plan import DistributionPlan, Strategy
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
@@ -174,35 +173,31 @@ def _distribution(
     bins = _bins(array, dim, edges)
     check_cells(array)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-    ways = Ways(bins.n_bins, loss, neighbors, max_contributions, 1).candidates(
-        mechanism, tree, known_total=False
-    )
-    best = min(ways, key=lambda each: float(each.variances(known_total=False).mean()))
+    ways = Ways(bins.n_bins, loss, neighbors, max_contributions, 1)
+    best = ways.best(mechanism, tree, known_total=False)
     others = [name for name in array.dims if name != dim]
     n_groups = max(1, math.prod(array.sizes[name] for name in others))
     unknown = np.full(n_groups, -1, dtype=np.int64)
     counts = sum_cells(array, [dim], np.arange(bins.n_bins), bins.n_bins, COUNT)
     if not counts.size:
         counts = np.zeros((1, bins.n_bins), dtype=np.int64)
-    account = {
-        "mechanism": best.noise.name,
-        **loss.to_dict(),
-        "neighbors": neighbors,
-        "privacy_unit": None,
-        "max_contributions": int(max_contributions),
-        "column": str(dim),
-        "n_bins": bins.n_bins,
-        "strategy": best.description,
-        "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-        "version": __version__,
-    }
+    planned = DistributionPlan(
+        bins=bins,
+        domain=None,
+        loss=loss,
+        neighbors=neighbors,
+        privacy_unit=None,
+        max_contributions=int(max_contributions),
+        totals=(unknown,),
+        measuring=best,
+    )
     released = Distribution(
         bins=bins,
         groups=pd.DataFrame({"group": np.arange(n_groups)}),
         estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
         totals=unknown,
         measuring=best,
-        account=account,
+        account=planned.account(rng),
     )
     return released, others
 

@@ -45,6 +45,11 @@ class Ways:
     max_contributions: int
     n_levels: int
 
+    def best(self, mechanism: str, tree: Any, *, known_total: bool) -> Measuring:
+        """Choose the candidate that promises the least mean variance of the cumulative counts of a group."""
+        candidates = self.candidates(mechanism, tree, known_total=known_total)
+        return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
+
     def candidates(self, mechanism: str, tree: Any, *, known_total: bool) -> list[Measuring]:
         """List the ways of measuring that the arguments of `plan_distribution` allow, for one level each.
 

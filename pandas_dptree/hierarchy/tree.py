@@ -63,9 +63,12 @@ class Tree:
 
     def __post_init__(self) -> None:
         """Check the shapes, and fold every level that can be folded."""
-        if isinstance(self.n_roots, bool) or not isinstance(self.n_roots, (int, np.integer)):
+        whole = isinstance(self.n_roots, (int, np.integer)) and not isinstance(self.n_roots, bool)
+        if not whole or self.n_roots < 1:
             raise ArgumentError(
-                "n_roots", f"must be a whole number, not {told(self.n_roots)}.", hint="for example n_roots=1."
+                "n_roots",
+                f"must be a whole number >= 1, not {told(self.n_roots)}.",
+                hint="for example n_roots=1.",
             )
         counts, size = [], int(self.n_roots)
         for level, given in enumerate(self.child_counts):

@@ -175,8 +175,8 @@ class ReleasedPlots:
             axes.set_yticks(position, names, parse_math=False)
             axes.set_ylim(len(largest) - 0.5, -0.5)
             some = f"the {len(largest)} largest of {len(rows):,}, " if len(largest) < len(rows) else ""
-            told = f"{_short(name)}: {some}{_error_in_words(shown, rows)}"
-            axes.set_title(told, loc="left", fontsize="medium", parse_math=False)
+            title = f"{_short(name)}: {some}{_error_in_words(shown, rows)}"
+            axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
             axes.locator_params(axis="x", nbins=6)
             axes.xaxis.set_major_formatter("{x:,.10g}")
             axes.grid(axis="x", alpha=0.3)
