@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
@@ -67,21 +66,9 @@ class MultiplicativePlan(FactorPlan):
     tree: Tree
     domain: Domain | None
 
-    def __post_init__(self) -> None:
-        """Check the arguments, and lay out the thresholds."""
-        keys = self.level_names[1:] if self.privacy_unit is not None else ()
-        if not is_name(self.privacy_unit) or self.privacy_unit in keys:
-            raise ArgumentError(
-                "privacy_unit",
-                f"must name a column that is no key, not {told(self.privacy_unit)}.",
-                hint=naming(
-                    "privacy_unit",
-                    "person",
-                    self.privacy_unit,
-                    "whom a row belongs to cannot also say where it is counted; copy the column if so.",
-                ),
-            )
-        FactorPlan.__post_init__(self)
+    @property
+    def _taken(self) -> tuple[Hashable, ...]:
+        return self.level_names[1:]
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:

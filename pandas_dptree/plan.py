@@ -31,6 +31,7 @@ from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from pandas_dptree.privacy.unit import protected
 from pandas_dptree.release import release
 from pandas_dptree.written import read_plan, write_plan
 
@@ -120,19 +121,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the shares, and find the noise that they allow."""
-        if not is_name(self.privacy_unit) or self.privacy_unit in (
-            self.level_names[1:] if self.privacy_unit is not None else ()
-        ):
-            raise ArgumentError(
-                "privacy_unit",
-                f"must name a column that is no key, not {told(self.privacy_unit)}.",
-                hint=naming(
-                    "privacy_unit",
-                    "person",
-                    self.privacy_unit,
-                    "whom a row belongs to cannot also say where it is counted; copy the column if so.",
-                ),
-            )
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.level_names[1:])
+        object.__setattr__(self, "privacy_unit", unit)
+        object.__setattr__(self, "max_contributions", most)
         column = self.quantity.column
         if not is_name(column) or (column is None and self.quantity != COUNT):
             raise ArgumentError(

@@ -29,6 +29,7 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 if TYPE_CHECKING:
@@ -251,12 +252,7 @@ def exact_leaves(
             f"must be an array of the {plan.tree.n_leaves} leaf counts, for a plan made from a Tree.",
             hint="plan with a Domain to release a frame of records.",
         )
-    if plan.privacy_unit is None and plan.max_contributions > 1:
-        raise ArgumentError(
-            "max_contributions",
-            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-            hint='name the column, for example privacy_unit="person_id".',
-        )
+    check_rows_of_records(plan.privacy_unit, plan.max_contributions)
     bounded: dict[str, Any] = {
         "max_contributions": plan.max_contributions,
         "random_words": partial(random_words, source),

@@ -85,7 +85,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -112,9 +112,9 @@ def tree_counts(
     epsilon, delta, rho
         The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
         into equal parts, unless `max_contributions` differs.
-    max_contributions : int, or mapping from variables to int, default 1
+    max_contributions : int, or mapping from variables to int, optional
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
-        them. The caller answers for it.
+        them, by default 1. The caller answers for it.
     neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
         As for `pandas_dptree.arrays.tree_counts`.
     keep_measurements, rng, progress
@@ -180,7 +180,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -264,7 +264,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
