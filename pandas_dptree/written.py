@@ -158,6 +158,8 @@ def _read(
         )
     tree = domain if isinstance(domain, Tree) else domain.tree
     try:
+        if data["max_contributions"] is None:  # which arguments may leave to a default, and a file may not
+            raise ValueError("max_contributions is null")
         return make(
             tree=tree,
             domain=domain if isinstance(domain, Domain) else None,
