@@ -17,7 +17,7 @@ from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.bins import binned_counts
@@ -192,6 +192,7 @@ class DistributionPlan:
             "neighbors": self.neighbors,
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
+            "domain_source": source_of(self.domain),
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
             "strategy": self.measuring.description,
@@ -226,6 +227,7 @@ class DistributionPlan:
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
             f"{self.measuring.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
+            f"{source_in_words(self.domain)}"
         )
 
     def __repr__(self) -> str:

@@ -195,9 +195,9 @@ class FactorPlan(ABC):
         )
 
     @property
+    @abstractmethod
     def headline(self) -> str:
         """The release in a sentence."""
-        return f"Plan of {self._promise}"
 
     def __repr__(self) -> str:
         """Print the plan as a table of what can come out."""

@@ -468,6 +468,7 @@ def _account(plan: ImplicitPlan, *, private: bool) -> dict[str, Any]:
         "neighbors": plan.neighbors,
         "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
         "max_contributions": plan.max_contributions,
+        "domain_source": None,  # nobody lists the keys: which nodes are shown is protected
         "noise_scale": {
             name: noise.noise_scale for name, noise in zip(plan.level_names, plan.noise, strict=True)
         },

@@ -157,7 +157,9 @@ class ImplicitMultiplicativePlan(FactorPlan):
             names, counts = zip(*self._settled(frame, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            account = {**self._account(rng), "largest_unseen": self.largest_unseen}
+            account = {
+                **self._account(rng), "domain_source": None, "largest_unseen": self.largest_unseen
+            }  # fmt: skip
             return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
 
     def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:

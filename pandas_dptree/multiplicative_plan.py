@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
@@ -134,7 +134,13 @@ class MultiplicativePlan(FactorPlan):
                 counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
             labelled = self.domain or Domain.from_tree(self.tree)
-            return release_frame(labelled, {"count": counts, "error_bound": bounds}, self._account(rng))
+            account = {**self._account(rng), "domain_source": source_of(self.domain)}
+            return release_frame(labelled, {"count": counts, "error_bound": bounds}, account)
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence."""
+        return f"Plan of {self._promise}{source_in_words(self.domain)}"
 
     def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""
@@ -162,7 +168,7 @@ class MultiplicativePlan(FactorPlan):
 
         The thresholds are computed anew from the loss and what is asked for, so a plan that was tampered
         with still spends no more than the loss that it states, on the privacy unit that it states: look at
-        both before releasing.
+        both before releasing. Where the keys came from is settled as by `Plan.from_dict`.
 
         Parameters
         ----------

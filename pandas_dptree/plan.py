@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
@@ -479,7 +479,8 @@ class Plan:
 
         The noise is computed anew from the loss and the shares, so a plan that was tampered with still
         spends no more than the loss that it states, on the privacy unit that it states: look at both
-        before releasing.
+        before releasing. Where the keys came from is the less certain of what the plan and `domain` say: a
+        plan for observed keys stays one, although the same keys are given as a list now.
 
         Parameters
         ----------
@@ -536,6 +537,7 @@ class Plan:
         return (
             f"Plan{summed}: {self.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors}); "
             f"{self.split} split for {self.objective!r}, consistency {self.consistency!r}"
+            f"{source_in_words(self.domain)}"
         )
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
-from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.domain import Domain, source_of
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
@@ -146,6 +146,7 @@ def account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
         "neighbors": plan.neighbors,
         "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
         "max_contributions": plan.max_contributions,
+        "domain_source": source_of(plan.domain),
         "consistency": plan.consistency,
         "fit": plan.fit,
         **_told(plan.quantity),

@@ -199,7 +199,8 @@ def _distribution(
         estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
         totals=unknown,
         measuring=best,
-        account=planned.account(rng),
+        account=planned.account(rng)
+        | {"domain_source": "given" if edges is not None and not others else "observed"},
     )
     return released, others
 

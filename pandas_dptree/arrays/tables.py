@@ -361,7 +361,10 @@ def release(
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        return laid_out(plan, array, others, columns_of(forest, values), account(plan, rng))
+        told = account(plan, rng)
+        if others:  # the answer has their indices as well, which stand in the array
+            told["domain_source"] = "observed"
+        return laid_out(plan, array, others, columns_of(forest, values), told)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
