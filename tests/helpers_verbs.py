@@ -8,8 +8,9 @@ import pandas as pd
 
 import pandas_dptree as dpt
 
-VISITS = dpt.datasets.clinic_visits().iloc[:400]
 REGIONS = dpt.datasets.clinics()[["region"]].drop_duplicates()
+VISITS = dpt.datasets.clinic_visits().iloc[:400]
+VISITS["region"] = pd.Categorical(VISITS["region"], categories=sorted(REGIONS["region"]))
 DOMAIN = dpt.Domain.from_frame(REGIONS, by=["region"])
 
 VALUES: dict[str, Any] = {
@@ -67,7 +68,7 @@ def called(name: str, **options: Any) -> Any:
     values = {
         each: VALUES[each] for each in given if parameters[each].kind is not inspect.Parameter.VAR_KEYWORD
     }
-    return FUNCTIONS[name](**values, **options)
+    return FUNCTIONS[name](**values | options)
 
 
 def tables(name: str, **options: Any) -> list[pd.DataFrame]:
