@@ -18,6 +18,7 @@ from pandas_dptree.combined import joint_account, plan_apart
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
+from pandas_dptree.hierarchy.domain import SOURCES, source_in_words
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.plan import Plan
@@ -52,7 +53,8 @@ class VariablesPlan:
         """The release in a sentence: variables and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(f"{name} ({_in_words(plan.loss)})" for name, plan in self.plans.items())
         noise = next(iter(self.plans.values())).noise.name
-        return f"Plan for {parts} together: {noise} noise, {_in_words(self.loss)}"
+        keys = source_in_words(next(iter(self.plans.values())).domain)
+        return f"Plan for {parts} together: {noise} noise, {_in_words(self.loss)}{keys}"
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plans out as a frame.
@@ -85,7 +87,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -112,9 +114,9 @@ def tree_counts(
     epsilon, delta, rho
         The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
         into equal parts, unless `max_contributions` differs.
-    max_contributions : int, or mapping from variables to int, default 1
+    max_contributions : int, or mapping from variables to int, optional
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
-        them. The caller answers for it.
+        them, by default 1. The caller answers for it.
     neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
         As for `pandas_dptree.arrays.tree_counts`.
     keep_measurements, rng, progress
@@ -180,7 +182,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -264,7 +266,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -368,10 +370,11 @@ def release(
     names = names_of(dataset, list(plan.plans))
     domain = next(iter(plan.plans.values())).labelled
     check_variables(dataset, names, domain)
-    trees = []
+    trees, sources = [], []
     for name, each in plan.plans.items():
         own = {} if each.quantity != COUNT else {"count": name} | {what: f"{name}_{what}" for what in TOLD}
         tree = tables.release(each, dataset[name], rng=rng, progress=progress)
+        sources.append(json.loads(tree.attrs["dp"])["domain_source"])
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
@@ -380,7 +383,8 @@ def release(
             for key in trees[0]
         }
     )
-    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng))
+    source = max(sources, key=SOURCES.index)
+    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng) | {"domain_source": source})
     return together
 
 
