@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.signatures import public
 
 __all__ = ["MISSING", "Calendar", "calendar"]
 
@@ -53,6 +54,9 @@ class Calendar:
     format : str or None
         How text is written; None for ISO 8601.
     """
+
+    pitfall: ClassVar[str] = 'dates outside the calendar, or text in another format, such as "31/12/2024"'
+    """What to look for where records lie nowhere."""
 
     column: Hashable
     units: tuple[Unit, ...]
@@ -134,6 +138,7 @@ class Calendar:
         return np.where(inside, local, MISSING)
 
 
+@public
 def calendar(
     column: Hashable,
     units: Sequence[Unit],

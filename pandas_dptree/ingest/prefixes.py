@@ -12,12 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
-from pandas_dptree.ingest.frames import _column, _held, _opened, _types, check_columns, discreetly
+from pandas_dptree.ingest.frames import (
+    _column,
+    _held,
+    _opened,
+    _types,
+    check_columns,
+    discreetly,
+    warn_if_released,
+)
 from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
@@ -47,7 +55,7 @@ def checked_rows(tree: object, neighbors: Neighbors, privacy_unit: object, max_c
     if not isinstance(tree, (BitPrefixes, CharPrefixes)):
         raise ArgumentError(
             "tree",
-            f"must describe prefixes, not be a {type(tree).__name__}.",
+            f"must describe prefixes, not be {kind_of_object(tree)}.",
             hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
         )
     if not is_name(privacy_unit) or privacy_unit == tree.column:
@@ -110,6 +118,7 @@ def sorted_keys(
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     check_columns(frame, list(dict.fromkeys(columns)))
+    warn_if_released(frame)
     frame = _opened(frame, columns)
     [dtype] = _types(frame, [tree.column])
     check_prefixed(tree, dtype)
