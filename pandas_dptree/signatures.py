@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from pandas_dptree.errors import CallError, did_you_mean, listed
+from pandas_dptree.errors import CallError, did_you_mean
 
 __all__ = ["public", "with_options_of"]
 
@@ -93,7 +93,7 @@ def _misfit(
     if n_positional > len(in_order):
         return CallError(
             in_order[-1] if in_order else names[0],
-            f"is followed by more: {name} takes {listed(in_order)} by position.",
+            f"is the last argument that {name} takes by position.",
             hint='name the others, as in epsilon=1.0; several columns are one list, as in ["state", "city"].',
         )
     twice = [given for given in in_order[:n_positional] if given in kwargs]
@@ -105,9 +105,7 @@ def _misfit(
         )
     needed = [p.name for p in parameters if p.default is p.empty and p.name not in kwargs]
     missing = [each for each in needed if each not in in_order[:n_positional]]
+    others = "".join(f"and `{each}` " for each in missing[1:])
     examples = [_EXAMPLES[each] for each in missing if each in _EXAMPLES]
-    return CallError(
-        missing[0],
-        f"must be given to {name}{f', and so must {listed(missing[1:])}' if len(missing) > 1 else ''}.",
-        hint=f"for example {', '.join(examples)}." if examples else f"it takes {', '.join(names)}.",
-    )
+    hint = f"for example {', '.join(examples)}." if examples else f"it takes {', '.join(names)}."
+    return CallError(missing[0], f"{others}must be given to {name}.", hint=hint)

@@ -29,6 +29,10 @@ Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
 _FEWEST = 3.0
 """Standard errors. The noise of one total is above this in fewer than one release in a hundred."""
 
+_KEYS_MISSED = (
+    'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501", True for 1)'
+)
+
 
 def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
     r"""Warn if a released table holds so little that it may be noise alone.
@@ -124,11 +128,8 @@ def usual_causes(
     -------
     str
     """
-    causes = [levels.pitfall for levels in (*derived, *(domain.derived if domain else ()))]
-    if domain is not None and domain.plain:
-        causes.insert(
-            0, 'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501")'
-        )
+    causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
+    causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
     causes += [f'values that cannot be read in {told(name)}, such as "$12.30"' for name in values]
     if privacy_unit is not None:
         causes.append(f"rows without a unit in {told(privacy_unit)}")
