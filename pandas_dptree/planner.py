@@ -346,8 +346,9 @@ def _check_domain(domain: object) -> None:
 
 def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
+        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(
             argument,
             f"is unknown: {told(value)}.",
-            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
+            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

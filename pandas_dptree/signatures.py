@@ -91,10 +91,11 @@ def _misfit(
         hint = did_you_mean(unknown, names).rstrip() or f"it takes {', '.join(names)}."
         return CallError(unknown[0], f"is no argument of {name}.", hint=hint)
     if n_positional > len(in_order):
+        lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""
         return CallError(
-            in_order[-1] if in_order else names[0],
+            in_order[-1],
             f"is the last argument that {name} takes by position.",
-            hint='name the others, as in epsilon=1.0; several columns are one list, as in ["state", "city"].',
+            hint=f"name the others, as in {names[len(in_order)]}=...{lists}.",
         )
     twice = [given for given in in_order[:n_positional] if given in kwargs]
     if twice:

@@ -94,8 +94,8 @@ class Bins:
         if bounds is None:
             raise ArgumentError(
                 "bounds",
-                "must be given, or the edges of all bins.",
-                hint="for example bounds=(0, 200), known without looking at the records; or bins=[0, 18, 65].",
+                "must be given with a number of bins.",
+                hint="for example bounds=(0, 200), known without looking at the records; or list the edges.",
             )
         pair = _listed(bounds)
         if pair is None or len(pair) != 2:

@@ -141,7 +141,7 @@ class Calendar:
 @public
 def calendar(
     column: Hashable,
-    units: Sequence[Unit],
+    units: Unit | Sequence[Unit],
     *,
     start: Any,
     end: Any,
@@ -154,7 +154,7 @@ def calendar(
     ----------
     column : hashable
         The column that holds the dates or times.
-    units : sequence of str
+    units : str or sequence of str
         From the coarsest to the finest, some of year, quarter, month, day, hour; or some of iso_year,
         iso_week, day, hour. Others do not lie within each other.
     start, end : date or str
@@ -203,7 +203,7 @@ def calendar(
             f"must name a column, not {told(column)}.",
             hint=naming("column", "date", column),
         )
-    listed = tuple(units) if isinstance(units, (list, tuple)) else ()
+    listed = tuple(units) if isinstance(units, (list, tuple)) else (units,) if isinstance(units, str) else ()
     known = {unit for chain in _CHAINS for unit in chain}
     odd = [unit for unit in listed if not isinstance(unit, str) or unit not in known]
     meant = get_close_matches(odd[0], sorted(known), 1) if odd and isinstance(odd[0], str) else []

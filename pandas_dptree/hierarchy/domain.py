@@ -442,7 +442,18 @@ class Domain:
         -------
         pandas.DataFrame
             One column per key down to that level, in the order of the tree.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such level.
         """
+        if level not in range(1, len(self.by) + 1):
+            raise ArgumentError(
+                "level",
+                f"must be a whole number from 1 to {len(self.by)}, not {told(level)}.",
+                hint=f"{len(self.by)} is for the leaves, 1 for the coarsest key.",
+            )
         return pd.DataFrame(
             {
                 name: label.take(code[self.tree.listed(level)])

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, told
 from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = ["OBJECTIVES", "Objective", "by_level", "cost_weights", "expected_cost"]
@@ -134,7 +134,9 @@ def by_level(
     unknown = [name for name in values if name not in names]
     if unknown:
         raise ArgumentError(
-            argument, f"names unknown levels: {told(unknown)}.", hint=f"the levels are {listed(names)}."
+            argument,
+            f"names unknown levels: {told(unknown)}.",
+            hint=f"{did_you_mean(unknown, names)}the levels are {listed(names)}.",
         )
     for value in values.values():
         if (
