@@ -25,10 +25,12 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.signatures import public
 
 __all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
 
 
+@public
 def tree_counts(
     frame: Any,
     by: By | PrefixTree,
@@ -192,6 +194,7 @@ def tree_counts(
     return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng, progress=progress)
 
 
+@public
 def tree_sums(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -280,7 +283,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    _check_order("tree_sums", columns, by)
+    _check_order("tree_sums", columns, by, domain)
     return plan_sums(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -301,6 +304,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ).release(frame, rng=rng, progress=progress)
 
 
+@public
 def tree_means(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -384,7 +388,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
-    _check_order("tree_means", columns, by)
+    _check_order("tree_means", columns, by, domain)
     return plan_means(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -464,6 +468,7 @@ def plan(
     bounds: Any = ...,
     granularity: Any = ...,
 ) -> Plan | MultiplicativePlan: ...
+@public
 def plan(
     domain: Domain | Tree,
     *,
@@ -603,13 +608,17 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     return derived_domain(by, domain)
 
 
-def _check_order(verb: str, columns: Any, by: Any) -> None:
+def _check_order(verb: str, columns: Any, by: Any, domain: Any) -> None:
     """Refuse what is added up and the keys, if each stands in the other's place."""
-    if isinstance(columns, list) and isinstance(by, str):
+    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
+    summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
+    if not all(is_name(name) for name in [*summed, *named]) or not summed:
+        return
+    if all(name in keys for name in summed) and not any(name in keys for name in named):
         raise ArgumentError(
             "by",
-            f"must be a list of column names, from coarse to fine, not {told(by)}.",
-            hint=f"first the column, then by: {verb}({told(by)}, {told(columns)}, ...).",
+            f"names no key of the domain, and `columns` does: {told(columns)}.",
+            hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
         )
 
 

@@ -15,11 +15,12 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
+from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 from pandas_dptree.privacy.unit import protected
@@ -28,6 +29,7 @@ from pandas_dptree.release import (
     Levels,
     Measured,
     account,
+    causes_of,
     columns_of,
     measured,
     measurement_columns,
@@ -80,7 +82,11 @@ class CombinedPlan:
                     columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
                 else:
                     columns |= columns_of(plan, each)
-            return release_frame(self.plans[0].labelled, columns, self._account(rng))
+            table = release_frame(self.plans[0].labelled, columns, self._account(rng))
+        shown = self.plans[-1:] if self.means else self.plans  # a mean tells nothing of how many there are
+        totals = totals_of(table[:1], {plan.quantity.name: plan.quantity for plan in shown})
+        warn_if_empty(table, totals, causes_of(self.plans))
+        return table
 
     def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
         return joint_account(self.loss, {plan.quantity.name: plan for plan in self.plans}, rng)
@@ -187,6 +193,7 @@ def _plan_together(
         return sum((plan.expected_error / scale) ** 2 for plan, scale in zip(plans, scales, strict=True))
 
     best: list[Plan] = min(found, key=cost)
+    warn_if_useless(loss)
     return CombinedPlan(loss=loss, plans=tuple(best))
 
 

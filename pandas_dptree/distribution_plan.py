@@ -15,7 +15,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
@@ -24,11 +24,13 @@ from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
+from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "plan_distribution"]
 
@@ -132,7 +134,7 @@ class DistributionPlan:
         """
         source = noise_source(rng)
         with progress_bar(progress, self._steps) as done:
-            return Distribution(
+            released = Distribution(
                 bins=self.bins,
                 groups=None if self.domain is None else release_frame(self.domain, {}, {}),
                 estimates=self._shown(self._estimates(frame, source, done)),
@@ -140,6 +142,9 @@ class DistributionPlan:
                 measuring=self.measuring,
                 account=self.account(rng),
             )
+        causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
+        warn_if_empty(released, totals_of_groups(released, slice(1)), causes)
+        return released
 
     @property
     def _steps(self) -> list[Step]:
@@ -221,7 +226,7 @@ class DistributionPlan:
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
+        loss = self.loss.in_words
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
@@ -235,6 +240,7 @@ class DistributionPlan:
         return f"{self.headline}\n{self.to_frame().to_string(index=False)}"
 
 
+@public
 def plan_distribution(
     column: Hashable,
     *,
@@ -322,6 +328,7 @@ def plan_distribution(
     totals = _totals(domain, known)
     ways = Ways(cut.n_bins, loss, neighbors, most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
+    warn_if_useless(loss)
     return DistributionPlan(
         bins=cut,
         domain=domain,
@@ -347,7 +354,7 @@ def _check_columns(column: Any, domain: Any) -> None:
     if not isinstance(domain, Domain):
         raise ArgumentError(
             "domain",
-            f"must be a Domain, not {type(domain).__name__}.",
+            f"must be a Domain, not {kind_of_object(domain)}.",
             hint="make one of public keys, for example with Domain.from_frame.",
         )
     clashing = [key for key in domain.by if key in (column, *TOLD)]

@@ -25,6 +25,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
+from pandas_dptree.output.emptiness import Totals
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.unit import protected
@@ -150,6 +151,10 @@ class FactorPlan(ABC):
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
+    def _total_of(self, table: pd.DataFrame) -> Totals:
+        """Read the total out of a released table, with how far that of nobody can be from 0."""
+        return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
+
     def to_frame(self) -> pd.DataFrame:
         """Lay out what can come out.
 
@@ -190,7 +195,7 @@ class FactorPlan(ABC):
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
             f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
-            f"{self.failure:g} each{in_any_case}: epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"{self.failure:g} each{in_any_case}: {self.loss.in_words}, "
             f"protecting {unit} ({rows}, {self.neighbors})"
         )
 

@@ -41,12 +41,15 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import sparse_frame
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.recall import compare
+from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
 
@@ -201,7 +204,7 @@ class ImplicitPlan:
             counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
             done()
             scales = [noise.noise_scale for noise in self.noise]
-            return sparse_frame(
+            table = sparse_frame(
                 self.tree,
                 levels,
                 keys,
@@ -210,6 +213,9 @@ class ImplicitPlan:
                 noise_scales=scales if self.keep_measurements else None,
                 attrs=_account(self, private=rng is None),
             )
+        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
+        return table
 
     def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
         """Lay the mechanisms that could spend the same loss on the same tree side by side.
@@ -258,7 +264,7 @@ class ImplicitPlan:
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
-            f"epsilon={self.loss.epsilon:g}, delta={self.loss.delta:g}, protecting {unit} "
+            f"{self.loss.in_words}, protecting {unit} "
             f"({rows}, {self.neighbors})"
         )
 
@@ -294,6 +300,7 @@ def plan_implicit(
     max_contributions: int | None = ...,
     mechanism: Multiplicative,
 ) -> ImplicitMultiplicativePlan: ...
+@public
 def plan_implicit(
     tree: PrefixTree,
     *,
@@ -360,6 +367,7 @@ def plan_implicit(
     """
     loss = PrivacyLoss(epsilon=epsilon, delta=delta)
     whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
+    warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
         for name, unused in {"split": split != "optimal", "keep_measurements": keep_measurements}.items():
             if unused:

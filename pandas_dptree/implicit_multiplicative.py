@@ -34,6 +34,7 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.sampling import random_words
 from pandas_dptree.mechanisms.settling import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
+from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, progress_bar
@@ -160,7 +161,10 @@ class ImplicitMultiplicativePlan(FactorPlan):
             account = {
                 **self._account(rng), "domain_source": None, "largest_unseen": self.largest_unseen
             }  # fmt: skip
-            return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+            table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        warn_if_empty(table, self._total_of(table), causes)
+        return table
 
     def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""

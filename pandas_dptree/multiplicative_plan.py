@@ -20,6 +20,7 @@ from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
+from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.progress import Done, progress_bar
@@ -135,7 +136,11 @@ class MultiplicativePlan(FactorPlan):
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
             labelled = self.domain or Domain.from_tree(self.tree)
             account = {**self._account(rng), "domain_source": source_of(self.domain)}
-            return release_frame(labelled, {"count": counts, "error_bound": bounds}, account)
+            table = release_frame(labelled, {"count": counts, "error_bound": bounds}, account)
+        domain = None if isinstance(data, np.ndarray) else self.domain
+        causes = usual_causes(domain, privacy_unit=self.privacy_unit)
+        warn_if_empty(table, self._total_of(table), causes)
+        return table
 
     @property
     def headline(self) -> str:

@@ -14,7 +14,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import with_options_of
+from pandas_dptree.signatures import public, with_options_of
 
 __all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
 
@@ -38,6 +38,7 @@ class Options(TypedDict, total=False):
     progress: bool
 
 
+@public
 def release_distribution(
     frame: Any,
     column: Hashable,

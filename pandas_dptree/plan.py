@@ -529,7 +529,7 @@ class Plan:
     @property
     def headline(self) -> str:
         """The release in a sentence: noise, privacy loss, privacy unit, split and consistency."""
-        loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
+        loss = self.loss.in_words
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         column = self.quantity.column
         summed = "" if column is None else f" for sums of {column!r}"

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
@@ -23,7 +23,7 @@ from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
@@ -75,7 +75,20 @@ def find_best_plan(
     mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
     **options: Any,
 ) -> Plan | MultiplicativePlan:
-    """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
+    """Find the plan that a caller asks for: see `pandas_dptree.plan`."""
+    plan = _find_best_plan(domain, alpha=alpha, mechanism=mechanism, **options)
+    warn_if_useless(plan.loss)
+    return plan
+
+
+def _find_best_plan(
+    domain: Domain | Tree,
+    *,
+    alpha: float | None,
+    mechanism: Mechanism | AdditiveNoise | Multiplicative,
+    **options: Any,
+) -> Plan | MultiplicativePlan:
+    """Find the plan of least expected error, or with alpha of least alpha-mRMSE."""
     if isinstance(mechanism, Multiplicative):
         if alpha is not None:
             raise ArgumentError(
@@ -329,7 +342,7 @@ def _check_domain(domain: object) -> None:
     if not isinstance(domain, (Domain, Tree)):
         raise ArgumentError(
             "domain",
-            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
+            f"must be a Domain or a Tree, not {kind_of_object(domain)}: a plan never sees records.",
             hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
             "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
         )
@@ -337,8 +350,9 @@ def _check_domain(domain: object) -> None:
 
 def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
+        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(
             argument,
             f"is unknown: {told(value)}.",
-            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
+            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

@@ -27,6 +27,7 @@ from pandas_dptree.ingest.frames import contributions, discreetly
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -39,6 +40,7 @@ __all__ = [
     "Measured",
     "Reading",
     "account",
+    "causes_of",
     "columns_of",
     "exact_leaves",
     "measured",
@@ -57,7 +59,16 @@ def release(
     """Measure records by a plan, and lay out the table: see `Plan.release`."""
     with progress_bar(progress, release_steps([plan])) as done:
         (values,) = measured([plan], data, rng=rng, done=done)
-        return release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+        table = release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+    causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
+    warn_if_empty(table, totals_of(table[:1], {plan.quantity.name: plan.quantity}), causes)
+    return table
+
+
+def causes_of(plans: Sequence[Plan]) -> str:
+    """Hint at what makes a release by plans for the same records nearly empty."""
+    columns = [plan.quantity.column for plan in plans if plan.quantity.column is not None]
+    return usual_causes(plans[0].domain, values=columns, privacy_unit=plans[0].privacy_unit)
 
 
 def release_steps(plans: Sequence[Plan]) -> list[Step]:

@@ -17,20 +17,25 @@ from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.ingest.cells import check_cells, sum_cells
+from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import Mechanism, find_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.progress import progress_bar
 from pandas_dptree.release import account, columns_of, measured, release_steps
+from pandas_dptree.signatures import public
 
-__all__ = ["plan", "release", "tree_counts", "tree_sums"]
+__all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
 
 
+@public
 def tree_counts(
     array: xr.DataArray,
     by: By,
@@ -145,6 +150,7 @@ def tree_counts(
     return release(prepared, array, rng=rng, progress=progress)
 
 
+@public
 def tree_sums(
     array: xr.DataArray,
     by: By,
@@ -226,6 +232,7 @@ rng, progress
     return release(prepared, array, rng=rng, progress=progress)
 
 
+@public
 def plan(
     array: xr.DataArray,
     by: By,
@@ -293,15 +300,18 @@ confidence, keep_measurements
             "cannot be used where there are several trees: it does not tell of which of them it speaks.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    return find_plan(
+    found = find_plan(
         domain, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
         max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
         objective=objective, target=target, consistency=consistency, fit=fit, known=known,
         confidence=confidence, keep_measurements=keep_measurements,
         quantity=quantity,
     )  # fmt: skip
+    warn_if_useless(found.loss)
+    return found
 
 
+@public
 def release(
     plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> xr.DataTree:
@@ -336,6 +346,16 @@ def release(
     -----
     **Privacy**: each call spends the plan's whole privacy loss anew, for all trees together.
     """
+    tree = measured_tree(plan, array, rng=rng, progress=progress)
+    totals = totals_of(tree["total"].to_dataset(), {plan.quantity.name: plan.quantity})
+    warn_if_empty(tree, totals, usual_causes())
+    return tree
+
+
+def measured_tree(
+    plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
+) -> xr.DataTree:
+    """Release without a word, as one variable of several."""
     if not isinstance(plan, Plan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
@@ -345,6 +365,7 @@ def release(
         )
     dims = check_domain(array, plan.domain)
     check_cells(array)
+    warn_if_released(array)
     _check_names(array, plan.quantity)
     others = [dim for dim in array.dims if dim not in dims]
     if others and any(least.any() for least in plan.known.least):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerp
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.signatures import public
 
 __all__ = ["By", "Derived", "Listed", "Lookup", "crossed", "derived_domain", "mapping", "named", "sole"]
 
@@ -36,6 +37,9 @@ class Lookup:
     domain : Domain
         The rows of the table; the finest key is the column of the records.
     """
+
+    pitfall: ClassVar[str] = "values that the table of the mapping writes otherwise"
+    """What to look for where records lie nowhere."""
 
     domain: Domain
 
@@ -64,6 +68,7 @@ class Lookup:
         return self.domain.keys(len(self.names))
 
 
+@public
 def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     """Describe levels that a public table tells of a column, such as the category of a product.
 
@@ -174,6 +179,7 @@ def _check_sources(derived: Sequence[Derived]) -> None:
         )  # fmt: skip
 
 
+@public
 def derived_domain(by: By, places: Any = None) -> Domain:
     """Make the public domain of levels some of which are derived: all combinations with the plain keys.
 

@@ -18,10 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, is_name, listed, told
+from pandas_dptree.errors import (
+    ArgumentError,
+    ColumnsError,
+    DomainError,
+    is_name,
+    kind_of_object,
+    listed,
+    told,
+)
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:
     from pandas_dptree.hierarchy.derived import Derived
@@ -52,22 +61,22 @@ MAX_LEAVES = 10**8
 
 
 def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """Check the names of the keys, from the coarsest to the finest.
+    """Check the names of the keys, from the coarsest to the finest; a single one needs no list.
 
     Raises
     ------
     ArgumentError
-        If `by` is a string or empty.
+        If `by` is neither a list nor a name, or empty.
     ColumnsError
         If a name is repeated or is one that a release uses itself.
     """
-    if isinstance(by, (str, bytes)) or not isinstance(by, (Sequence, pd.Index, np.ndarray)):
+    if isinstance(by, str) or (by is not None and pd.api.types.is_scalar(by)):
+        by = [by]
+    if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
             f"must be a list of column names, from coarse to fine, not {told(by)}.",
-            hint=f"for a single level write by=[{told(by)}]."
-            if isinstance(by, str)
-            else 'for example by=["state", "county", "city"].',
+            hint='for example by=["state", "county", "city"].',
         )
     names = tuple(by)
     odd = [name for name in names if not isinstance(name, Hashable) or name != name]
@@ -195,6 +204,7 @@ class Domain:
     source: Source = "given"
 
     @classmethod
+    @public
     def from_frame(
         cls,
         places: pd.DataFrame | pd.MultiIndex | pd.Index,
@@ -249,13 +259,14 @@ class Domain:
         if not is_name(impossible):
             raise ArgumentError(
                 "impossible",
-                f"must name a column, not be a {type(impossible).__name__}.",
+                f"must name a column, not be {kind_of_object(impossible)}.",
                 hint='put the flags into a column of the domain, and write impossible="that column".',
             )
         *keys, flags = pick_columns(places, (*names, impossible))
         return cls._from_columns(names, list(map(_used, keys)), _truths(impossible, flags))
 
     @classmethod
+    @public
     def observed(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
         """Take the keys that stand in the records, which the caller states to be public knowledge.
 
@@ -296,6 +307,7 @@ class Domain:
         return replace(found, source="observed")
 
     @classmethod
+    @public
     def from_categories(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
         """Take every combination of the categories of categorical columns.
 
@@ -460,7 +472,18 @@ class Domain:
         -------
         pandas.DataFrame
             One column per key down to that level, in the order of the tree.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such level.
         """
+        if level not in range(1, len(self.by) + 1):
+            raise ArgumentError(
+                "level",
+                f"must be a whole number from 1 to {len(self.by)}, not {told(level)}.",
+                hint=f"{len(self.by)} is for the leaves, 1 for the coarsest key.",
+            )
         return pd.DataFrame(
             {
                 name: label.take(code[self.tree.listed(level)])

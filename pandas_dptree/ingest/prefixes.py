@@ -12,12 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
-from pandas_dptree.ingest.frames import _column, _held, _opened, _types, check_columns, discreetly
+from pandas_dptree.ingest.frames import (
+    _column,
+    _held,
+    _opened,
+    _types,
+    check_columns,
+    discreetly,
+    warn_if_released,
+)
 from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
 
 __all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
@@ -37,7 +45,7 @@ def check_prefixes(tree: object) -> None:
     if not isinstance(tree, (BitPrefixes, CharPrefixes)):
         raise ArgumentError(
             "tree",
-            f"must describe prefixes, not be a {type(tree).__name__}.",
+            f"must describe prefixes, not be {kind_of_object(tree)}.",
             hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
         )
 
@@ -81,6 +89,7 @@ def sorted_keys(
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     check_columns(frame, list(dict.fromkeys(columns)))
+    warn_if_released(frame)
     frame = _opened(frame, columns)
     [dtype] = _types(frame, [tree.column])
     check_prefixed(tree, dtype)

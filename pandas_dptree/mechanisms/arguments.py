@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, kind_of_object, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
@@ -117,7 +117,7 @@ def noise_source(rng: np.random.Generator | None) -> ByteSource:
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise ArgumentError(
             "rng",
-            f"must be a numpy.random.Generator, not {type(rng).__name__}.",
+            f"must be a numpy.random.Generator, not {kind_of_object(rng)}.",
             hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
         )
     return byte_source(rng)
