@@ -36,9 +36,11 @@ from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, relea
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.recall import expected_recall
 
 __all__ = [
+    "ROWS",
     "ArgumentError",
     "CallError",
     "ColumnsError",

@@ -40,7 +40,7 @@ def tree_counts(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
@@ -70,10 +70,13 @@ def tree_counts(
         approximate; `rho` is zero-concentrated.
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable, optional
-        The column that names whom to protect. By default each row is protected by itself.
-    max_contributions : int, default 1
-        How many rows of one unit are kept, chosen uniformly at random.
+    privacy_unit : hashable or dpt.ROWS, optional
+        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
+        states explicitly.
+    max_contributions : int, optional
+        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
+        `privacy_unit`. Noise grows in proportion to it; and of a unit with more rows, those beyond are
+        dropped, so that the table counts less than all rows.
     domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
         The public keys: one row per leaf. Or the statement that the keys that stand in the records
         are public (``"observed"``), or that the categories of the categorical key columns are, in
@@ -204,7 +207,7 @@ def tree_sums(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -314,7 +317,7 @@ def tree_means(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -415,7 +418,7 @@ def plan(
     delta: float,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Multiplicative,
 ) -> MultiplicativePlan: ...
 @overload
@@ -427,7 +430,7 @@ def plan(
     rho: float | None = ...,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Mechanism | AdditiveNoise = ...,
     alpha: None = ...,
     split: Split | Mapping[Hashable, float] = ...,
@@ -452,7 +455,7 @@ def plan(
     rho: float | None = ...,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Mechanism | AdditiveNoise = ...,
     alpha: float,
     split: Split | Mapping[Hashable, float] = ...,
@@ -474,7 +477,7 @@ def plan(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
     split: Split | Mapping[Hashable, float] = "optimal",

@@ -24,6 +24,7 @@ from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.written import plan_kind
 
 __all__ = ["main"]
@@ -70,8 +71,17 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--delta", type=float, default=0.0)
     options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated")
     options.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
-    options.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; by default each row")
-    options.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
+    whom = options.add_mutually_exclusive_group()
+    whom.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; needs --max-contributions")
+    whom.add_argument(
+        "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
+        help="states that each row is protected by itself, which is also the default",
+    )  # fmt: skip
+    options.add_argument(
+        "--max-contributions", type=int, metavar="K",
+        help="how many rows of a unit are kept, at random: with more of them there is more noise, and with "
+        "fewer the table counts less than all rows",
+    )  # fmt: skip
     options.add_argument("--split", choices=SPLITS, default="optimal")
     options.add_argument(
         "--share",
@@ -230,7 +240,7 @@ def _means(arguments: argparse.Namespace) -> None:
 def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """Read what a verb needs, after finding out whether its answer can be written."""
     check_out(arguments.out, ".csv", ".parquet")
-    units = [] if arguments.privacy_unit is None else [arguments.privacy_unit]
+    units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
     if arguments.domain == "observed" and arguments.impossible is not None:
         raise ArgumentError(

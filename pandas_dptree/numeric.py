@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
     rho: float | None
     neighbors: Neighbors
     privacy_unit: Hashable | None
-    max_contributions: int
+    max_contributions: int | None
     mechanism: Literal["auto", "laplace", "gaussian"]
     tree: Strategy | Sequence[int]
     known: Any
@@ -52,7 +52,7 @@ def release_distribution(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     known: Any = None,

@@ -26,6 +26,7 @@ from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.unit import protected
 
 __all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
 
@@ -125,7 +126,7 @@ def find_plan(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -141,6 +142,7 @@ def find_plan(
     """Find the plan of least expected error: see `pandas_dptree.plan`."""
     _check_domain(domain)
     names = level_names(domain)
+    unit, most = protected(privacy_unit, max_contributions, taken=names[1:])
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("fit", fit, FITS)
     _check_choice("objective", objective, OBJECTIVES)
@@ -152,7 +154,7 @@ def find_plan(
         )
     public = Known.read(domain, known)
     tree = domain if isinstance(domain, Tree) else domain.tree
-    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=most)
     least_squares = consistency != "none"
     if isinstance(split, str):
         _check_choice("split", split, SPLITS)
@@ -204,8 +206,8 @@ def find_plan(
             loss=loss,
             noise=noise,
             neighbors=neighbors,
-            privacy_unit=privacy_unit,
-            max_contributions=int(max_contributions),
+            privacy_unit=unit,
+            max_contributions=most,
             consistency=consistency,
             fit=fit,
             confidence=confidence,
@@ -255,7 +257,8 @@ def _find_multiplicative_plan(
     mechanism: Multiplicative,
     epsilon: float | None,
     delta: float = 0.0,
-    max_contributions: int = 1,
+    privacy_unit: Hashable | None = None,
+    max_contributions: int | None = None,
     quantity: Quantity = COUNT,
     **options: Any,
 ) -> MultiplicativePlan:
@@ -267,12 +270,13 @@ def _find_multiplicative_plan(
         "counts that are right up to a factor",
         'leave it out, or take mechanism="laplace" or "gaussian".',
     )
+    whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
         domain=domain if isinstance(domain, Domain) else None,
         loss=PrivacyLoss(epsilon=_given(epsilon), delta=delta),
         mechanism=mechanism,
-        max_contributions=max_contributions,
+        **whom,
         **options,
     )
 

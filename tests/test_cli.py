@@ -60,7 +60,7 @@ def test_keys_from_a_csv_are_text(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("zip,who\n00501,1\n00501,2\nNA,3\n,4\n")
     (tmp_path / "zips.csv").write_text("zip\n00501\nNA\n")
     arguments = ["counts", str(tmp_path / "rows.csv"), "--by", "zip", "--domain", str(tmp_path / "zips.csv")]
-    assert main([*arguments, "--epsilon", "9000", "--privacy-unit", "who"]) == 0
+    assert main([*arguments, "--epsilon", "9000", "--privacy-unit", "who", "--max-contributions", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.rsplit(",", 1)[0] for line in lines[1:]] == ["total,,3", "zip,00501,2", "zip,NA,1"]
 
@@ -80,7 +80,11 @@ def test_demo_needs_no_file(capsys):
         (["--epsilon", "1"], "visits.xlsx", "`records` is a file of unknown type"),
         (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`out` is in a folder"),
         (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`out` is a file of unknown type"),
-        (["--epsilon", "1", "--privacy-unit", "nobody"], "visits.csv", "lacks the columns: 'nobody'"),
+        (
+            ["--epsilon", "1", "--privacy-unit", "nobody", "--max-contributions", "2"],
+            "visits.csv",
+            "lacks the columns: 'nobody'",
+        ),
         (["--epsilon", "1", "--by", "town"], "visits.csv", "lacks the columns: 'town'"),
     ],
 )
@@ -191,7 +195,7 @@ def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys
         assert main(
             ["counts", str(tmp_path / "rows.parquet"), "--by", key, "--domain",
             str(tmp_path / "keys.parquet"),
-             "--epsilon", "9000", "--privacy-unit", "day"]
+             "--epsilon", "9000", "--privacy-unit", "day", "--max-contributions", "1"]
         ) == 0  # fmt: skip
         lines = capsys.readouterr().out.splitlines()[2:]
         assert [line.split(",")[2] for line in lines] == ["0", "2"]

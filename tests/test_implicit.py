@@ -456,7 +456,7 @@ def test_bounds_of_a_family_tighten_one_another():
         (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
         (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, beside an epsilon"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "that is no key"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "must be 'uniform', or give"),

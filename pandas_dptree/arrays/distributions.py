@@ -25,6 +25,7 @@ from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.unit import protected
 from pandas_dptree.signatures import public
 
 __all__ = ["cdf", "quantiles"]
@@ -41,7 +42,7 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
@@ -62,7 +63,7 @@ def cdf(
         indices lie at once with this probability. At most 0.999.
     epsilon, delta, rho, neighbors, mechanism, tree
         As for `plan_distribution`.
-    max_contributions : int, default 1
+    max_contributions : int, optional
         As for `tree_counts`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
@@ -114,7 +115,7 @@ def quantiles(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
@@ -165,7 +166,7 @@ def _distribution(
     delta: float,
     rho: float | None,
     neighbors: Neighbors,
-    max_contributions: int,
+    max_contributions: int | None,
     mechanism: Literal["auto", "laplace", "gaussian"],
     tree: Strategy | Sequence[int],
     rng: np.random.Generator | None,
@@ -179,7 +180,8 @@ def _distribution(
     check_cells(array)
     warn_if_released(array)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-    ways = Ways(bins.n_bins, loss, neighbors, max_contributions, 1)
+    unit, most = protected(None, max_contributions)
+    ways = Ways(bins.n_bins, loss, neighbors, most, 1)
     best = ways.best(mechanism, tree, known_total=False)
     warn_if_useless(loss)
     others = [name for name in array.dims if name != dim]
@@ -193,8 +195,8 @@ def _distribution(
         domain=None,
         loss=loss,
         neighbors=neighbors,
-        privacy_unit=None,
-        max_contributions=int(max_contributions),
+        privacy_unit=unit,
+        max_contributions=most,
         totals=(unknown,),
         measuring=best,
     )
@@ -204,7 +206,8 @@ def _distribution(
         estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
         totals=unknown,
         measuring=best,
-        account=planned.account(rng),
+        account=planned.account(rng)
+        | {"domain_source": "given" if edges is not None and not others else "observed"},
     )
     warn_if_empty(released, totals_of_groups(released, slice(None)), usual_causes())
     return released, others

@@ -18,6 +18,7 @@ from pandas_dptree.combined import joint_account, plan_apart
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
+from pandas_dptree.hierarchy.domain import SOURCES, source_in_words
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
@@ -60,7 +61,8 @@ class VariablesPlan:
         """The release in a sentence: variables and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(f"{name} ({plan.loss.in_words})" for name, plan in self.plans.items())
         noise = next(iter(self.plans.values())).noise.name
-        return f"Plan for {parts} together: {noise} noise, {self.loss.in_words}"
+        keys = source_in_words(next(iter(self.plans.values())).domain)
+        return f"Plan for {parts} together: {noise} noise, {self.loss.in_words}{keys}"
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plans out as a frame.
@@ -94,7 +96,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -121,9 +123,9 @@ def tree_counts(
     epsilon, delta, rho
         The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
         into equal parts, unless `max_contributions` differs.
-    max_contributions : int, or mapping from variables to int, default 1
+    max_contributions : int, or mapping from variables to int, optional
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
-        them. The caller answers for it.
+        them, by default 1. The caller answers for it.
     neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
         As for `pandas_dptree.arrays.tree_counts`.
     keep_measurements, rng, progress
@@ -190,7 +192,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -275,7 +277,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -381,10 +383,11 @@ def release(
     domain = next(iter(plan.plans.values())).labelled
     check_variables(dataset, names, domain)
     warn_if_released(dataset)
-    trees = []
+    trees, sources = [], []
     for name, each in plan.plans.items():
         own = {} if each.quantity != COUNT else {"count": name} | {what: f"{name}_{what}" for what in TOLD}
         tree = tables.measured_tree(each, dataset[name], rng=rng, progress=progress)
+        sources.append(json.loads(tree.attrs["dp"])["domain_source"])
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
@@ -393,7 +396,8 @@ def release(
             for key in trees[0]
         }
     )
-    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng))
+    source = max(sources, key=SOURCES.index)
+    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng) | {"domain_source": source})
     quantities = {name: each.quantity for name, each in plan.plans.items()}
     warn_if_empty(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
     return together

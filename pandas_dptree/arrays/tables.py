@@ -44,7 +44,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -73,9 +73,9 @@ def tree_counts(
     consistency, fit, confidence, keep_measurements, rng, progress
         Likewise. With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as
         a whole, but a tree much sparser than most others may come out worse than with ``fit="totals"``.
-    max_contributions : int, default 1
-        How many records of one privacy unit the whole array may hold, wherever they are. An array cannot be
-        asked whose its records are: the caller answers for it.
+    max_contributions : int, optional
+        How many records of one privacy unit the whole array may hold, wherever they are; by default 1. An
+        array cannot be asked whose its records are: the caller answers for it.
     known : mapping or DataFrame, optional
         As for `pandas_dptree.tree_counts`; only where `by` speaks of all dimensions.
 
@@ -161,7 +161,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -190,8 +190,8 @@ def tree_sums(
     epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, \
 rng, progress
         As for `pandas_dptree.tree_counts`.
-    max_contributions : int, default 1
-        How many cells of the whole array one privacy unit may have a say in.
+    max_contributions : int, optional
+        How many cells of the whole array one privacy unit may have a say in; by default 1.
     consistency, confidence
         As for `pandas_dptree.tree_sums`.
 
@@ -241,7 +241,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -382,7 +382,10 @@ def measured_tree(
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        return laid_out(plan, array, others, columns_of(forest, values), account(plan, rng))
+        told = account(plan, rng)
+        if others:  # the answer has their indices as well, which stand in the array
+            told["domain_source"] = "observed"
+        return laid_out(plan, array, others, columns_of(forest, values), told)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:

@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, liste
 from pandas_dptree.hierarchy.calendar import Calendar
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.cuts import Cut
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
@@ -279,7 +279,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
             "has paths that end early, above a derived level.",
             hint="put the derived levels first in `by`, or give all paths their full length.",
         )
-    return Domain.from_codes(
+    domain = Domain.from_codes(
         names,
         [labels[name] for name in names],
         [forms[name] for name in names],
@@ -287,6 +287,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         impossible,
         derived,
     )
+    return replace(domain, source=source_of(plain))
 
 
 def sole(domain: Domain) -> Derived | None:

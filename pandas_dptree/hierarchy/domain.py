@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from pandas_dptree.hierarchy.derived import Derived
 
 __all__ = [
-    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names",
+    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "fingerprint",
+    "level_names", "source_in_words", "source_of",
 ]  # fmt: skip
 
 ROOT = "total"
@@ -48,6 +49,12 @@ RESERVED_NAMES = (
 """Names that a release uses itself, so that no key may bear them."""
 
 BoolArray = npt.NDArray[np.bool_]
+
+Source = Literal["given", "categories", "observed"]
+"""Where keys came from: a list of the caller's, the categories of the columns, or the data themselves."""
+
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+"""From what is public for certain to what is public only because somebody declared it so."""
 
 MAX_LEAVES = 10**8
 """Largest product of categories that ``Domain.from_categories`` will write down."""
@@ -100,8 +107,24 @@ def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
     return (ROOT, *hierarchy.by)
 
 
+def source_of(hierarchy: Domain | Tree | None) -> Source:
+    """Tell where the keys of a hierarchy came from; numbers alone, and no hierarchy, are given."""
+    return hierarchy.source if isinstance(hierarchy, Domain) else "given"
+
+
+def source_in_words(hierarchy: Domain | Tree | None) -> str:
+    """Say for the end of a headline where the keys came from; nothing if they were given."""
+    return {
+        "given": "",
+        "categories": "; the categories of the keys are declared public",
+        "observed": "; the keys that stand in the data are declared public",
+    }[source_of(hierarchy)]
+
+
 def fingerprint(hierarchy: Domain | Tree) -> str:
     """Digest the names, labels and shape of a hierarchy, to tell whether another one is the same.
+
+    Where the keys came from is not part of it: the same list is the same hierarchy.
 
     Returns
     -------
@@ -156,6 +179,10 @@ class Domain:
         Positions of the leaves where nobody can be, in rising order: the structural zeros.
     derived : tuple
         How keys are made that are no columns of the records, such as the month of a date.
+    source : {"given", "categories", "observed"}
+        Where the keys of columns came from: a list of the caller's, the categories of the columns, or the
+        data themselves. Derived levels follow from their own description, and count as given. Releases
+        record it in ``attrs["dp"]["domain_source"]``.
 
     Examples
     --------
@@ -174,6 +201,7 @@ class Domain:
     codes: tuple[IntArray, ...]
     impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[Derived, ...] = ()
+    source: Source = "given"
 
     @classmethod
     @public
@@ -275,7 +303,8 @@ class Domain:
         # Sorted, a shorter path stands right before the first one that continues it.
         continued = ((paths[:-1] == paths[1:]) | (paths[:-1] < 0)).all(axis=1)
         leaves = np.delete(rows[first], np.flatnonzero(continued))
-        return cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
+        found = cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
+        return replace(found, source="observed")
 
     @classmethod
     @public
@@ -337,7 +366,8 @@ class Domain:
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]
-        return cls(names, tree, tuple(labels), tuple(map(tuple, forms)), tuple(codes))
+        public = cls(names, tree, tuple(labels), tuple(map(tuple, forms)), tuple(codes))
+        return replace(public, source="categories")
 
     @classmethod
     def from_tree(cls, tree: Tree) -> Domain:

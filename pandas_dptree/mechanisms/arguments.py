@@ -24,7 +24,6 @@ __all__ = [
     "number_between",
     "real_numbers",
     "released_counts",
-    "rows_of_a_unit",
     "whole_number",
 ]
 
@@ -41,17 +40,6 @@ def whole_number(
             name, f"must be a whole number from {least} to {most}, not {told(value, of=of)}.", hint=hint
         )
     return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def rows_of_a_unit(max_contributions: object) -> int:
-    """Give how many rows of a unit are counted, as an int; twice that is no larger than any count."""
-    return whole_number(
-        "max_contributions",
-        max_contributions,
-        at_least=1,
-        at_most=LARGEST_COUNT // 2,
-        hint="it is how many rows of one unit are counted, for example 1.",
-    )
 
 
 def number_between(name: str, value: object, low: float, high: float, *, example: float) -> float:

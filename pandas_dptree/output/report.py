@@ -174,7 +174,16 @@ def _noise(account: Mapping[str, Any]) -> str:
 def _rows(account: Mapping[str, Any]) -> str:
     if "largest_unseen" in account:
         return "Which rows the table has: protected like its values."
-    return "Which rows the table has: not protected. Whoever released it declared the list of them public."
+    return f"Which rows the table has: not protected. {_source(account)}"
+
+
+def _source(account: Mapping[str, Any]) -> str:
+    """Tell where the keys came from."""
+    return {
+        "given": "Whoever released it gave the list of them, as public.",
+        "categories": "They are the categories of the keys, which whoever released it declared public.",
+        "observed": "They are the keys that stand in the records, which whoever released it declared public.",
+    }.get(str(account.get("domain_source")), "Whoever released it declared the list of them public.")
 
 
 def _quantities(account: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
