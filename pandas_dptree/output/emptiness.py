@@ -130,7 +130,8 @@ def usual_causes(
     """
     causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
     causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
-    causes += [f'values that cannot be read in {told(name)}, such as "$12.30"' for name in values]
+    columns = " or ".join(map(told, values))
+    causes += [f'values that cannot be read in {columns}, such as "$12.30"'] if columns else []
     if privacy_unit is not None:
         causes.append(f"rows without a unit in {told(privacy_unit)}")
     causes = causes or ["numbers that are missing or negative, which count as 0"]
