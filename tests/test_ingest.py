@@ -313,6 +313,16 @@ def test_many_wide_keys_do_not_overflow():
     assert counted(frame, Domain.from_frame(frame, by=list(frame))).tolist() == [1] * 5000
 
 
+def test_combinations_that_differ_in_any_key_are_told_apart():
+    """Five keys of 2**16 codes each, two of which mean nothing: the first would count for 2**64."""
+    n, names = 2**16 - 2, list("abcde")
+    domain = Domain.from_frame(pd.DataFrame(dict.fromkeys(names, np.arange(n))), by=names)
+    for at in range(5):
+        records = pd.DataFrame(np.zeros((51, 5), dtype=int), columns=names)
+        records.loc[50, names[at]] = 1  # this one is nowhere, and the others are where they were
+        assert counted(records, domain)[:2].tolist() == [50, 0]
+
+
 @pytest.mark.parametrize(
     ("frame", "error", "message"),
     [
