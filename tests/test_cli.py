@@ -74,12 +74,12 @@ def test_demo_needs_no_file(capsys):
 @pytest.mark.parametrize(
     ("more", "records", "message"),
     [
-        ([], "visits.csv", "`epsilon` or `rho` must be given"),
-        (["--epsilon", "-1"], "visits.csv", "`epsilon` must be positive"),
+        ([], "visits.csv", "`--epsilon` or `--rho` must be given"),
+        (["--epsilon", "-1"], "visits.csv", "`--epsilon` must be positive"),
         (["--epsilon", "1"], "nothing.csv", "`records` cannot be read"),
         (["--epsilon", "1"], "visits.xlsx", "`records` is a file of unknown type"),
-        (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`out` is in a folder"),
-        (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`out` is a file of unknown type"),
+        (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`--out` is in a folder"),
+        (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`--out` is a file of unknown type"),
         (
             ["--epsilon", "1", "--privacy-unit", "nobody", "--max-contributions", "2"],
             "visits.csv",
@@ -205,14 +205,14 @@ def test_where_nothing_can_be_written_nothing_is_spent(files, capsys, monkeypatc
     monkeypatch.setattr(dpt.Plan, "release", None)
     (files / "folder.csv").mkdir()
     assert counts(files, "--epsilon", "1", "--out", str(files / "folder.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
 
     def full(**_):
         raise PermissionError("no")
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", full)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
 
 
 def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
@@ -221,7 +221,7 @@ def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
     assert not (files / "out.csv").exists() and not list(files.glob(".dptree-*"))
 
 
@@ -258,7 +258,7 @@ def test_a_plan_that_was_written_down_is_released(files, capsys):
     assert told.out == "" and "domain" in told.err and "Hint: " in told.err
     (files / "plan.json").write_text("[]")
     assert main([*release, *domain]) == 2
-    assert "`plan` cannot be read" in capsys.readouterr().err
+    assert "`--plan` cannot be read" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_target(files, capsys):
@@ -269,15 +269,15 @@ def test_a_plan_for_a_target(files, capsys):
     assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
     capsys.readouterr()
     assert main([*plan, "--target", "district"]) == 2
-    assert "`target` must be LEVEL=NUMBER" in capsys.readouterr().err
+    assert "`--target` must be LEVEL=NUMBER" in capsys.readouterr().err
 
 
 def test_a_missing_column_is_looked_for_where_it_is_missing(files, capsys):
     arguments = ["--by", "region", "--by", "clinic", "--epsilon", "1", "--domain", str(files / "places.csv")]
     assert main(["counts", str(files / "visits.csv"), *arguments]) == 2
-    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
     assert main(["plan", *arguments]) == 2
-    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
     assert main(["counts", str(files / "places.csv"), *arguments]) == 2
     assert "`records` lacks the columns: 'clinic'" in capsys.readouterr().err
 
@@ -365,7 +365,7 @@ def test_several_columns(files, capsys):
             assert run(files, verb, *columns, *bounds, records="more.csv") == 0
             assert "days_std_error" in capsys.readouterr().out
     assert run(files, "plan", *columns, "--bounds", "0", "500") == 2
-    assert "`column` must be one for a plan" in capsys.readouterr().err
+    assert "`--column` must be one for a plan" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_column_is_released(files, public, capsys):
@@ -434,31 +434,31 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     assert run(files, verb, *more) == 2
     told = capsys.readouterr()
     assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
-    assert told.err.startswith("dptree: `known`") and not out.exists()
+    assert told.err.startswith("dptree: `--known`") and not out.exists()
 
 
 @pytest.mark.parametrize(
     ("verb", "more", "said"),
     [
-        ("sums", [], "`column` must be given"),
-        ("means", ["--bounds", "0", "5"], "`column` must be given"),
-        ("plan", ["--bounds", "0", "5"], "`column` must be given"),
-        ("plan", ["--granularity", "0.5"], "`column` must be given"),
-        ("sums", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
-        ("plan", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
-        ("sums", ["--column", "cost", *["--bounds", "0", "5"] * 2], "`bounds` must be given once, or once"),
+        ("sums", [], "`--column` must be given"),
+        ("means", ["--bounds", "0", "5"], "`--column` must be given"),
+        ("plan", ["--bounds", "0", "5"], "`--column` must be given"),
+        ("plan", ["--granularity", "0.5"], "`--column` must be given"),
+        ("sums", ["--column", "cost"], "`--bounds` must be given once, or once for each column"),
+        ("plan", ["--column", "cost"], "`--bounds` must be given once, or once for each column"),
+        ("sums", ["--column", "cost", *["--bounds", "0", "5"] * 2], "`--bounds` must be given once, or once"),
         ("sums", ["--column", "cost", "--bounds", "5", "0"], "the lower one first, not (5.0, 0.0)"),
-        ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`bounds` must be two finite numbers"),
+        ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`--bounds` must be two finite numbers"),
         ("sums", ["--column", "cost", "--bounds", "0", "5", "--granularity", "-1"], "positive number"),
         ("sums", ["--column", "region", "--bounds", "0", "5"], "one name: 'region'"),
         ("sums", [*["--column", "cost"] * 2, "--bounds", "0", "5"], "'cost'"),
         ("means", ["--column", "costs", "--bounds", "0", "5"], "`records` lacks the columns: 'costs'"),
-        ("counts", ["--confidence", "95"], "`confidence` must be a number between 0 and 1, not 95.0"),
-        ("counts", ["--known", "nothing.csv"], "`known` cannot be read"),
-        ("counts", ["--known", "nothing.xlsx"], "`known` is a file of unknown type"),
-        ("counts", ["--impossible", "closed"], "`domain` lacks the columns: 'closed'"),
-        ("counts", ["--impossible", "region"], "`impossible` must be true or false"),
-        ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`known` holds counts"),
+        ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),
+        ("counts", ["--known", "nothing.csv"], "`--known` cannot be read"),
+        ("counts", ["--known", "nothing.xlsx"], "`--known` is a file of unknown type"),
+        ("counts", ["--impossible", "closed"], "`--domain` lacks the columns: 'closed'"),
+        ("counts", ["--impossible", "region"], "`--impossible` must be true or false"),
+        ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`--known` holds counts"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
@@ -478,7 +478,7 @@ def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--impossible", "flag"]
     assert main(["counts", str(tmp_path / "rows.csv"), *arguments, "--epsilon", "1"]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and "`impossible` must be true or false" in told.err
+    assert told.out == "" and "`--impossible` must be true or false" in told.err
 
 
 @pytest.mark.parametrize(
@@ -494,7 +494,7 @@ def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
     arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--impossible", "z"]
     assert main([*arguments, "--epsilon", "1", "--out", str(files / "out.csv")]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("dptree: `impossible`") and "Hint: " in told.err
+    assert told.out == "" and told.err.startswith("dptree: `--impossible`") and "Hint: " in told.err
     assert not (files / "out.csv").exists()
 
 
@@ -556,29 +556,29 @@ def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--mechanism", "multiplicative"], "`alpha` must be given with --mechanism multiplicative"),
-        (["--threshold", "5000"], "`threshold` has no meaning with --mechanism auto"),
-        (["--mechanism", "laplace", "--failure", "0.1"], "`failure` has no meaning with --mechanism laplace"),
-        (["--calibration", "exact", "--alpha", "0.25"], "`calibration` has no meaning with"),
-        (["--clip"], "`clip` has no meaning with"),
-        (["--alpha", "nan"], "`alpha` must be"),
-        (["--alpha", "0.25", "--objective", "worst"], "`objective` has no meaning"),
-        ([*FACTOR[:2], "--alpha", "0.25"], "`delta` must be above 0"),
-        ([*FACTOR, "--alpha", "1"], "`alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--alpha", "nan"], "`alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--failure", "0"], "`failure` must be at least"),
-        ([*FACTOR, "--threshold", "10"], "`threshold` is too small for the guarantee"),
-        ([*FACTOR, "--threshold", "inf"], "`threshold` must be at least 1"),
-        ([*FACTOR, "--threshold", "90000", "--clip"], "`threshold` cannot be chosen with clip"),
-        ([*FACTOR, "--confidence", "0.9"], "`confidence` has no meaning for counts that are right"),
-        ([*FACTOR, "--keep-measurements"], "`keep_measurements` has no meaning"),
-        ([*FACTOR, "--known", "known.csv"], "`known` has no meaning"),
-        ([*FACTOR, "--consistency", "linear"], "`consistency` has no meaning"),
-        ([*FACTOR, "--split", "uniform"], "`split` has no meaning"),
-        ([*FACTOR, "--share", "region=1"], "`split` has no meaning"),
-        ([*FACTOR, "--level-weight", "region=1"], "`level_weights` has no meaning"),
-        ([*FACTOR, "--fit", "joint"], "`fit` has no meaning"),
-        ([*FACTOR, "--rho", "1"], "`rho` has no meaning"),
+        (["--mechanism", "multiplicative"], "`--alpha` must be given with --mechanism multiplicative"),
+        (["--threshold", "5000"], "`--threshold` has no meaning with --mechanism auto"),
+        (["--mechanism", "laplace", "--failure", "0.1"], "`--failure` has no meaning with --mechanism laplace"),
+        (["--calibration", "exact", "--alpha", "0.25"], "`--calibration` has no meaning with"),
+        (["--clip"], "`--clip` has no meaning with"),
+        (["--alpha", "nan"], "`--alpha` must be"),
+        (["--alpha", "0.25", "--objective", "worst"], "`--objective` has no meaning"),
+        ([*FACTOR[:2], "--alpha", "0.25"], "`--delta` must be above 0"),
+        ([*FACTOR, "--alpha", "1"], "`--alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--alpha", "nan"], "`--alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--failure", "0"], "`--failure` must be at least"),
+        ([*FACTOR, "--threshold", "10"], "`--threshold` is too small for the guarantee"),
+        ([*FACTOR, "--threshold", "inf"], "`--threshold` must be at least 1"),
+        ([*FACTOR, "--threshold", "90000", "--clip"], "`--threshold` cannot be chosen with clip"),
+        ([*FACTOR, "--confidence", "0.9"], "`--confidence` has no meaning for counts that are right"),
+        ([*FACTOR, "--keep-measurements"], "`--keep-measurements` has no meaning"),
+        ([*FACTOR, "--known", "known.csv"], "`--known` has no meaning"),
+        ([*FACTOR, "--consistency", "linear"], "`--consistency` has no meaning"),
+        ([*FACTOR, "--split", "uniform"], "`--split` has no meaning"),
+        ([*FACTOR, "--share", "region=1"], "`--share` has no meaning"),
+        ([*FACTOR, "--level-weight", "region=1"], "`--level-weight` has no meaning"),
+        ([*FACTOR, "--fit", "joint"], "`--fit` has no meaning"),
+        ([*FACTOR, "--rho", "1"], "`--rho` has no meaning"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
@@ -633,10 +633,10 @@ def test_files_that_hold_no_plan(files, capsys, change):
         (files / "plan.json").write_text(text)
         assert main(release) == 2
         told = capsys.readouterr()
-        assert told.out == "" and told.err.startswith("dptree: `plan` cannot be read from")
+        assert told.out == "" and told.err.startswith("dptree: `--plan` cannot be read from")
         assert told.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
 
 
 def test_shares_that_leave_something_over(files, capsys):
     assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
-    assert "`split` must hold shares with sum 1, not 0.5." in capsys.readouterr().err
+    assert "`--share` must hold shares with sum 1, not 0.5." in capsys.readouterr().err
