@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ColumnsError, DomainError, listed, told
+from pandas_dptree.hierarchy.libraries import supported
 
 __all__ = [
     "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "pick_categories",
@@ -39,11 +40,21 @@ _KNOWN_NAMES = ("arrow.uuid", "arrow.bool8")
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
-def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
-    """Hold a public table of any library in memory; whatever its library raises is not caught."""
-    if isinstance(table, pd.Index):
-        return table.to_frame(index=False)
-    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).lazy().collect()
+def collected(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | None:
+    """Hold a public table of a supported library in memory; None if it is no table, or cannot be read.
+
+    Raises
+    ------
+    ArgumentError
+        If it is of another library, as `supported` tells.
+    """
+    frame = supported(table, argument)
+    try:
+        if isinstance(table, pd.Index):
+            return table.to_frame(index=False)
+        return frame if frame is None or isinstance(frame, pd.DataFrame) else frame.lazy().collect()
+    except Exception:  # whatever its library raises
+        return None
 
 
 def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
@@ -51,6 +62,8 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
 
     Raises
     ------
+    ArgumentError
+        If it is a table of a library that is not supported.
     DomainError
         If it is no table.
     ColumnsError
@@ -58,15 +71,14 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     """
     if isinstance(places, pd.Series) and [places.name] == list(wanted):
         places = places.to_frame()
-    try:
-        places = collected(places)
-    except Exception:
+    table = collected(places, argument)
+    if table is None:
         columns = ", ".join(f"{told(name)}: [...]" for name in wanted)
         raise DomainError(
             f"cannot be a {type(places).__name__}, or cannot be read.",
             hint=f"pass a frame or a MultiIndex of the public keys, for example pd.DataFrame({{{columns}}}).",
-        ) from None
-    names = list(places.columns)
+        )
+    names: list[Hashable] = list(table.columns)
     absent = [name for name in wanted if name not in names]
     if absent:
         raise ColumnsError(
@@ -80,9 +92,9 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
         raise ColumnsError(
             argument, "has several columns named", columns=twice, hint="give each column a name of its own."
         )
-    if isinstance(places, pd.DataFrame):
-        return [places[name] for name in wanted]
-    return [to_pandas(places[str(name)]) for name in wanted]
+    if isinstance(table, pd.DataFrame):
+        return [table[name] for name in wanted]
+    return [to_pandas(table[str(name)]) for name in wanted]
 
 
 def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
@@ -90,13 +102,14 @@ def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
 
     Raises
     ------
-    DomainError, ColumnsError
+    ArgumentError, DomainError, ColumnsError
         As `pick_columns`.
     """
     columns = pick_columns(places, wanted)
-    if isinstance(places, (pd.DataFrame, pd.Series, pd.Index)):
+    frame = supported(places, "domain")
+    if frame is None or isinstance(frame, pd.DataFrame):
         return columns
-    schema = nw.from_native(places).collect_schema()
+    schema = frame.collect_schema()
     return [
         pd.Series(pd.Categorical([], categories=list(kind.categories), ordered=True))
         if isinstance(kind := schema[str(name)], nw.Enum)
