@@ -17,7 +17,7 @@ import pandas as pd
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
 
-LABELS = ["a", "a\0", "B", "total", "All", "é", "שלום", "x/y", "", " ", "None", "nan", "0"]
+LABELS = ["a", "B", "total", "All", "é", "שלום", "x/y", "", " ", "None", "nan", "0"]
 
 
 @st.composite

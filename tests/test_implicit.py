@@ -93,6 +93,18 @@ def test_addresses_that_are_none_are_no_addresses():
     assert numbers[fits].tolist() == [0, 2**32 - 1, 0x0A141E28, 0x0100C809]
 
 
+@pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
+def test_a_text_with_a_nul_is_read_by_itself(dtype):
+    """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
+    texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
+    for order in (texts, texts[::-1]):
+        column = objects(order).astype(dtype)
+        for values in (column, polars.Series(order)):
+            make = pd.DataFrame if isinstance(values, pd.Series) else polars.DataFrame
+            assert exact(make({"zip": values}), ZIPS) == [{"1": 4}, {"123": 2}, {"12345": 2}]
+            assert exact(make({"ip": values}), ADDRESSES)[-1] == {"1.2.3.4/32": 2}
+
+
 @settings(max_examples=200)
 @given(st.lists(zoo(), max_size=8), st.sampled_from([ADDRESSES, ZIPS, binary("u", bits=64)]))
 def test_each_object_is_read_by_itself_and_none_raises(values, tree):

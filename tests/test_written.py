@@ -126,6 +126,7 @@ def test_both_kinds_say_alike_what_all_plans_have():
         "format",
         "version",
         "domain",
+        "domain_source",
         "levels",
         "loss",
         "neighbors",

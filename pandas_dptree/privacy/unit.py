@@ -114,7 +114,7 @@ def _whole(max_contributions: object) -> int:
     if not is_whole or not 1 <= max_contributions <= MOST_ROWS:  # type: ignore[operator]
         raise ArgumentError(
             "max_contributions",
-            f"must be a whole number from 1 to 2**60, not {told(max_contributions)}.",
+            f"must be a whole number of at least 1, and at most 2**60, not {told(max_contributions)}.",
             hint="it is how many rows of one unit are kept, for example 3.",
         )
     return int(max_contributions)  # type: ignore[call-overload, no-any-return]
