@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +16,7 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, DPTreeWarning, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
@@ -47,11 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after an error, which is told on standard error in one piece.
+        0, or 2 after an error. That is told on standard error in one piece, and so are warnings.
     """
     arguments = _parser().parse_args(argv)
     try:
-        arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_tell, warnings.showwarning)
+            arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
         print(f"dptree: {error}", file=sys.stderr)
@@ -59,6 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever was reading, as in `dptree demo | head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _tell(otherwise: Callable[..., None], message: Warning | str, *where: Any, **more: Any) -> None:
+    """Tell a warning of this package without the line of code that it points at, which is no user's."""
+    if isinstance(message, DPTreeWarning):
+        print(f"dptree: {message}", file=sys.stderr)
+    else:
+        otherwise(message, *where, **more)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -107,7 +107,9 @@ def test_a_nul_needs_no_arrow(without_arrow, backend):
 
 def check_nul(build):
     """Check that keys and units that differ after a NUL alone are two, whichever comes first."""
-    rows = frame_of([(key, f"{key}\0{row % 2}") for key in ("a\0", "a", "b") for row in range(6)], ["k", "unit"])
+    rows = frame_of(
+        [(key, f"{key}\0{row % 2}") for key in ("a\0", "a", "b") for row in range(6)], ["k", "unit"]
+    )
     for frame in (build(rows[5:]), build(rows[5:][::-1]), build(rows[5:].sample(frac=1, random_state=0))):
         for places, expected in ((["a", "b"], [6, 6]), (["a", "a\0", "b"], [6, 1, 6])):
             domain = Domain.from_frame(pd.DataFrame({"k": places}, dtype=object), by=["k"])
