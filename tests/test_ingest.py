@@ -107,9 +107,7 @@ def test_a_nul_needs_no_arrow(without_arrow, backend):
 
 def check_nul(build):
     """Check that keys and units that differ after a NUL alone are two, whichever comes first."""
-    rows = frame_of(
-        [(key, f"{key}\0{row % 2}") for key in ("a\0", "a", "b") for row in range(6)], ["k", "unit"]
-    )
+    rows = frame_of([(key, f"{key}\0{row % 2}") for key in ("a\0", "a", "b") for row in range(6)], ["k", "unit"])
     for frame in (build(rows[5:]), build(rows[5:][::-1]), build(rows[5:].sample(frac=1, random_state=0))):
         for places, expected in ((["a", "b"], [6, 6]), (["a", "a\0", "b"], [6, 1, 6])):
             domain = Domain.from_frame(pd.DataFrame({"k": places}, dtype=object), by=["k"])
@@ -313,6 +311,16 @@ def test_many_wide_keys_do_not_overflow():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"k{i}": rng.permutation(5000) for i in range(8)})
     assert counted(frame, Domain.from_frame(frame, by=list(frame))).tolist() == [1] * 5000
+
+
+def test_combinations_that_differ_in_any_key_are_told_apart():
+    """Five keys of 2**16 codes each, two of which mean nothing: the first would count for 2**64."""
+    n, names = 2**16 - 2, list("abcde")
+    domain = Domain.from_frame(pd.DataFrame(dict.fromkeys(names, np.arange(n))), by=names)
+    for at in range(5):
+        records = pd.DataFrame(np.zeros((51, 5), dtype=int), columns=names)
+        records.loc[50, names[at]] = 1  # this one is nowhere, and the others are where they were
+        assert counted(records, domain)[:2].tolist() == [50, 0]
 
 
 @pytest.mark.parametrize(
