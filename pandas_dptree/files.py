@@ -73,14 +73,13 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
     try:
         if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
             return _read_csv(path, columns, argument)
-        if argument == "records" and columns is not None:
-            frame = importlib.import_module("pyarrow.parquet").read_table(path)
-        else:
-            frame = pd.read_parquet(path)
+        if argument == "records":
+            return _read_parquet(path, columns, argument)
+        frame = pd.read_parquet(path)
         if columns is None:
             return frame
         check_columns(frame, columns, argument=argument)
-        return frame[columns] if isinstance(frame, pd.DataFrame) else frame.select(columns)
+        return frame[columns]
     except ImportError:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     except DPTreeError:
@@ -100,6 +99,10 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
             stream = io.BufferedReader(files.enter_context(gzip.GzipFile(fileobj=stream)))
         header = stream.readline().removeprefix(codecs.BOM_UTF8)
         names = next(_split([header], argument), [])
+        if not names:
+            raise ArgumentError(
+                argument, "cannot be read: its first line is blank.", hint="it must name the columns."
+            )
         wanted = names if columns is None else columns
         check_columns(pd.DataFrame(columns=names), wanted, argument=argument)
         found = [(names.index(name), _Texts()) for name in wanted]
@@ -193,6 +196,23 @@ class _Texts:
         return column
 
 
+def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
+    """Read columns of a Parquet file, or of a folder of them, as a table of pyarrow.
+
+    The names of folders (``day=2024-01-31``) do not become a column: all of them together would decide its
+    type. Neither does the first file decide into which type the values of the others are forced.
+    """
+    files = importlib.import_module("pyarrow.parquet").ParquetDataset(path, partitioning=None)
+    columns = files.schema.names if columns is None else columns
+    check_columns(files.schema.empty_table(), columns, argument=argument)
+    schemas = [part.physical_schema for part in files.fragments]
+    if any(schema.field(name).type != schemas[0].field(name).type for schema in schemas for name in columns):
+        raise ArgumentError(
+            argument, "has files whose columns differ in type.", hint="write all of them with one schema."
+        )
+    return files.read(columns=columns)
+
+
 def _suffix(path: Path, argument: str, *known: str) -> str:
     suffix = ".csv" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
     if suffix not in known:
@@ -202,8 +222,12 @@ def _suffix(path: Path, argument: str, *known: str) -> str:
     return suffix
 
 
-def check_out(path: Path | None, *known: str) -> None:
-    """Find out before the budget is spent whether the file can be written."""
+def check_out(path: Path | None, *known: str, force: bool) -> None:
+    """Find out before anything is read or spent whether the file can be written, and may be.
+
+    A file that is there already stays unless `force` is given: a script that runs twice would release twice,
+    and spend its privacy loss twice.
+    """
     if path is None:
         return
     if not path.resolve().parent.is_dir():
@@ -217,6 +241,8 @@ def check_out(path: Path | None, *known: str) -> None:
         tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-").cleanup()
     except OSError:
         raise _unwritable(path) from None
+    if os.path.lexists(path) and not force:
+        raise _there_already(path)
     if suffix == ".parquet":
         try:
             importlib.import_module("pyarrow")
@@ -226,24 +252,60 @@ def check_out(path: Path | None, *known: str) -> None:
             ) from None
 
 
-def write_table(released: pd.DataFrame, path: Path | None) -> None:
+def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
     """Write a table, to standard output if no file is named."""
     if path is None:
         released.to_csv(sys.stdout, index=False)
     elif path.suffix.lower() == ".parquet":
-        write(path, partial(released.to_parquet, index=False))
+        write(path, partial(released.to_parquet, index=False), force=force)
     else:
-        write(path, partial(released.to_csv, index=False))
+        write(path, partial(released.to_csv, index=False), force=force)
 
 
-def write(path: Path, fill: Callable[[Path], object]) -> None:
-    """Write the whole file or nothing."""
+def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
+    """Write the whole file or nothing; if `force` is not given, only where no file is."""
     try:
         with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
-            fill(Path(scratch) / path.name)
-            os.replace(Path(scratch) / path.name, path)
+            whole = Path(scratch) / path.name
+            fill(whole)
+            if force:
+                os.replace(whole, path)
+            else:
+                _move_where_nothing_is(whole, path)
+    except FileExistsError:
+        raise _there_already(path) from None
     except OSError:
         raise _unwritable(path) from None
+
+
+def _move_where_nothing_is(whole: Path, path: Path) -> None:
+    """Rename a file; a file of the new name stays, even one that has only just appeared.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one.
+    """
+    try:
+        os.link(whole, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        path.touch(exist_ok=False)
+        os.replace(whole, path)
+
+
+def _there_already(path: Path) -> ArgumentError:
+    why = (
+        ""
+        if path.suffix.lower() == ".json"
+        else "running again is a second release, which spends as much again; "
+    )
+    return ArgumentError(
+        "out",
+        f"is a file that is there already: {str(path)!r}.",
+        hint=f"{why}keep the file, name another one, or add --force to replace it.",
+    )
 
 
 def _unwritable(path: Path) -> ArgumentError:

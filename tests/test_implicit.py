@@ -22,6 +22,7 @@ from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.recall import expected_recall
+from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
 from tests.strategies import objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -293,6 +294,25 @@ def test_the_budget_is_kept_and_follows_the_split():
     split = {"total": 0.1, "zip/1": 0.1, "zip/3": 0.3, "zip/5": 0.5}
     plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split=split)
     assert [noise.epsilon for noise in plan.noise] == pytest.approx(list(split.values()))
+
+
+def test_the_noise_of_each_level_is_that_of_the_plan():
+    """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
+    split = {"total": 0.1, "x/2": 0.6, "x/5": 0.3}
+    tree = prefixes("x", bits=[2, 5], width=5)
+    plan = plan_implicit(tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True)
+    each = 2 * plan.noise[-1].radius + 1
+    frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
+    rng = np.random.default_rng(4)
+    tables = [plan.release(frame, rng=rng) for _ in range(120)]
+    laws = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
+        nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
+        noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
+        assert len(noise) == 120 * n_nodes
+        for other, law in enumerate(laws):
+            p_value = fit(noise.astype(np.int64), law, edges(plan.noise[other].noise_scale))
+            assert p_value > 1e-3 if other == place else p_value < 1e-6
 
 
 # What is found

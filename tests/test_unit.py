@@ -13,6 +13,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree import api
 from pandas_dptree.cli import main
+from pandas_dptree.planner import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from tests.helpers_verbs import (
     CLASSES,
@@ -80,6 +81,12 @@ def test_so_it_does_for_every_kind_of_plan(name, more):
         return
     with pytest.raises(dpt.ArgumentError) as error:
         called(name, privacy_unit="person", **more)
+    assert says_what_is_missing(error)
+
+
+def test_so_it_does_behind_the_verbs():
+    with pytest.raises(dpt.ArgumentError) as error:
+        find_plan(DOMAIN, epsilon=1.0, privacy_unit="person")
     assert says_what_is_missing(error)
 
 
@@ -200,9 +207,10 @@ def test_several_rows_of_each_row_are_as_with_none(unit):
     )
     assert plan.release(np.array([50, 70]), rng=rng()).attrs["dp"]["max_contributions"] == 3
     assert plan.noise_scales.tolist() == [6.0, 6.0]
-    for name in (*SPENDING, "plan_distribution", "plan_implicit"):
+    of_records = [*SPENDING, "plan_distribution", "plan_implicit"]
+    for name, more in (*((each, {}) for each in of_records), ("plan_implicit", {"mechanism": FACTOR})):
         with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`") as error:
-            called(name, privacy_unit=unit, max_contributions=3)
+            called(name, privacy_unit=unit, max_contributions=3, **more)
         assert error.value.argument == "max_contributions"
 
 

@@ -18,7 +18,7 @@ from pandas_dptree.errors import ColumnsError, DomainError, did_you_mean, kind_o
 
 __all__ = [
     "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "others_meant",
-    "pick_categories", "pick_columns", "text_column", "to_pandas",
+    "pick_categories", "pick_columns", "python_values", "text_column", "to_pandas",
 ]  # fmt: skip
 
 ANY = "objects"
@@ -289,6 +289,34 @@ def exact(column: pd.Series) -> pd.Series:
     if dtype == np.dtype(np.float16):  # pandas has no index of these
         return column.astype(np.float32)
     return column
+
+
+def python_values(values: Any) -> list[Any]:
+    """Write out values as objects of Python.
+
+    Arrow does not look at the bytes of its texts, and a Parquet file may hold any. Where they are not UTF-8,
+    Python cannot write out the column: then each value that is no text becomes the bytes that it is.
+
+    Parameters
+    ----------
+    values : array-like of one type, shape (n,)
+
+    Returns
+    -------
+    list, of length n
+    """
+    try:
+        listed: list[Any] = values.tolist()
+        return listed
+    except Exception:  # Python's or Arrow's own, as the version may be
+        return [_text_or_bytes(each) for each in _native(values).cast("large_binary").to_pylist()]
+
+
+def _text_or_bytes(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def text_column(values: npt.NDArray[np.object_]) -> pd.Series | None:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import exact, text_column
+from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
 __all__ = ["UNKNOWN", "canonical_codes", "located", "numbered_units", "positions", "sort_key"]
 
@@ -78,7 +78,8 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
         if _is_plain(column.dtype):
-            return place, distinct.tolist()
+            values = python_values(distinct)
+            return place, list(map(_canonical, values)) if bytes in map(type, values) else values
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
         place, values = _factorized(column.to_numpy(), only_text=types == {str})
