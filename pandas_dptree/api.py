@@ -62,9 +62,9 @@ def tree_counts(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     by : sequence of hashable, BitPrefixes or CharPrefixes
-        The key columns, from the coarsest to the finest; a single one needs no list. Among them, or alone, may
-        be levels that are made of columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list by
-        `prefixes` or `binary`. Without a list, prefixes are a tree that nobody lists: see the notes.
+        The key columns, from the coarsest to the finest; a single one needs no list. Among them, or alone,
+        may be levels that are made of columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list
+        by `prefixes` or `binary`. Without a list, prefixes are a tree that nobody lists: see the notes.
     epsilon, delta, rho : float, optional
         The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
         approximate; `rho` is zero-concentrated.
