@@ -62,9 +62,9 @@ def tree_counts(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     by : sequence of hashable, BitPrefixes or CharPrefixes
-        The key columns, from the coarsest to the finest. Among them, or alone, may be levels that are made of
-        columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list by `prefixes` or `binary`.
-        Without a list, prefixes are a tree that nobody lists: see the notes.
+        The key columns, from the coarsest to the finest; a single one needs no list. Among them, or alone,
+        may be levels that are made of columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list
+        by `prefixes` or `binary`. Without a list, prefixes are a tree that nobody lists: see the notes.
     epsilon, delta, rho : float, optional
         The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
         approximate; `rho` is zero-concentrated.
@@ -78,9 +78,9 @@ def tree_counts(
         `privacy_unit`. Noise grows in proportion to it; and of a unit with more rows, those beyond are
         dropped, so that the table counts less than all rows.
     domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
-        The public keys: one row per leaf. Or the statement that the keys that stand in the records
-        are public (``"observed"``), or that the categories of the categorical key columns are, in
-        every combination (``"categories"``).
+        The public keys: one row per leaf; of a single key column, any list of them. Or the statement that the
+        keys that stand in the records are public (``"observed"``), or that the categories of the categorical
+        key columns are, in every combination (``"categories"``).
         Derived levels have domains of their own, and are crossed with what is
         given for the other keys; if there are none, leave it out.
     mechanism : {"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative
@@ -137,6 +137,12 @@ def tree_counts(
         the records never raise.
     MissingExtraError
         If a bar is asked for, and tqdm is not installed.
+
+    Warns
+    -----
+    DPTreeWarning
+        If the released total may be noise alone, the privacy loss protects nobody, or the frame says that it
+        was released itself.
 
     Notes
     -----

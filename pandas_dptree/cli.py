@@ -7,7 +7,9 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +17,14 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, did_you_mean, told
+from pandas_dptree.errors import (
+    ArgumentError,
+    DomainError,
+    DPTreeError,
+    DPTreeWarning,
+    did_you_mean,
+    told,
+)
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
@@ -49,14 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after an error, which is told on standard error in one piece.
+        0, or 2 after an error. That is told on standard error in one piece, and so are warnings.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, arguments)}")
     try:
-        arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_tell, arguments, warnings.showwarning)
+            arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
         print(f"dptree: {_respelled(str(error), arguments)}", file=sys.stderr)
@@ -64,6 +75,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever was reading, as in `dptree demo | head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _tell(
+    arguments: argparse.Namespace, otherwise: Callable[..., None], message: Warning | str, *where: Any
+) -> None:
+    """Tell a warning of this package without the line of code that it points at, which is no user's."""
+    if isinstance(message, DPTreeWarning):
+        print(f"dptree: {_respelled(str(message), arguments)}", file=sys.stderr)
+    else:
+        otherwise(message, *where)
 
 
 def _meant(unknown: list[str], arguments: argparse.Namespace) -> str:

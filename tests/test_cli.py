@@ -42,6 +42,20 @@ def test_csv_to_csv_and_parquet(files, capsys):
     assert not list(files.glob(".dptree-*"))
 
 
+@pytest.mark.filterwarnings("always::pandas_dptree.DPTreeWarning")
+def test_warnings_are_told_in_one_piece(files, capsys):
+    visits = pd.read_csv(files / "visits.csv", dtype=str)
+    visits.assign(region=visits["region"].str.upper()).to_csv(files / "shouted.csv", index=False)
+    assert counts(files, "--epsilon", "1", records="shouted.csv") == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("level,region,district,count,std_error\ntotal,,,")
+    assert told.err.startswith("dptree: The released table is nearly empty: the total of 'count' is ")
+    assert told.err.count("\n") == 2
+    assert "\nHint: " in told.err
+    assert counts(files, "--epsilon", "50") == 0
+    assert capsys.readouterr().err.startswith("dptree: `--epsilon` is 50, which protects nobody")
+
+
 def test_shares_and_weights(files, capsys):
     plan = ["plan", *BY, "--domain", str(files / "places.csv"), "--epsilon", "1"]
     assert main([*plan, "--share", "region=0.25", "--share", "district=0.75"]) == 0

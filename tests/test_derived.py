@@ -712,7 +712,7 @@ MISTAKES = [
     (lambda: dpt.cut("x", width=10**400, bounds=(0, 120)), "must divide"),
     (lambda: dpt.cut("x", width=Fraction(1, 10**400), bounds=(0, 120)), "must divide"),
     (lambda: dpt.cut("x", levels={"a": [0, 1, 1 + 1e-12, 2], "b": [0, 1, 2]}), "is no end there"),
-    (lambda: dpt.mapping(5, ["kind"]), "`table` cannot be a int"),
+    (lambda: dpt.mapping(5, ["kind"]), "`table` cannot be an int"),
     (lambda: dpt.mapping(pd.DataFrame({"kind": [object()]}), ["kind"]), "`table` has labels of a type"),
     (lambda: dpt.cut("x", [0, 1], width=1), "one of them"),
     (lambda: dpt.cut(["x"], [0, 1]), "must name a column"),

@@ -408,13 +408,13 @@ def frame(**columns):
         ({"county": pd.Series([1], index=pd.MultiIndex.from_tuples([("CA", None)]))}, "list: state='CA'"),
         ({"state": frame(state=["CA"], county=["Kern"], count=[1])}, "list: state='CA', county='Kern'"),
         # other forms
-        ({"state": 5}, "cannot be a int"),
+        ({"state": 5}, "cannot be an int"),
         ({"state": [1, 2]}, r"numbers of shape \(3,\), not \(2,\)"),
         ({"total": np.array(5)}, r"numbers of shape \(1,\), not \(\)"),
         ({"county": STATES}, r"a series indexed by \['state', 'county'\], not by \['state'\]"),
         ({"state": STATES.rename_axis("county")}, r"indexed by \['state'\], not by \['county'\]"),
         (STATES, "cannot be a Series"),
-        (77, "cannot be a int"),
+        (77, "cannot be an int"),
         ("public", "cannot be a str"),
     ],
 )  # fmt: skip

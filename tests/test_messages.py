@@ -313,7 +313,7 @@ def tells(text):
         ({"Ann"}, "a set"),
         (np.array(["Ann"]), "an ndarray"),
         (Printing(), "a Printing"),
-        (Unprintable(), "an Unprintable"),
+        (Unprintable(), "a Unprintable"),
         (dpt.Laplace, "the class Laplace"),
         (10**5000, "an int"),
         ("x" * 200, "'" + "x" * 79 + "..."),
