@@ -412,7 +412,9 @@ def test_a_table_that_is_released_again_is_told_before_anything_is_spent():
     tree = dpt.prefixes("state", chars=[1, 2])
     for again in [
         lambda: by_state(table),
-        lambda: by_state(table[table["level"] == "state"].assign(person=1), privacy_unit="person"),
+        lambda: by_state(
+            table[table["level"] == "state"].assign(person=1), privacy_unit="person", max_contributions=1
+        ),
         lambda: by_state(table.rename(columns={"count": "n"})),
         lambda: dpt.tree_sums(
             table.assign(cost=1), "cost", "state", bounds=(0, 9), epsilon=1.0, domain=STATES
