@@ -170,7 +170,7 @@ TYPED = {
     "datetime64[s]": [np.datetime64(2**61, "s"), None, np.datetime64(0, "s")],
     "datetime64[ns]": [pd.Timestamp.max, pd.NaT, pd.Timestamp(1)],
     "datetime64[ns, Asia/Tokyo]": [pd.Timestamp(1, tz="UTC"), pd.NaT],
-    "timedelta64[s]": [np.timedelta64(2**61, "s"), None],
+    "timedelta64[s]": np.array([2**61, "NaT"], dtype="m8[s]"),
     "timedelta64[ns]": [pd.Timedelta.max, pd.Timedelta.min],
     "period[M]": [pd.Period("2024-02", "M"), pd.NaT],
     "interval[float64]": [pd.Interval(0.0, 1.0), np.nan],
@@ -276,9 +276,12 @@ TEXTS = [
 ]
 
 
+TEXT_WITH_NAN = [] if pd.__version__ < "2.3" else [pd.StringDtype("python", na_value=np.nan)]
+
+
 @pytest.mark.parametrize("arrow", [True, False], ids=["with pyarrow", "without"])
 @pytest.mark.parametrize(
-    "dtype", [object, "string[python]", "string[python]"], ids=str
+    "dtype", [object, "string[python]", *TEXT_WITH_NAN], ids=str
 )
 def test_text_is_compared_by_its_characters(monkeypatch, dtype, arrow):
     """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
