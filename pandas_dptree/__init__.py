@@ -9,7 +9,15 @@ from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
 from pandas_dptree.distribution_plan import DistributionPlan, plan_distribution
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, DPTreeError, MissingExtraError
+from pandas_dptree.errors import (
+    ArgumentError,
+    CallError,
+    ColumnsError,
+    DomainError,
+    DPTreeError,
+    DPTreeWarning,
+    MissingExtraError,
+)
 from pandas_dptree.hierarchy.calendar import calendar
 from pandas_dptree.hierarchy.cuts import cut
 from pandas_dptree.hierarchy.derived import derived_domain, mapping
@@ -28,12 +36,16 @@ from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, relea
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.recall import expected_recall
 
 __all__ = [
+    "ROWS",
     "ArgumentError",
+    "CallError",
     "ColumnsError",
     "DPTreeError",
+    "DPTreeWarning",
     "Distribution",
     "DistributionPlan",
     "Domain",
@@ -76,3 +88,8 @@ __all__ = [
     "tree_means",
     "tree_sums",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__

@@ -25,10 +25,12 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.signatures import public
 
 __all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
 
 
+@public
 def tree_counts(
     frame: Any,
     by: By | PrefixTree,
@@ -38,7 +40,7 @@ def tree_counts(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
@@ -68,10 +70,13 @@ def tree_counts(
         approximate; `rho` is zero-concentrated.
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable, optional
-        The column that names whom to protect. By default each row is protected by itself.
-    max_contributions : int, default 1
-        How many rows of one unit are kept, chosen uniformly at random.
+    privacy_unit : hashable or dpt.ROWS, optional
+        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
+        states explicitly.
+    max_contributions : int, optional
+        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
+        `privacy_unit`. Noise grows in proportion to it; and of a unit with more rows, those beyond are
+        dropped, so that the table counts less than all rows.
     domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
         The public keys: one row per leaf. Or the statement that the keys that stand in the records
         are public (``"observed"``), or that the categories of the categorical key columns are, in
@@ -189,6 +194,7 @@ def tree_counts(
     return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng, progress=progress)
 
 
+@public
 def tree_sums(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -201,7 +207,7 @@ def tree_sums(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -277,7 +283,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    _check_order("tree_sums", columns, by)
+    _check_order("tree_sums", columns, by, domain)
     return plan_sums(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -298,6 +304,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ).release(frame, rng=rng, progress=progress)
 
 
+@public
 def tree_means(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -310,7 +317,7 @@ def tree_means(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     domain: Any = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -381,7 +388,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
-    _check_order("tree_means", columns, by)
+    _check_order("tree_means", columns, by, domain)
     return plan_means(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -411,7 +418,7 @@ def plan(
     delta: float,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Multiplicative,
 ) -> MultiplicativePlan: ...
 @overload
@@ -423,7 +430,7 @@ def plan(
     rho: float | None = ...,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Mechanism | AdditiveNoise = ...,
     alpha: None = ...,
     split: Split | Mapping[Hashable, float] = ...,
@@ -448,7 +455,7 @@ def plan(
     rho: float | None = ...,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Mechanism | AdditiveNoise = ...,
     alpha: float,
     split: Split | Mapping[Hashable, float] = ...,
@@ -461,6 +468,7 @@ def plan(
     bounds: Any = ...,
     granularity: Any = ...,
 ) -> Plan | MultiplicativePlan: ...
+@public
 def plan(
     domain: Domain | Tree,
     *,
@@ -469,7 +477,7 @@ def plan(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -600,13 +608,17 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     return derived_domain(by, domain)
 
 
-def _check_order(verb: str, columns: Any, by: Any) -> None:
+def _check_order(verb: str, columns: Any, by: Any, domain: Any) -> None:
     """Refuse what is added up and the keys, if each stands in the other's place."""
-    if isinstance(columns, list) and isinstance(by, str):
+    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
+    summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
+    if not all(is_name(name) for name in [*summed, *named]) or not summed:
+        return
+    if all(name in keys for name in summed) and not any(name in keys for name in named):
         raise ArgumentError(
             "by",
-            f"must be a list of column names, from coarse to fine, not {told(by)}.",
-            hint=f"first the column, then by: {verb}({told(by)}, {told(columns)}, ...).",
+            f"names no key of the domain, and `columns` does: {told(columns)}.",
+            hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
         )
 
 

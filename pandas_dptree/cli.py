@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, did_you_mean, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
@@ -24,11 +25,13 @@ from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.written import plan_kind
 
 __all__ = ["main"]
 
 _NOISES = ["auto", "laplace", "gaussian"]
+_FORCE = "replaces the file that --out names, if it is there already"
 _PLANS: dict[str, type[Plan] | type[MultiplicativePlan]] = {
     "Plan": Plan,
     "MultiplicativePlan": MultiplicativePlan,
@@ -48,16 +51,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0, or 2 after an error, which is told on standard error in one piece.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, arguments)}")
     try:
         arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
-        print(f"dptree: {error}", file=sys.stderr)
+        print(f"dptree: {_respelled(str(error), arguments)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever was reading, as in `dptree demo | head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _meant(unknown: list[str], arguments: argparse.Namespace) -> str:
+    """Hint at the options that may have been meant; empty without any."""
+    options = map(_option, vars(arguments))
+    hint = did_you_mean([each.partition("=")[0] for each in unknown if each.startswith("-")], options)
+    return f"\nHint: {hint.rstrip()}" if hint else ""
+
+
+def _respelled(message: str, arguments: argparse.Namespace) -> str:
+    """Name arguments as the shell spells them."""
+    options = {name: _option(name) for name in vars(arguments)}
+    options |= {
+        "columns": "--column",
+        "level_weights": "--level-weight",
+        "frame": "records",
+        "records": "records",
+    }
+    if getattr(arguments, "share", None):
+        options["split"] = "--share"
+    return re.sub(r"`(\w+)`", lambda name: f"`{options.get(name[1], name[1])}`", message)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,8 +101,17 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--delta", type=float, default=0.0)
     options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated")
     options.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
-    options.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; by default each row")
-    options.add_argument("--max-contributions", type=int, default=1, metavar="K", help="rows kept per unit")
+    whom = options.add_mutually_exclusive_group()
+    whom.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; needs --max-contributions")
+    whom.add_argument(
+        "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
+        help="states that each row is protected by itself, which is also the default",
+    )  # fmt: skip
+    options.add_argument(
+        "--max-contributions", type=int, metavar="K",
+        help="how many rows of a unit are kept, at random: with more of them there is more noise, and with "
+        "fewer the table counts less than all rows",
+    )  # fmt: skip
     options.add_argument("--split", choices=SPLITS, default="optimal")
     options.add_argument(
         "--share",
@@ -140,6 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument(
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
+    table.add_argument("--force", action="store_true", help=_FORCE)
     table.add_argument(
         "--progress", action="store_true", help="shows the steps of the release on standard error"
     )
@@ -195,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
         help="find the smallest privacy loss for which a level has this standard error; repeat",
     )
     plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file, for `dptree release`")
+    plan.add_argument("--force", action="store_true", help=_FORCE)
 
     release = command("release", _release, "release records by a plan that was written down", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
@@ -209,14 +251,15 @@ def _counts(arguments: argparse.Namespace) -> None:
     frame, domain = _records_and_domain(arguments)
     options = {**_options(arguments), "progress": arguments.progress}
     released = api.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
-    write_table(released, arguments.out)
+    write_table(released, arguments.out, force=arguments.force)
 
 
 def _sums(arguments: argparse.Namespace) -> None:
     values = _values(arguments)
     frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments), "progress": arguments.progress}
-    write_table(api.tree_sums(frame, by=arguments.by, domain=domain, **options), arguments.out)
+    released = api.tree_sums(frame, by=arguments.by, domain=domain, **options)
+    write_table(released, arguments.out, force=arguments.force)
 
 
 def _means(arguments: argparse.Namespace) -> None:
@@ -224,13 +267,13 @@ def _means(arguments: argparse.Namespace) -> None:
     frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments), "progress": arguments.progress}
     released = api.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
-    write_table(released, arguments.out)
+    write_table(released, arguments.out, force=arguments.force)
 
 
 def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """Read what a verb needs, after finding out whether its answer can be written."""
-    check_out(arguments.out, ".csv", ".parquet")
-    units = [] if arguments.privacy_unit is None else [arguments.privacy_unit]
+    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
+    units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
     if arguments.domain == "observed" and arguments.impossible is not None:
         raise ArgumentError(
@@ -283,7 +326,7 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _plan(arguments: argparse.Namespace) -> None:
-    check_out(arguments.out, ".json")
+    check_out(arguments.out, ".json", force=arguments.force)
     summed: dict[str, Any] = {}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
@@ -302,18 +345,20 @@ def _plan(arguments: argparse.Namespace) -> None:
         **_options(arguments),
     )
     if arguments.out is not None:
-        write(arguments.out, lambda path: path.write_text(json.dumps(plan.to_dict()), encoding="utf-8"))
+        text = json.dumps(plan.to_dict())
+        write(arguments.out, lambda path: path.write_text(text, encoding="utf-8"), force=arguments.force)
     print(plan)
 
 
 def _release(arguments: argparse.Namespace) -> None:
-    check_out(arguments.out, ".csv", ".parquet")
+    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     plan = _read_plan(arguments)
     print(plan.headline, file=sys.stderr)
     column = plan.quantity.column if isinstance(plan, Plan) else None
     others = [name for name in (plan.privacy_unit, column) if name is not None]
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
-    write_table(plan.release(records, progress=arguments.progress), arguments.out)
+    released = plan.release(records, progress=arguments.progress)
+    write_table(released, arguments.out, force=arguments.force)
 
 
 def _read_plan(arguments: argparse.Namespace) -> Plan | MultiplicativePlan:

@@ -15,18 +15,21 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
+from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from pandas_dptree.privacy.unit import protected
 from pandas_dptree.progress import progress_bar
 from pandas_dptree.release import (
     Levels,
     Measured,
     account,
+    causes_of,
     columns_of,
     measured,
     measurement_columns,
@@ -79,7 +82,11 @@ class CombinedPlan:
                     columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
                 else:
                     columns |= columns_of(plan, each)
-            return release_frame(self.plans[0].labelled, columns, self._account(rng))
+            table = release_frame(self.plans[0].labelled, columns, self._account(rng))
+        shown = self.plans[-1:] if self.means else self.plans  # a mean tells nothing of how many there are
+        totals = totals_of(table[:1], {plan.quantity.name: plan.quantity for plan in shown})
+        warn_if_empty(table, totals, causes_of(self.plans))
+        return table
 
     def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
         return joint_account(self.loss, {plan.quantity.name: plan for plan in self.plans}, rng)
@@ -99,14 +106,14 @@ def joint_account(
 
 
 def plan_sums(
-    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int, **options: Any
+    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int | None, **options: Any
 ) -> CombinedPlan:
     """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
     return plan_apart(domain, quantities, [max_contributions] * len(quantities), **options)
 
 
 def plan_apart(
-    domain: Domain, quantities: Sequence[Quantity], max_contributions: Sequence[int], **options: Any
+    domain: Domain, quantities: Sequence[Quantity], max_contributions: Sequence[int | None], **options: Any
 ) -> CombinedPlan:
     """Plan quantities likewise of which a unit has different records, up to so many in each."""
     scales = [float(max(abs(each.low), abs(each.high)) * each.unit) for each in quantities]
@@ -114,7 +121,7 @@ def plan_apart(
 
 
 def plan_means(
-    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int, **options: Any
+    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int | None, **options: Any
 ) -> CombinedPlan:
     r"""Plan the means of columns: how much the values differ from the middle of their bounds, and counts.
 
@@ -137,12 +144,13 @@ def _plan_together(
     domain: Domain,
     quantities: Sequence[Quantity],
     scales: Sequence[float],
-    max_contributions: Sequence[int],
+    max_contributions: Sequence[int | None],
     *,
     epsilon: float | None,
     delta: float,
     rho: float | None,
     neighbors: Neighbors,
+    privacy_unit: Hashable | None = None,
     mechanism: Any,
     known: Any = None,
     **options: Any,
@@ -155,9 +163,10 @@ def _plan_together(
     check_names(domain.by, [each.column for each in quantities if each != COUNT], argument="columns")
     public = Known.read(domain, known)
     unknown = [each for each in quantities if each != COUNT or not public.exact[-1].all()]
+    bounded = [protected(privacy_unit, most, taken=domain.by) for most in max_contributions]
     sensitivities = [
         each.sensitivity(neighbors=neighbors, max_contributions=most)
-        for each, most in zip(unknown, max_contributions, strict=False)
+        for each, (_, most) in zip(unknown, bounded, strict=False)
     ]
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     found = []
@@ -168,10 +177,11 @@ def _plan_together(
         shares = _shares(noise, divisible, unknown, sensitivities, scales)
         plans = [
             find_plan(
-                domain, quantity=each, mechanism=noise, neighbors=neighbors, max_contributions=most,
-                known=public if each == COUNT else None, **{**options, **part.to_dict()},
+                domain, quantity=each, mechanism=noise, neighbors=neighbors, privacy_unit=unit,
+                max_contributions=most, known=public if each == COUNT else None,
+                **{**options, **part.to_dict()},
             )
-            for each, most, part in zip(unknown, max_contributions, divisible.divide(shares), strict=False)
+            for each, (unit, most), part in zip(unknown, bounded, divisible.divide(shares), strict=False)
         ]  # fmt: skip
         plans = _tightened(plans, loss, shares)
         if len(unknown) < len(quantities):  # all counts are public, and spend nothing
@@ -183,6 +193,7 @@ def _plan_together(
         return sum((plan.expected_error / scale) ** 2 for plan, scale in zip(plans, scales, strict=True))
 
     best: list[Plan] = min(found, key=cost)
+    warn_if_useless(loss)
     return CombinedPlan(loss=loss, plans=tuple(best))
 
 

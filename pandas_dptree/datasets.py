@@ -19,6 +19,12 @@ from pandas_dptree.errors import ArgumentError, told
 
 __all__ = ["clinic_visits", "clinics", "taxi_trips"]
 
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__
+
+
 KEYS = ["region", "district", "clinic"]
 
 # How many districts each region has, and the size of the region's population relative to the others.

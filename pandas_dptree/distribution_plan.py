@@ -15,19 +15,22 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
+from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.unit import check_rows_of_records, protected
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "plan_distribution"]
 
@@ -72,6 +75,12 @@ class DistributionPlan:
     max_contributions: int
     totals: tuple[IntArray, ...]
     measuring: Measuring
+
+    def __post_init__(self) -> None:
+        """Check whom it protects."""
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=(self.bins.column,))
+        object.__setattr__(self, "privacy_unit", unit)
+        object.__setattr__(self, "max_contributions", most)
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -125,7 +134,7 @@ class DistributionPlan:
         """
         source = noise_source(rng)
         with progress_bar(progress, self._steps) as done:
-            return Distribution(
+            released = Distribution(
                 bins=self.bins,
                 groups=None if self.domain is None else release_frame(self.domain, {}, {}),
                 estimates=self._shown(self._estimates(frame, source, done)),
@@ -133,6 +142,9 @@ class DistributionPlan:
                 measuring=self.measuring,
                 account=self.account(rng),
             )
+        causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
+        warn_if_empty(released, totals_of_groups(released, slice(1)), causes)
+        return released
 
     @property
     def _steps(self) -> list[Step]:
@@ -185,6 +197,7 @@ class DistributionPlan:
             "neighbors": self.neighbors,
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
+            "domain_source": source_of(self.domain),
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
             "strategy": self.measuring.description,
@@ -213,12 +226,13 @@ class DistributionPlan:
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
+        loss = self.loss.in_words
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
             f"{self.measuring.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
+            f"{source_in_words(self.domain)}"
         )
 
     def __repr__(self) -> str:
@@ -226,6 +240,7 @@ class DistributionPlan:
         return f"{self.headline}\n{self.to_frame().to_string(index=False)}"
 
 
+@public
 def plan_distribution(
     column: Hashable,
     *,
@@ -236,7 +251,7 @@ def plan_distribution(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     domain: Domain | None = None,
@@ -257,10 +272,12 @@ def plan_distribution(
         The privacy loss of this release.
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable, optional
-        The column that names whom to protect. By default each row is protected by itself.
-    max_contributions : int, default 1
-        How many rows of one unit are kept, chosen uniformly at random.
+    privacy_unit : hashable or dpt.ROWS, optional
+        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
+        states explicitly.
+    max_contributions : int, optional
+        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
+        `privacy_unit`: see `tree_counts`.
     mechanism : {"auto", "laplace", "gaussian"}
         The noise; ``"auto"`` takes what promises the smaller error.
     tree : {"auto", "tree", "factorization"} or sequence of int
@@ -305,31 +322,20 @@ def plan_distribution(
             f"{_MOST_CELLS:,} can be counted.",
             hint="take fewer bins, or leave out the finest level of the groups.",
         )
-    if not is_name(privacy_unit) or (privacy_unit is not None and privacy_unit == column):
-        raise ArgumentError(
-            "privacy_unit",
-            f"must name another column than the one that is counted, not {told(privacy_unit)}.",
-            hint=naming("privacy_unit", "person_id", privacy_unit, 'for example privacy_unit="person_id".'),
-        )
-    if privacy_unit is None and not (
-        isinstance(max_contributions, (int, np.integer)) and max_contributions == 1
-    ):
-        raise ArgumentError(
-            "max_contributions",
-            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-            hint='name the column, for example privacy_unit="person_id".',
-        )
+    unit, most = protected(privacy_unit, max_contributions, taken=(column,))
+    check_rows_of_records(unit, most)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     totals = _totals(domain, known)
-    ways = Ways(cut.n_bins, loss, neighbors, max_contributions, len(totals))
+    ways = Ways(cut.n_bins, loss, neighbors, most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
+    warn_if_useless(loss)
     return DistributionPlan(
         bins=cut,
         domain=domain,
         loss=loss,
         neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=int(max_contributions),
+        privacy_unit=unit,
+        max_contributions=most,
         totals=totals,
         measuring=ways.best(mechanism, tree, known_total=known_total),
     )
@@ -348,7 +354,7 @@ def _check_columns(column: Any, domain: Any) -> None:
     if not isinstance(domain, Domain):
         raise ArgumentError(
             "domain",
-            f"must be a Domain, not {type(domain).__name__}.",
+            f"must be a Domain, not {kind_of_object(domain)}.",
             hint="make one of public keys, for example with Domain.from_frame.",
         )
     clashing = [key for key in domain.by if key in (column, *TOLD)]

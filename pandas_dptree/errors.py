@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""Everything this package raises, or warns of, on purpose.
 
 Each error states the fact, names the argument or columns at fault, and ends in a hint that says what
 would work. The facts are attributes too, so that a program need not parse the text. No message ever
@@ -8,25 +8,34 @@ is passed for ``"person"``; so arguments are quoted by `told` alone, which quote
 
 from __future__ import annotations
 
+import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Sized
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 __all__ = [
     "ArgumentError",
+    "CallError",
     "ColumnsError",
     "DPTreeError",
+    "DPTreeWarning",
     "DomainError",
     "MissingExtraError",
+    "did_you_mean",
     "is_name",
+    "kind_of_object",
     "listed",
     "naming",
     "told",
+    "warn",
 ]
 
 MOST_ENTRIES: Final = 8
@@ -47,10 +56,10 @@ def told(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
     Examples
     --------
     >>> print(told("person"), told((0, 18)), told({"Ann": 3}), told(list(range(9))))
-    'person' (0, 18) an object of type dict an object of type list
+    'person' (0, 18) a dict a list
     """
     if len(of) > most:
-        return _kind(argument)
+        return kind_of_object(argument)
     if type(argument) in _PLAIN or (
         isinstance(argument, date | time | timedelta | np.generic) and not isinstance(argument, np.void)
     ):
@@ -61,7 +70,7 @@ def told(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
         if isinstance(argument, list):
             return f"[{inner}]"
         return f"({inner},)" if len(argument) == 1 else f"({inner})"
-    return _kind(argument)
+    return kind_of_object(argument)
 
 
 def listed(names: Iterable[object]) -> str:
@@ -93,11 +102,48 @@ def naming(argument: str, example: str, value: object, otherwise: str | None = N
     return f'name the column, as in {argument}="{example}", not frame["{example}"].'
 
 
-def _kind(argument: object) -> str:
-    """Tell the type of an argument."""
+def did_you_mean(missing: Iterable[object], known: Iterable[object]) -> str:
+    """Suggest public names close to those that are missing, as the beginning of a hint; empty without any.
+
+    Names of columns are public: they are part of the schema. What is missing may still be a column of
+    records that was passed for its name, so a long list is not compared at all.
+
+    Examples
+    --------
+    >>> did_you_mean(["day", "Regoin"], ["Day", "Region", "City"])
+    "did you mean 'Day' for 'day' and 'Region' for 'Regoin'? "
+    """
+    wanted = list(islice(missing, MOST_ENTRIES + 1))
+    if len(wanted) > MOST_ENTRIES:
+        return ""
+    candidates = {_folded(name): name for name in known}
+    meant = [
+        told(candidates[match]) + (f" for {told(name)}" if len(wanted) > 1 else "")
+        for name in wanted
+        for match in difflib.get_close_matches(_folded(name), candidates, n=1)
+    ]
+    return f"did you mean {' and '.join(meant)}? " if meant else ""
+
+
+def _folded(name: object) -> str:
+    """Write a name as it is compared: case and blanks around it do not matter."""
+    return name.strip().casefold() if isinstance(name, str) else told(name)
+
+
+def kind_of_object(argument: object) -> str:
+    """Name the type of an argument, in a phrase.
+
+    Examples
+    --------
+    >>> kind_of_object(3), kind_of_object([]), kind_of_object(None), kind_of_object(int)
+    ('an int', 'a list', 'None', 'the class int')
+    """
+    if argument is None:
+        return "None"
     if isinstance(argument, type):
         return f"the class {argument.__name__}"
-    return f"an object of type {type(argument).__name__}"
+    name = type(argument).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' or name == 'ndarray' else 'a'} {name}"
 
 
 def _cut(plain: object) -> str:
@@ -105,7 +151,7 @@ def _cut(plain: object) -> str:
     try:
         text = repr(plain)
     except ValueError:  # a whole number of too many digits
-        return _kind(plain)
+        return kind_of_object(plain)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
 
@@ -168,6 +214,10 @@ class ColumnsError(ArgumentError, KeyError):
         return str(self.args[0])
 
 
+class CallError(ArgumentError, TypeError):
+    """An argument that a function does not take, or one that it needs and did not get."""
+
+
 class MissingExtraError(DPTreeError, ImportError):
     """An optional package that the call needs and that is not installed.
 
@@ -187,3 +237,32 @@ class MissingExtraError(DPTreeError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+class DPTreeWarning(UserWarning):
+    """A release that works, and that is hardly what was wanted.
+
+    It is given for a table in which next to nothing is, for a privacy loss that protects nobody, and for a
+    released table that is taken for records; and computed from arguments and released numbers alone.
+
+    Attributes
+    ----------
+    released : object
+        What was released, if the warning is about that; otherwise None. So nothing is lost where a filter
+        makes an error of the warning: by then the budget is spent.
+    """
+
+    released: Any = None
+
+
+_PACKAGE: Final = os.path.dirname(__file__) + os.sep
+
+
+def warn(fact: str, *, hint: str, released: Any = None) -> None:
+    """Raise a `DPTreeWarning` that points at the line outside of this package which led here."""
+    message = DPTreeWarning(f"{fact}\nHint: {hint}")
+    message.released = released
+    level, frame = 2, sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

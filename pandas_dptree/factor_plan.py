@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -20,13 +20,15 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.arguments import released_counts, rows_of_a_unit
+from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
+from pandas_dptree.output.emptiness import Totals
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.unit import protected
 
 __all__ = ["FACTOR_STEPS", "FactorPlan"]
 
@@ -47,8 +49,8 @@ class FactorPlan(ABC):
     loss: PrivacyLoss
     mechanism: Multiplicative
     neighbors: Neighbors = "add_remove"
-    privacy_unit: Hashable | None = None
-    max_contributions: int = 1
+    privacy_unit: Hashable | None
+    max_contributions: int
     chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,10 +61,17 @@ class FactorPlan(ABC):
                 f"must be a Multiplicative, not {told(self.mechanism)}.",
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
-        object.__setattr__(self, "max_contributions", rows_of_a_unit(self.max_contributions))
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self._taken)
+        object.__setattr__(self, "privacy_unit", unit)
+        object.__setattr__(self, "max_contributions", most)
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         chain = self.mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
         object.__setattr__(self, "chain", chain)
+
+    @property
+    @abstractmethod
+    def _taken(self) -> Collection[Hashable]:
+        """Columns that say where a row is counted, so that none of them can be the unit."""
 
     @property
     @abstractmethod
@@ -142,6 +151,10 @@ class FactorPlan(ABC):
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
+    def _total_of(self, table: pd.DataFrame) -> Totals:
+        """Read the total out of a released table, with how far that of nobody can be from 0."""
+        return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
+
     def to_frame(self) -> pd.DataFrame:
         """Lay out what can come out.
 
@@ -182,14 +195,14 @@ class FactorPlan(ABC):
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
             f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
-            f"{self.failure:g} each{in_any_case}: epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"{self.failure:g} each{in_any_case}: {self.loss.in_words}, "
             f"protecting {unit} ({rows}, {self.neighbors})"
         )
 
     @property
+    @abstractmethod
     def headline(self) -> str:
         """The release in a sentence."""
-        return f"Plan of {self._promise}"
 
     def __repr__(self) -> str:
         """Print the plan as a table of what can come out."""

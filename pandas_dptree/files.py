@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import csv
+import gzip
 import importlib
+import io
 import os
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
 
-import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
@@ -20,22 +24,62 @@ from pandas_dptree.ingest.frames import check_columns
 
 __all__ = ["check_out", "read", "write", "write_table"]
 
+_BATCH: Final = 512
+"""Lines split at a time: so few lists do not set off Python's collection of garbage, which takes longer."""
+
+_MOST_KNOWN: Final = 2**16
+"""Texts that are remembered, so as to be stored once."""
+
 
 def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
-    """Read the columns that are needed, or all; keys from a CSV file as text."""
+    """Read the columns that are needed, or all; from a CSV file, as text.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .csv.gz or .parquet file. CSV is UTF-8 with commas, and its first line names the columns.
+    columns : list or None
+        The names of the columns; all of the file if None.
+    argument : str
+        What the caller knows the file as. ``"records"`` are secret, all other files are public.
+
+    Returns
+    -------
+    pandas.DataFrame or pyarrow.Table
+        A table of pyarrow where Parquet holds the records: in pandas, one missing number would round all
+        others to floats.
+
+    Raises
+    ------
+    ArgumentError
+        If the file or its header cannot be read, or a line of a public file cannot.
+    ColumnsError
+        If a column is missing or repeated.
+    MissingExtraError
+        If Parquet is to be read without pyarrow.
+
+    Notes
+    -----
+    **Privacy.** One line of a CSV file is one record. A line ends at a line feed, within quotes too; one
+    carriage return before it is removed. Each line is decoded and split by itself, so that one more line of
+    any bytes adds at most one record and changes no other. A field that is empty, or that the line lacks, is
+    missing; those beyond the header's are ignored. Blank lines are no records. A line of records that cannot
+    be read, such as one that leaves a quote open, is dropped like a record outside the domain. So a text in
+    quotes that holds a line break is two lines: two records, or fewer.
+
+    The header is public. So are the schema of a Parquet file, and whether a file is damaged: any text can be
+    packed, so that a packed file that ends too early tells nothing of what the records say.
+    """
     try:
         if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
-            with warnings.catch_warnings(action="ignore"):
-                frame = _read_csv(path, columns, argument)
-        elif argument == "records" and columns is not None:
-            # In pandas, one missing number would round all others to floats.
-            frame = importlib.import_module("pyarrow.parquet").read_table(path)
-        else:
-            frame = pd.read_parquet(path)
+            return _read_csv(path, columns, argument)
+        if argument == "records":
+            return _read_parquet(path, columns, argument)
+        frame = pd.read_parquet(path)
         if columns is None:
             return frame
         check_columns(frame, columns, argument=argument)
-        return frame[columns] if isinstance(frame, pd.DataFrame) else frame.select(columns)
+        return frame[columns]
     except ImportError:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     except DPTreeError:
@@ -48,19 +92,125 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
 
 
 def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
-    """Read each line by itself: what is too much in it is ignored, what it lacks is missing."""
-    header = pd.read_csv(
-        path, header=None, nrows=1, dtype=str, keep_default_na=False, skip_blank_lines=False
-    ).iloc[0]
-    wanted = [columns is None or name in columns for name in header]
-    frame = pd.read_csv(
-        path, header=None, skiprows=1, names=range(len(header)), index_col=False, dtype=str,
-        keep_default_na=False, na_values=[""], on_bad_lines="skip",
-        encoding_errors="replace" if argument == "records" else "strict",  # one record may not fail them all
-        usecols=np.flatnonzero(wanted),
-    )  # fmt: skip
-    frame.columns = pd.Index(header[wanted])
-    return frame
+    """Read columns of a CSV file."""
+    with contextlib.ExitStack() as files:
+        stream: IO[bytes] = files.enter_context(path.open("rb"))
+        if path.suffix.lower() == ".gz":
+            stream = io.BufferedReader(files.enter_context(gzip.GzipFile(fileobj=stream)))
+        header = stream.readline().removeprefix(codecs.BOM_UTF8)
+        names = next(_split([header], argument), [])
+        if not names:
+            raise ArgumentError(
+                argument, "cannot be read: its first line is blank.", hint="it must name the columns."
+            )
+        wanted = names if columns is None else columns
+        check_columns(pd.DataFrame(columns=names), wanted, argument=argument)
+        found = [(names.index(name), _Texts()) for name in wanted]
+        last = max((place for place, _ in found), default=0)
+        refused = None if argument == "records" else argument
+        lines = _split(stream, refused, first=2, most=last + 1)
+        while batch := list(islice(lines, _BATCH)):
+            for place, texts in found:
+                texts.extend([fields[place] or None if place < len(fields) else None for fields in batch])
+    return pd.DataFrame({name: texts.to_pandas() for name, (_, texts) in zip(wanted, found, strict=True)})
+
+
+def _split(
+    lines: Iterable[bytes], argument: str | None, *, first: int = 1, most: int = -1
+) -> Iterator[list[str]]:
+    """Split each line into its fields, by itself. Blank lines are left out.
+
+    Parameters
+    ----------
+    lines : iterable of bytes
+    argument : str or None
+        What is refused if a line cannot be read. If None, the line is dropped: it may be a record.
+    first : int
+        The number of the first line.
+    most : int
+        After how many commas the rest need not be split; -1 for never.
+
+    Yields
+    ------
+    list of str
+    """
+    pending: list[str] = []  # the one line that the reader may have: an open quote asks for another, in vain
+    quoted = csv.reader(iter(pending.pop, None), strict=True)
+    for number, line in enumerate(lines, first):
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            text = line.decode("utf-8", "replace" if argument is None else "strict")
+            if argument is None and '"' not in text:
+                fields = text.split(",", most)
+            else:
+                pending.append(text)
+                fields = next(quoted)
+        except (UnicodeDecodeError, csv.Error, IndexError) as error:
+            if argument is not None:
+                raise _unreadable(argument, number, line, error) from None
+            continue
+        if text.strip(" \t"):
+            yield fields
+
+
+def _unreadable(argument: str, number: int, line: bytes, error: Exception) -> ArgumentError:
+    """Say what is wrong with a line that is public."""
+    if isinstance(error, UnicodeDecodeError):
+        reason, hint = "it is not UTF-8", "save the file as UTF-8."
+    elif b"\r" in line:
+        reason = "it holds a carriage return"
+        hint = r"end each line by a line feed, for example with tr '\r' '\n'."
+    else:
+        reason = "a quote is left open, or does not stand around a whole field"
+        hint = "one line is one record: put quotes around whole fields, and no line breaks within them."
+    return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
+
+
+class _Texts:
+    """A column of texts while it grows, in the type that pandas gives to text.
+
+    Not every field stays an object of its own: with Arrow each piece is copied at once, and without Arrow
+    equal texts share one.
+    """
+
+    def __init__(self) -> None:
+        self._dtype: Any = pd.Series([""]).dtype
+        in_arrow = getattr(self._dtype, "storage", None) == "pyarrow"
+        self._arrow: Any = importlib.import_module("pyarrow") if in_arrow else None
+        self._pieces: list[Any] = []
+        self._known: dict[str | None, str | None] = {}
+
+    def extend(self, texts: list[str | None]) -> None:
+        if self._arrow is not None:
+            self._pieces.append(self._arrow.array(texts, self._arrow.large_string()))
+            return
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._pieces += map(self._known.setdefault, texts, texts)
+
+    def to_pandas(self) -> pd.Series:
+        texts: Any = self._pieces
+        if self._arrow is not None:
+            texts = self._arrow.chunked_array(texts, self._arrow.large_string())
+        column: pd.Series = pd.Series(texts, dtype=self._dtype)
+        return column
+
+
+def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
+    """Read columns of a Parquet file, or of a folder of them, as a table of pyarrow.
+
+    The names of folders (``day=2024-01-31``) do not become a column: all of them together would decide its
+    type. Neither does the first file decide into which type the values of the others are forced.
+    """
+    files = importlib.import_module("pyarrow.parquet").ParquetDataset(path, partitioning=None)
+    columns = files.schema.names if columns is None else columns
+    check_columns(files.schema.empty_table(), columns, argument=argument)
+    schemas = [part.physical_schema for part in files.fragments]
+    if any(schema.field(name).type != schemas[0].field(name).type for schema in schemas for name in columns):
+        raise ArgumentError(
+            argument, "has files whose columns differ in type.", hint="write all of them with one schema."
+        )
+    return files.read(columns=columns)
 
 
 def _suffix(path: Path, argument: str, *known: str) -> str:
@@ -72,8 +222,12 @@ def _suffix(path: Path, argument: str, *known: str) -> str:
     return suffix
 
 
-def check_out(path: Path | None, *known: str) -> None:
-    """Find out before the budget is spent whether the file can be written."""
+def check_out(path: Path | None, *known: str, force: bool) -> None:
+    """Find out before anything is read or spent whether the file can be written, and may be.
+
+    A file that is there already stays unless `force` is given: a script that runs twice would release twice,
+    and spend its privacy loss twice.
+    """
     if path is None:
         return
     if not path.resolve().parent.is_dir():
@@ -87,6 +241,8 @@ def check_out(path: Path | None, *known: str) -> None:
         tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-").cleanup()
     except OSError:
         raise _unwritable(path) from None
+    if os.path.lexists(path) and not force:
+        raise _there_already(path)
     if suffix == ".parquet":
         try:
             importlib.import_module("pyarrow")
@@ -96,24 +252,60 @@ def check_out(path: Path | None, *known: str) -> None:
             ) from None
 
 
-def write_table(released: pd.DataFrame, path: Path | None) -> None:
+def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
     """Write a table, to standard output if no file is named."""
     if path is None:
         released.to_csv(sys.stdout, index=False)
     elif path.suffix.lower() == ".parquet":
-        write(path, partial(released.to_parquet, index=False))
+        write(path, partial(released.to_parquet, index=False), force=force)
     else:
-        write(path, partial(released.to_csv, index=False))
+        write(path, partial(released.to_csv, index=False), force=force)
 
 
-def write(path: Path, fill: Callable[[Path], object]) -> None:
-    """Write the whole file or nothing."""
+def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
+    """Write the whole file or nothing; if `force` is not given, only where no file is."""
     try:
         with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
-            fill(Path(scratch) / path.name)
-            os.replace(Path(scratch) / path.name, path)
+            whole = Path(scratch) / path.name
+            fill(whole)
+            if force:
+                os.replace(whole, path)
+            else:
+                _move_where_nothing_is(whole, path)
+    except FileExistsError:
+        raise _there_already(path) from None
     except OSError:
         raise _unwritable(path) from None
+
+
+def _move_where_nothing_is(whole: Path, path: Path) -> None:
+    """Rename a file; a file of the new name stays, even one that has only just appeared.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one.
+    """
+    try:
+        os.link(whole, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        path.touch(exist_ok=False)
+        os.replace(whole, path)
+
+
+def _there_already(path: Path) -> ArgumentError:
+    why = (
+        ""
+        if path.suffix.lower() == ".json"
+        else "running again is a second release, which spends as much again; "
+    )
+    return ArgumentError(
+        "out",
+        f"is a file that is there already: {str(path)!r}.",
+        hint=f"{why}keep the file, name another one, or add --force to replace it.",
+    )
 
 
 def _unwritable(path: Path) -> ArgumentError:

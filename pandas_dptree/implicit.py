@@ -35,17 +35,21 @@ from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sp
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
-from pandas_dptree.ingest.prefixes import checked_rows, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.arguments import noise_source, rows_of_a_unit
+from pandas_dptree.ingest.prefixes import check_prefixes, nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import sparse_frame
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.unit import check_rows_of_records, protected
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.recall import compare
+from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
 
@@ -85,16 +89,20 @@ class ImplicitPlan:
     tree: PrefixTree
     loss: PrivacyLoss
     neighbors: Neighbors = "add_remove"
-    privacy_unit: Hashable | None = None
-    max_contributions: int = 1
+    privacy_unit: Hashable | None
+    max_contributions: int
     shares: tuple[float, ...]
     keep_measurements: bool = False
     noise: tuple[TruncatedLaplace, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Check the arguments, and find the noise that the shares allow."""
-        object.__setattr__(self, "max_contributions", rows_of_a_unit(self.max_contributions))
-        rows = checked_rows(self.tree, self.neighbors, self.privacy_unit, self.max_contributions)
+        check_prefixes(self.tree)
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=(self.tree.column,))
+        check_rows_of_records(unit, most)
+        object.__setattr__(self, "privacy_unit", unit)
+        object.__setattr__(self, "max_contributions", most)
+        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=most).l1
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
@@ -196,7 +204,7 @@ class ImplicitPlan:
             counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
             done()
             scales = [noise.noise_scale for noise in self.noise]
-            return sparse_frame(
+            table = sparse_frame(
                 self.tree,
                 levels,
                 keys,
@@ -205,6 +213,9 @@ class ImplicitPlan:
                 noise_scales=scales if self.keep_measurements else None,
                 attrs=_account(self, private=rng is None),
             )
+        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
+        return table
 
     def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
         """Lay the mechanisms that could spend the same loss on the same tree side by side.
@@ -253,7 +264,7 @@ class ImplicitPlan:
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
-            f"epsilon={self.loss.epsilon:g}, delta={self.loss.delta:g}, protecting {unit} "
+            f"{self.loss.in_words}, protecting {unit} "
             f"({rows}, {self.neighbors})"
         )
 
@@ -273,7 +284,7 @@ def plan_implicit(
     delta: float,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Literal["truncated_laplace"] = ...,
     split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = ...,
     keep_measurements: bool = ...,
@@ -286,9 +297,10 @@ def plan_implicit(
     delta: float,
     neighbors: Neighbors = ...,
     privacy_unit: Hashable | None = ...,
-    max_contributions: int = ...,
+    max_contributions: int | None = ...,
     mechanism: Multiplicative,
 ) -> ImplicitMultiplicativePlan: ...
+@public
 def plan_implicit(
     tree: PrefixTree,
     *,
@@ -296,7 +308,7 @@ def plan_implicit(
     delta: float,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
     split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = "optimal",
     keep_measurements: bool = False,
@@ -311,10 +323,12 @@ def plan_implicit(
         The privacy loss of one release; both above 0.
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable, optional
-        The column that names whom to protect. By default each row is protected by itself.
-    max_contributions : int, default 1
-        How many rows of one unit are kept, chosen uniformly at random.
+    privacy_unit : hashable or dpt.ROWS, optional
+        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
+        states explicitly.
+    max_contributions : int, optional
+        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
+        `privacy_unit`: see `tree_counts`.
     mechanism : "truncated_laplace" or Multiplicative
         Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
         factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
@@ -352,6 +366,8 @@ def plan_implicit(
     ['10.0.0.1/32']
     """
     loss = PrivacyLoss(epsilon=epsilon, delta=delta)
+    whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
+    warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
         for name, unused in {"split": split != "optimal", "keep_measurements": keep_measurements}.items():
             if unused:
@@ -361,12 +377,7 @@ def plan_implicit(
                     hint='leave it out, or take mechanism="truncated_laplace".',
                 )
         return ImplicitMultiplicativePlan(
-            tree=tree,
-            loss=loss,
-            mechanism=mechanism,
-            neighbors=neighbors,
-            privacy_unit=privacy_unit,
-            max_contributions=max_contributions,
+            tree=tree, loss=loss, mechanism=mechanism, neighbors=neighbors, **whom
         )
     if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
@@ -393,10 +404,9 @@ def plan_implicit(
         tree=tree,
         loss=loss,
         neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
         shares=shares or (1.0,),
         keep_measurements=keep_measurements,
+        **whom,
     )
 
 
@@ -466,6 +476,7 @@ def _account(plan: ImplicitPlan, *, private: bool) -> dict[str, Any]:
         "neighbors": plan.neighbors,
         "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
         "max_contributions": plan.max_contributions,
+        "domain_source": None,  # nobody lists the keys: which nodes are shown is protected
         "noise_scale": {
             name: noise.noise_scale for name, noise in zip(plan.level_names, plan.noise, strict=True)
         },

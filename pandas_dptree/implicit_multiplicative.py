@@ -11,6 +11,7 @@ Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,7 +23,7 @@ import pandas as pd
 from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import Keys, checked_rows, nonempty_levels, sorted_keys
+from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
@@ -33,7 +34,9 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.sampling import random_words
 from pandas_dptree.mechanisms.settling import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
+from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import node_frame
+from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, progress_bar
 
 __all__ = ["ImplicitMultiplicativePlan"]
@@ -79,8 +82,13 @@ class ImplicitMultiplicativePlan(FactorPlan):
 
     def __post_init__(self) -> None:
         """Check the arguments, and lay out the thresholds."""
-        checked_rows(self.tree, self.neighbors, self.privacy_unit, self.max_contributions)
+        check_prefixes(self.tree)
         FactorPlan.__post_init__(self)
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+
+    @property
+    def _taken(self) -> tuple[Hashable, ...]:
+        return (self.tree.column,)
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -150,8 +158,13 @@ class ImplicitMultiplicativePlan(FactorPlan):
             names, counts = zip(*self._settled(frame, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            account = {**self._account(rng), "largest_unseen": self.largest_unseen}
-            return node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+            account = {
+                **self._account(rng), "domain_source": None, "largest_unseen": self.largest_unseen
+            }  # fmt: skip
+            table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        warn_if_empty(table, self._total_of(table), causes)
+        return table
 
     def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
+from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.progress import Done, progress_bar
@@ -67,21 +67,9 @@ class MultiplicativePlan(FactorPlan):
     tree: Tree
     domain: Domain | None
 
-    def __post_init__(self) -> None:
-        """Check the arguments, and lay out the thresholds."""
-        keys = self.level_names[1:] if self.privacy_unit is not None else ()
-        if not is_name(self.privacy_unit) or self.privacy_unit in keys:
-            raise ArgumentError(
-                "privacy_unit",
-                f"must name a column that is no key, not {told(self.privacy_unit)}.",
-                hint=naming(
-                    "privacy_unit",
-                    "person",
-                    self.privacy_unit,
-                    "whom a row belongs to cannot also say where it is counted; copy the column if so.",
-                ),
-            )
-        FactorPlan.__post_init__(self)
+    @property
+    def _taken(self) -> tuple[Hashable, ...]:
+        return self.level_names[1:]
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -147,7 +135,17 @@ class MultiplicativePlan(FactorPlan):
                 counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
             labelled = self.domain or Domain.from_tree(self.tree)
-            return release_frame(labelled, {"count": counts, "error_bound": bounds}, self._account(rng))
+            account = {**self._account(rng), "domain_source": source_of(self.domain)}
+            table = release_frame(labelled, {"count": counts, "error_bound": bounds}, account)
+        domain = None if isinstance(data, np.ndarray) else self.domain
+        causes = usual_causes(domain, privacy_unit=self.privacy_unit)
+        warn_if_empty(table, self._total_of(table), causes)
+        return table
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence."""
+        return f"Plan of {self._promise}{source_in_words(self.domain)}"
 
     def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""
@@ -175,7 +173,7 @@ class MultiplicativePlan(FactorPlan):
 
         The thresholds are computed anew from the loss and what is asked for, so a plan that was tampered
         with still spends no more than the loss that it states, on the privacy unit that it states: look at
-        both before releasing.
+        both before releasing. Where the keys came from is settled as by `Plan.from_dict`.
 
         Parameters
         ----------

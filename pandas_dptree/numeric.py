@@ -14,7 +14,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import with_options_of
+from pandas_dptree.signatures import public, with_options_of
 
 __all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
 
@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
     rho: float | None
     neighbors: Neighbors
     privacy_unit: Hashable | None
-    max_contributions: int
+    max_contributions: int | None
     mechanism: Literal["auto", "laplace", "gaussian"]
     tree: Strategy | Sequence[int]
     known: Any
@@ -38,6 +38,7 @@ class Options(TypedDict, total=False):
     progress: bool
 
 
+@public
 def release_distribution(
     frame: Any,
     column: Hashable,
@@ -51,7 +52,7 @@ def release_distribution(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     known: Any = None,

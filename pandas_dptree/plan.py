@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
-from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
@@ -31,6 +31,7 @@ from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from pandas_dptree.privacy.unit import protected
 from pandas_dptree.release import release
 from pandas_dptree.written import read_plan, write_plan
 
@@ -120,19 +121,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Check the shares, and find the noise that they allow."""
-        if not is_name(self.privacy_unit) or self.privacy_unit in (
-            self.level_names[1:] if self.privacy_unit is not None else ()
-        ):
-            raise ArgumentError(
-                "privacy_unit",
-                f"must name a column that is no key, not {told(self.privacy_unit)}.",
-                hint=naming(
-                    "privacy_unit",
-                    "person",
-                    self.privacy_unit,
-                    "whom a row belongs to cannot also say where it is counted; copy the column if so.",
-                ),
-            )
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.level_names[1:])
+        object.__setattr__(self, "privacy_unit", unit)
+        object.__setattr__(self, "max_contributions", most)
         column = self.quantity.column
         if not is_name(column) or (column is None and self.quantity != COUNT):
             raise ArgumentError(
@@ -488,7 +479,8 @@ class Plan:
 
         The noise is computed anew from the loss and the shares, so a plan that was tampered with still
         spends no more than the loss that it states, on the privacy unit that it states: look at both
-        before releasing.
+        before releasing. Where the keys came from is the less certain of what the plan and `domain` say: a
+        plan for observed keys stays one, although the same keys are given as a list now.
 
         Parameters
         ----------
@@ -537,7 +529,7 @@ class Plan:
     @property
     def headline(self) -> str:
         """The release in a sentence: noise, privacy loss, privacy unit, split and consistency."""
-        loss = ", ".join(f"{name}={value:g}" for name, value in self.loss.to_dict().items() if value)
+        loss = self.loss.in_words
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
         column = self.quantity.column
         summed = "" if column is None else f" for sums of {column!r}"
@@ -545,6 +537,7 @@ class Plan:
         return (
             f"Plan{summed}: {self.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors}); "
             f"{self.split} split for {self.objective!r}, consistency {self.consistency!r}"
+            f"{source_in_words(self.domain)}"
         )
 
     def __repr__(self) -> str:

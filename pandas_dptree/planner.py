@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
@@ -23,9 +23,10 @@ from pandas_dptree.plan import Plan
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.unit import protected
 
 __all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
 
@@ -74,7 +75,20 @@ def find_best_plan(
     mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
     **options: Any,
 ) -> Plan | MultiplicativePlan:
-    """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
+    """Find the plan that a caller asks for: see `pandas_dptree.plan`."""
+    plan = _find_best_plan(domain, alpha=alpha, mechanism=mechanism, **options)
+    warn_if_useless(plan.loss)
+    return plan
+
+
+def _find_best_plan(
+    domain: Domain | Tree,
+    *,
+    alpha: float | None,
+    mechanism: Mechanism | AdditiveNoise | Multiplicative,
+    **options: Any,
+) -> Plan | MultiplicativePlan:
+    """Find the plan of least expected error, or with alpha of least alpha-mRMSE."""
     if isinstance(mechanism, Multiplicative):
         if alpha is not None:
             raise ArgumentError(
@@ -112,7 +126,7 @@ def find_plan(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -128,6 +142,7 @@ def find_plan(
     """Find the plan of least expected error: see `pandas_dptree.plan`."""
     _check_domain(domain)
     names = level_names(domain)
+    unit, most = protected(privacy_unit, max_contributions, taken=names[1:])
     _check_choice("consistency", consistency, CONSISTENCIES)
     _check_choice("fit", fit, FITS)
     _check_choice("objective", objective, OBJECTIVES)
@@ -139,7 +154,7 @@ def find_plan(
         )
     public = Known.read(domain, known)
     tree = domain if isinstance(domain, Tree) else domain.tree
-    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=most)
     least_squares = consistency != "none"
     if isinstance(split, str):
         _check_choice("split", split, SPLITS)
@@ -191,8 +206,8 @@ def find_plan(
             loss=loss,
             noise=noise,
             neighbors=neighbors,
-            privacy_unit=privacy_unit,
-            max_contributions=int(max_contributions),
+            privacy_unit=unit,
+            max_contributions=most,
             consistency=consistency,
             fit=fit,
             confidence=confidence,
@@ -242,7 +257,8 @@ def _find_multiplicative_plan(
     mechanism: Multiplicative,
     epsilon: float | None,
     delta: float = 0.0,
-    max_contributions: int = 1,
+    privacy_unit: Hashable | None = None,
+    max_contributions: int | None = None,
     quantity: Quantity = COUNT,
     **options: Any,
 ) -> MultiplicativePlan:
@@ -254,12 +270,13 @@ def _find_multiplicative_plan(
         "counts that are right up to a factor",
         'leave it out, or take mechanism="laplace" or "gaussian".',
     )
+    whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
         domain=domain if isinstance(domain, Domain) else None,
         loss=PrivacyLoss(epsilon=_given(epsilon), delta=delta),
         mechanism=mechanism,
-        max_contributions=max_contributions,
+        **whom,
         **options,
     )
 
@@ -325,7 +342,7 @@ def _check_domain(domain: object) -> None:
     if not isinstance(domain, (Domain, Tree)):
         raise ArgumentError(
             "domain",
-            f"must be a Domain or a Tree, not {type(domain).__name__}: a plan never sees records.",
+            f"must be a Domain or a Tree, not {kind_of_object(domain)}: a plan never sees records.",
             hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
             "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
         )
@@ -333,8 +350,9 @@ def _check_domain(domain: object) -> None:
 
 def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
     if not isinstance(value, str) or value not in choices:
+        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(
             argument,
             f"is unknown: {told(value)}.",
-            hint=f"choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
+            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

@@ -16,6 +16,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_counts import release_probability
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:
     from pandas_dptree.implicit import ImplicitPlan
@@ -25,6 +26,7 @@ __all__ = ["compare", "expected_recall"]
 CALIBRATIONS: tuple[Calibration, ...] = ("exact", "proof")
 
 
+@public
 def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     r"""Give the probability that a node of so many records is released.
 

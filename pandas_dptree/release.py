@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
-from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.domain import Domain, source_of
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
@@ -27,8 +27,10 @@ from pandas_dptree.ingest.frames import contributions, discreetly
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ __all__ = [
     "Measured",
     "Reading",
     "account",
+    "causes_of",
     "columns_of",
     "exact_leaves",
     "measured",
@@ -56,7 +59,16 @@ def release(
     """Measure records by a plan, and lay out the table: see `Plan.release`."""
     with progress_bar(progress, release_steps([plan])) as done:
         (values,) = measured([plan], data, rng=rng, done=done)
-        return release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+        table = release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+    causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
+    warn_if_empty(table, totals_of(table[:1], {plan.quantity.name: plan.quantity}), causes)
+    return table
+
+
+def causes_of(plans: Sequence[Plan]) -> str:
+    """Hint at what makes a release by plans for the same records nearly empty."""
+    columns = [plan.quantity.column for plan in plans if plan.quantity.column is not None]
+    return usual_causes(plans[0].domain, values=columns, privacy_unit=plans[0].privacy_unit)
 
 
 def release_steps(plans: Sequence[Plan]) -> list[Step]:
@@ -145,6 +157,7 @@ def account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
         "neighbors": plan.neighbors,
         "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
         "max_contributions": plan.max_contributions,
+        "domain_source": source_of(plan.domain),
         "consistency": plan.consistency,
         "fit": plan.fit,
         **_told(plan.quantity),
@@ -251,12 +264,7 @@ def exact_leaves(
             f"must be an array of the {plan.tree.n_leaves} leaf counts, for a plan made from a Tree.",
             hint="plan with a Domain to release a frame of records.",
         )
-    if plan.privacy_unit is None and plan.max_contributions > 1:
-        raise ArgumentError(
-            "max_contributions",
-            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-            hint='name the column, for example privacy_unit="person_id".',
-        )
+    check_rows_of_records(plan.privacy_unit, plan.max_contributions)
     bounded: dict[str, Any] = {
         "max_contributions": plan.max_contributions,
         "random_words": partial(random_words, source),

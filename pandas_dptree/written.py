@@ -16,7 +16,7 @@ import numpy as np
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
-from pandas_dptree.hierarchy.domain import Domain, fingerprint
+from pandas_dptree.hierarchy.domain import SOURCES, Domain, fingerprint, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
@@ -76,6 +76,7 @@ def _common(plan: Plan | MultiplicativePlan) -> dict[str, Any]:
         "format": _FORMAT,
         "version": __version__,
         "domain": fingerprint(plan.domain or plan.tree),
+        "domain_source": source_of(plan.domain),
         "levels": [str(name) for name in plan.level_names],
         "loss": plan.loss.to_dict(),
         "neighbors": plan.neighbors,
@@ -158,9 +159,11 @@ def _read(
         )
     tree = domain if isinstance(domain, Tree) else domain.tree
     try:
+        if data["max_contributions"] is None:  # which arguments may leave to a default, and a file may not
+            raise ValueError("max_contributions is null")
         return make(
             tree=tree,
-            domain=domain if isinstance(domain, Domain) else None,
+            domain=_as_recorded(domain, data["domain_source"]) if isinstance(domain, Domain) else None,
             loss=PrivacyLoss(**data["loss"]),
             neighbors=data["neighbors"],
             privacy_unit=_name("privacy_unit", data["privacy_unit"]),
@@ -170,6 +173,14 @@ def _read(
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
         raise ArgumentError("data", f"is not a whole plan: {fact}", hint=hint) from None
+
+
+def _as_recorded(domain: Domain, source: Any) -> Domain:
+    """Let the keys come from where a plan or the domain says, whichever is less certain to be public.
+
+    That observed keys were written down since, or that public ones are found in the data, changes nothing.
+    """
+    return dataclasses.replace(domain, source=max(domain.source, source, key=SOURCES.index))
 
 
 def _name(argument: str, name: Hashable) -> str | int | None:

@@ -141,7 +141,7 @@ ODD_VALUES: list[Any] = [
     2**53, 2**53 + 1, float(2**53), np.int64(2**53 + 1), 2**64, 10**400, 10**5000, Decimal("1E+5000"),
     Decimal("1E+999999999999999999"), Decimal("0E+999999999999999999"), Fraction(10**400, 3),
     # text
-    "", " ", "a", "None", "nan", "NaT", "é", "e\u0301", "שלום", "\ud800", "\x00", "unknown", Word.A,
+    "", " ", "a", "None", "nan", "NaT", "é", "e\u0301", "שלום", "\ud800", "\x00", "a\x00", "unknown", Word.A,
     np.str_("a"),
     Flatterer("b"), HostileText("a"), Shade.DARK, np.bytes_(b"1"),
     # times

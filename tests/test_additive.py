@@ -158,6 +158,13 @@ def test_measure_adds_noise_of_each_levels_scale_and_leaves_levels_out():
     assert counts[0].tolist() == [7]
 
 
+def test_measure_leaves_single_nodes_of_a_level_out():
+    counts = [np.array([3, 4, 5, 6]), np.array([8, 9])]
+    scales = [np.array([2.0, math.inf, 1.0, 2.0]), np.array([math.inf, math.inf])]
+    some, none = measure(Known(10), counts, scales, byte_source(None))
+    assert some.tolist() == [23, 0, 15, 26] and none is None
+
+
 @pytest.mark.parametrize("noise", [2**62, -(2**62)])
 def test_measure_ends_at_the_largest_integer(noise):
     counts = np.array([0, 1, 2**61 - 1, 2**61])

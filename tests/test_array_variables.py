@@ -503,7 +503,7 @@ def test_plans(hospitals: xr.Dataset) -> None:
     assert planned.headline.startswith(
         "Plan for visits (epsilon=0.333333), deaths (epsilon=0.333333), cost ("
     )
-    assert repr(planned).startswith(f"{planned.headline}\n") and "laplace noise, epsilon=1\n" in repr(planned)
+    assert repr(planned).startswith(f"{planned.headline}\n") and "laplace noise, epsilon=1; " in repr(planned)
     assert "<table" in planned._repr_html_()
     one = hospitals.dp.release(planned, rng=np.random.default_rng(2))
     same = hospitals.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, rng=np.random.default_rng(2))

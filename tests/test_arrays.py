@@ -375,6 +375,17 @@ def test_huge_counts_do_not_overflow() -> None:
     assert (level(tree, "total")["count"] > 0).all()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 1024])
+def test_sums_of_the_largest_counts_never_wrap_around(dtype: str, n: int) -> None:
+    for most in (2**61, 2**63 - 1024):  # both are floats
+        array = xr.DataArray(np.full(n, most).astype(dtype), dims=["cell"])
+        one_leaf = sum_cells(array, ["cell"], np.zeros(n, dtype=int), 1, COUNT)
+        leaves = sum_cells(array, ["cell"], np.arange(n), n, COUNT)
+        assert one_leaf.tolist() == [leaves.sum()]
+        assert 0.999 * min(2**61, n * 2**53) <= one_leaf[0] <= 2**61
+
+
 @pytest.mark.parametrize(
     "values", [np.array(["a", "b"]), np.array([1, None], dtype=object), np.array([1j, 2])]
 )

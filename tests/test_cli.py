@@ -1,7 +1,7 @@
 """The shell command."""
 
-import gzip
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+import pandas_dptree.cli
 from pandas_dptree.cli import main
 
 BY = ["--by", "region", "--by", "district"]
@@ -60,7 +61,7 @@ def test_keys_from_a_csv_are_text(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("zip,who\n00501,1\n00501,2\nNA,3\n,4\n")
     (tmp_path / "zips.csv").write_text("zip\n00501\nNA\n")
     arguments = ["counts", str(tmp_path / "rows.csv"), "--by", "zip", "--domain", str(tmp_path / "zips.csv")]
-    assert main([*arguments, "--epsilon", "9000", "--privacy-unit", "who"]) == 0
+    assert main([*arguments, "--epsilon", "9000", "--privacy-unit", "who", "--max-contributions", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.rsplit(",", 1)[0] for line in lines[1:]] == ["total,,3", "zip,00501,2", "zip,NA,1"]
 
@@ -74,13 +75,17 @@ def test_demo_needs_no_file(capsys):
 @pytest.mark.parametrize(
     ("more", "records", "message"),
     [
-        ([], "visits.csv", "`epsilon` or `rho` must be given"),
-        (["--epsilon", "-1"], "visits.csv", "`epsilon` must be positive"),
+        ([], "visits.csv", "`--epsilon` or `--rho` must be given"),
+        (["--epsilon", "-1"], "visits.csv", "`--epsilon` must be positive"),
         (["--epsilon", "1"], "nothing.csv", "`records` cannot be read"),
         (["--epsilon", "1"], "visits.xlsx", "`records` is a file of unknown type"),
-        (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`out` is in a folder"),
-        (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`out` is a file of unknown type"),
-        (["--epsilon", "1", "--privacy-unit", "nobody"], "visits.csv", "lacks the columns: 'nobody'"),
+        (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`--out` is in a folder"),
+        (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`--out` is a file of unknown type"),
+        (
+            ["--epsilon", "1", "--privacy-unit", "nobody", "--max-contributions", "2"],
+            "visits.csv",
+            "lacks the columns: 'nobody'",
+        ),
         (["--epsilon", "1", "--by", "town"], "visits.csv", "lacks the columns: 'town'"),
     ],
 )
@@ -91,124 +96,164 @@ def test_errors_are_told_in_one_piece(files, capsys, more, records, message):
     assert "Traceback" not in told.err
 
 
-def test_a_broken_file_is_not_quoted(files, capsys):
-    (files / "broken.csv").write_text('region,district\nsecret,"x\nsecret,y,z,w\n')
-    assert counts(files, "--epsilon", "1", records="broken.csv") == 2
-    assert "secret" not in capsys.readouterr().err
-
-
 def test_parquet_without_pyarrow_is_told_before_anything_is_spent(files, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.parquet")) == 2
     assert 'pip install "pandas_dptree[engines]"' in capsys.readouterr().err
 
 
-def test_an_old_table_stays_if_the_new_one_fails(files, monkeypatch):
+@pytest.fixture
+def verbs(files):
+    """Every command that writes a file, without the file."""
+    domain = ["--domain", str(files / "places.csv")]
+    where, visits, loss = [*BY, *domain], str(files / "visits.csv"), ["--epsilon", "1"]
+    column = ["--column", "cost", "--bounds", "0", "500"]
+    assert main(["plan", *where, *loss, "--out", str(files / "made.json")]) == 0
+    return {
+        "counts": ["counts", visits, *where, *loss],
+        "sums": ["sums", visits, *where, *loss, *column],
+        "means": ["means", visits, *where, *loss, *column],
+        "plan": ["plan", *where, *loss],
+        "release": ["release", visits, "--plan", str(files / "made.json"), *domain],
+    }
+
+
+VERBS = ["counts", "sums", "means", "plan", "release"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_that_is_there_stays_without_force(files, verbs, capsys, monkeypatch, verb):
+    out = files / ("out.json" if verb == "plan" else "out.csv")
+    arguments = [*verbs[verb], "--out", str(out)]
+    assert main(arguments) == 0
+    first = out.read_bytes()
+    capsys.readouterr()
+    with monkeypatch.context() as nothing:  # nothing is read
+        nothing.setattr("pandas_dptree.cli.read", None)
+        nothing.setattr("pandas_dptree.cli._read_plan", None)
+        assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith("dptree: `--out` is a file that is there already")
+    assert "--force" in told.err and ("second release" in told.err) == (verb != "plan")
+    assert out.read_bytes() == first
+    assert main([*arguments, "--force"]) == 0
+    assert (out.read_bytes() == first) == (verb == "plan")  # the noise is new
+    assert not list(files.glob(".dptree-*"))
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_file_that_appears_meanwhile_stays(files, verbs, capsys, monkeypatch, verb, links):
+    out = files / ("out.json" if verb == "plan" else "out.parquet")
+
+    def no_links(*_):
+        raise PermissionError("a file system without links")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    check = pandas_dptree.cli.check_out
+
+    def and_then_it_appears(*args, **kwargs):
+        check(*args, **kwargs)
+        out.write_text("of another run")
+
+    arguments = [*verbs[verb], "--out", str(out)]
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("pandas_dptree.cli.check_out", and_then_it_appears)
+        assert main(arguments) == 2
+        told = capsys.readouterr()
+        assert told.err.splitlines()[-2].startswith("dptree: `--out` is a file that is there already")
+        assert told.out == "" and out.read_text() == "of another run"
+        assert main([*arguments, "--force"]) == 0
+    out.unlink()
+    assert main(arguments) == 0 and out.stat().st_size > len("of another run")
+    assert not list(files.glob(".dptree-*"))
+
+
+def test_links_that_lead_nowhere_and_devices_stay(files, capsys):
+    out = files / "out.csv"
+    out.symlink_to(files / "nowhere.csv")
+    assert counts(files, "--epsilon", "1", "--out", str(out)) == 2
+    assert out.is_symlink() and not (files / "nowhere.csv").exists()
+    for device in ("/dev/stdout", "/dev/null"):
+        assert counts(files, "--epsilon", "1", "--out", device, "--force") == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("is a file of unknown type") == 2
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError, OSError])
+def test_an_old_table_stays_if_the_new_one_fails(files, monkeypatch, failure):
     out = files / "out.csv"
     out.write_text("old")
-    monkeypatch.setattr(pd.DataFrame, "to_csv", lambda *args, **kwargs: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        counts(files, "--epsilon", "1", "--out", str(out))
+
+    def fails(*_, **__):
+        raise failure
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fails)
+    arguments = ["--epsilon", "1", "--out", str(out), "--force"]
+    if failure is OSError:
+        assert counts(files, *arguments) == 2
+    else:
+        with pytest.raises(failure):
+            counts(files, *arguments)
     assert out.read_text() == "old" and not list(files.glob(".dptree-*"))
 
 
-def exact(folder, capsys, records, name="rows.csv"):
-    """Count with hardly any noise: the counts of the leaves, or None if the shell command fails."""
-    (folder / "keys.csv").write_text("k,l\na,x\na,y\nb,x\n")
-    (folder / name).write_bytes(records)
-    code = main(["counts", str(folder / name), "--by", "k", "--by", "l", "--domain", str(folder / "keys.csv"),
-                 "--epsilon", "9000"])  # fmt: skip
-    told = capsys.readouterr()
-    if code:
-        assert code == 2 and told.out == "" and "Hint: " in told.err and "Traceback" not in told.err
-        return None
-    lines = [line.split(",") for line in told.out.splitlines() if line.startswith("l,")]
-    return {(line[1], line[2]): int(line[3]) for line in lines}
-
-
-PLAIN = [b"a,x,1", b"a,y,2", b"b,x,3", b"a,x,4"]
-MALFORMED = [
-    b"a,x,1,extra", b"a,x,1,2,3,4", b"a", b"", b",", b",,,,,", b"b", b'a"b,x,1', b'"a"b,x,1', b"\xff\xfe,x,1",
-    b"a,\xe9,1", b"a\x00,x,1", b'"a\n",x,1', b'"a\r\nb","x",1', b"\xef\xbb\xbfa,x,1", b"k,l,other", b" a,x,1",
-    b"#a,x,1", b"NA,x,1", b"\\,x,1",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", MALFORMED, ids=repr)
-def test_a_malformed_record_counts_for_itself_at_most(tmp_path, capsys, line):
-    truth = exact(tmp_path, capsys, b"\n".join([b"k,l,other", *PLAIN]))
-    assert truth == {("a", "x"): 2, ("a", "y"): 1, ("b", "x"): 1}
-    for place in (0, 2, len(PLAIN)):
-        for newline in (b"\n", b"\r\n"):
-            records = newline.join([b"k,l,other", *PLAIN[:place], line, *PLAIN[place:]])
-            found = exact(tmp_path, capsys, records + newline)
-            changes = [found[leaf] - truth[leaf] for leaf in truth]
-            assert set(changes) <= {0, 1} and sum(changes) <= 1
-
-
 @pytest.mark.parametrize(
-    "head", [b"\xef\xbb\xbfk,l,other", b'\xef\xbb\xbf"k","l","other"', b'k,l,"other\nthing"', b"k,l"]
-)
-def test_headers(tmp_path, capsys, head):
-    truth = {("a", "x"): 2, ("a", "y"): 1, ("b", "x"): 1}
-    assert exact(tmp_path, capsys, b"\n".join([head, *PLAIN])) == truth
-    assert exact(tmp_path, capsys, head + b"\n") == exact(tmp_path, capsys, head) == dict.fromkeys(truth, 0)
-    packed = gzip.compress(b"\r\n".join([head, *PLAIN]))
-    assert exact(tmp_path, capsys, packed, "rows.csv.gz") == truth
-
-
-@pytest.mark.parametrize(
-    ("records", "name"),
+    ("given", "said"),
     [
-        (b"", "rows.csv"),
-        (b"\n", "rows.csv"),
-        (b"\nk,l\na,x\n", "rows.csv"),  # which line would be the header?
-        (b"k,l,l\na,x,x\n", "rows.csv"),
-        (b"k,other\na,x\n", "rows.csv"),
-        (b'k,l\na,"x\n', "rows.csv"),
-        (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9], "rows.csv.gz"),
-        (b"k,l\na,x\n", "rows.csv.gz"),
-        (b"k,l\na,x\n", "rows.parquet"),
+        (["--eplison", "1"], "did you mean '--epsilon'?"),
+        (["--epsilon", "1", "--privacy_unit=person"], "did you mean '--privacy-unit'?"),
+        (["--epsilon", "1", "--level-weights", "region=2"], "did you mean '--level-weight'?"),
+        (["--epsilon", "1", "--verbose"], "unrecognized arguments: --verbose\n"),
     ],
+    ids=" ".join,
 )
-def test_files_that_are_no_table(tmp_path, capsys, records, name):
-    assert exact(tmp_path, capsys, records, name) is None
+def test_options_that_are_not_known(files, capsys, given, said):
+    with pytest.raises(SystemExit) as caught:
+        counts(files, *given)
+    told = capsys.readouterr()
+    assert caught.value.code == 2 and told.out == "" and said in told.err
 
 
-def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    keys = [2**53, 2**53 + 1]
-    pd.DataFrame({"k": keys}).to_parquet(tmp_path / "keys.parquet")
-    days = pyarrow.array([1, 2, 2**31 - 1], pyarrow.date32())  # the last is beyond Python's calendar
-    number = pyarrow.array([2**53 + 1, 2**53 + 1, None])  # as floats, both would be 2**53
-    parquet.write_table(
-        pyarrow.table({"k": number, "day": days, "kind": number.dictionary_encode()}),
-        tmp_path / "rows.parquet",
+@pytest.mark.parametrize(
+    ("verb", "more", "said"),
+    [
+        ("counts", ["--epsilon", "1", "--by", "Town"], "`records` lacks the columns: 'Town'"),
+        ("counts", [], "`--epsilon` or `--rho` must be given"),
+        ("counts", ["--rho", "1", "--delta", "1e-6"], "`--delta` cannot be given together with `--rho`"),
+        ("counts", ["--epsilon", "1", "--level-weight", "x=1"], "`--level-weight` names unknown levels"),
+        ("counts", ["--epsilon", "1", "--share", "region=1", "--share", "x=0"], "`--share` names unknown"),
+        (
+            "sums",
+            ["--epsilon", "1", "--column", "day", "--bounds", "0", "9"],
+            "`records` has values of a type",
+        ),
+        ("sums", ["--epsilon", "1", "--column", "cost"], "`--bounds` must be given once"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_arguments_are_named_as_the_shell_spells_them(files, capsys, verb, more, said):
+    pd.read_parquet(files / "visits.parquet").assign(day=pd.Timestamp("2024-02-29")).to_parquet(
+        files / "dated.parquet"
     )
-    for key in ("k", "kind"):
-        pd.DataFrame({key: keys}).to_parquet(tmp_path / "keys.parquet")
-        assert main(
-            ["counts", str(tmp_path / "rows.parquet"), "--by", key, "--domain",
-            str(tmp_path / "keys.parquet"),
-             "--epsilon", "9000", "--privacy-unit", "day"]
-        ) == 0  # fmt: skip
-        lines = capsys.readouterr().out.splitlines()[2:]
-        assert [line.split(",")[2] for line in lines] == ["0", "2"]
+    assert run(files, verb, *more, records="dated.parquet") == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith(f"dptree: {said}") and told.err.count("Hint: ") == 1
 
 
 def test_where_nothing_can_be_written_nothing_is_spent(files, capsys, monkeypatch):
     monkeypatch.setattr(dpt.Plan, "release", None)
     (files / "folder.csv").mkdir()
     assert counts(files, "--epsilon", "1", "--out", str(files / "folder.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
 
     def full(**_):
         raise PermissionError("no")
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", full)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
 
 
 def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
@@ -217,7 +262,7 @@ def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
-    assert "`out` cannot be written" in capsys.readouterr().err
+    assert "`--out` cannot be written" in capsys.readouterr().err
     assert not (files / "out.csv").exists() and not list(files.glob(".dptree-*"))
 
 
@@ -254,26 +299,26 @@ def test_a_plan_that_was_written_down_is_released(files, capsys):
     assert told.out == "" and "domain" in told.err and "Hint: " in told.err
     (files / "plan.json").write_text("[]")
     assert main([*release, *domain]) == 2
-    assert "`plan` cannot be read" in capsys.readouterr().err
+    assert "`--plan` cannot be read" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_target(files, capsys):
-    plan = ["plan", *BY, "--domain", str(files / "places.csv"), "--out", str(files / "plan.json")]
-    assert main([*plan, "--target", "district=25"]) == 0
+    plan = ["plan", *BY, "--domain", str(files / "places.csv")]
+    assert main([*plan, "--target", "district=25", "--out", str(files / "plan.json")]) == 0
     domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
     planned = dpt.Plan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
     capsys.readouterr()
     assert main([*plan, "--target", "district"]) == 2
-    assert "`target` must be LEVEL=NUMBER" in capsys.readouterr().err
+    assert "`--target` must be LEVEL=NUMBER" in capsys.readouterr().err
 
 
 def test_a_missing_column_is_looked_for_where_it_is_missing(files, capsys):
     arguments = ["--by", "region", "--by", "clinic", "--epsilon", "1", "--domain", str(files / "places.csv")]
     assert main(["counts", str(files / "visits.csv"), *arguments]) == 2
-    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
     assert main(["plan", *arguments]) == 2
-    assert "`domain` lacks the columns: 'clinic'" in capsys.readouterr().err
+    assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
     assert main(["counts", str(files / "places.csv"), *arguments]) == 2
     assert "`records` lacks the columns: 'clinic'" in capsys.readouterr().err
 
@@ -361,7 +406,7 @@ def test_several_columns(files, capsys):
             assert run(files, verb, *columns, *bounds, records="more.csv") == 0
             assert "days_std_error" in capsys.readouterr().out
     assert run(files, "plan", *columns, "--bounds", "0", "500") == 2
-    assert "`column` must be one for a plan" in capsys.readouterr().err
+    assert "`--column` must be one for a plan" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_column_is_released(files, public, capsys):
@@ -430,31 +475,31 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     assert run(files, verb, *more) == 2
     told = capsys.readouterr()
     assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
-    assert told.err.startswith("dptree: `known`") and not out.exists()
+    assert told.err.startswith("dptree: `--known`") and not out.exists()
 
 
 @pytest.mark.parametrize(
     ("verb", "more", "said"),
     [
-        ("sums", [], "`column` must be given"),
-        ("means", ["--bounds", "0", "5"], "`column` must be given"),
-        ("plan", ["--bounds", "0", "5"], "`column` must be given"),
-        ("plan", ["--granularity", "0.5"], "`column` must be given"),
-        ("sums", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
-        ("plan", ["--column", "cost"], "`bounds` must be given once, or once for each column"),
-        ("sums", ["--column", "cost", *["--bounds", "0", "5"] * 2], "`bounds` must be given once, or once"),
+        ("sums", [], "`--column` must be given"),
+        ("means", ["--bounds", "0", "5"], "`--column` must be given"),
+        ("plan", ["--bounds", "0", "5"], "`--column` must be given"),
+        ("plan", ["--granularity", "0.5"], "`--column` must be given"),
+        ("sums", ["--column", "cost"], "`--bounds` must be given once, or once for each column"),
+        ("plan", ["--column", "cost"], "`--bounds` must be given once, or once for each column"),
+        ("sums", ["--column", "cost", *["--bounds", "0", "5"] * 2], "`--bounds` must be given once, or once"),
         ("sums", ["--column", "cost", "--bounds", "5", "0"], "the lower one first, not (5.0, 0.0)"),
-        ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`bounds` must be two finite numbers"),
+        ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`--bounds` must be two finite numbers"),
         ("sums", ["--column", "cost", "--bounds", "0", "5", "--granularity", "-1"], "positive number"),
         ("sums", ["--column", "region", "--bounds", "0", "5"], "one name: 'region'"),
         ("sums", [*["--column", "cost"] * 2, "--bounds", "0", "5"], "'cost'"),
         ("means", ["--column", "costs", "--bounds", "0", "5"], "`records` lacks the columns: 'costs'"),
-        ("counts", ["--confidence", "95"], "`confidence` must be a number between 0 and 1, not 95.0"),
-        ("counts", ["--known", "nothing.csv"], "`known` cannot be read"),
-        ("counts", ["--known", "nothing.xlsx"], "`known` is a file of unknown type"),
-        ("counts", ["--impossible", "closed"], "`domain` lacks the columns: 'closed'"),
-        ("counts", ["--impossible", "region"], "`impossible` must be true or false"),
-        ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`known` holds counts"),
+        ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),
+        ("counts", ["--known", "nothing.csv"], "`--known` cannot be read"),
+        ("counts", ["--known", "nothing.xlsx"], "`--known` is a file of unknown type"),
+        ("counts", ["--impossible", "closed"], "`--domain` lacks the columns: 'closed'"),
+        ("counts", ["--impossible", "region"], "`--impossible` must be true or false"),
+        ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`--known` holds"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
@@ -474,7 +519,7 @@ def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--impossible", "flag"]
     assert main(["counts", str(tmp_path / "rows.csv"), *arguments, "--epsilon", "1"]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and "`impossible` must be true or false" in told.err
+    assert told.out == "" and "`--impossible` must be true or false" in told.err
 
 
 @pytest.mark.parametrize(
@@ -490,7 +535,7 @@ def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
     arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--impossible", "z"]
     assert main([*arguments, "--epsilon", "1", "--out", str(files / "out.csv")]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("dptree: `impossible`") and "Hint: " in told.err
+    assert told.out == "" and told.err.startswith("dptree: `--impossible`") and "Hint: " in told.err
     assert not (files / "out.csv").exists()
 
 
@@ -552,29 +597,29 @@ def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--mechanism", "multiplicative"], "`alpha` must be given with --mechanism multiplicative"),
-        (["--threshold", "5000"], "`threshold` has no meaning with --mechanism auto"),
-        (["--mechanism", "laplace", "--failure", "0.1"], "`failure` has no meaning with --mechanism laplace"),
-        (["--calibration", "exact", "--alpha", "0.25"], "`calibration` has no meaning with"),
-        (["--clip"], "`clip` has no meaning with"),
-        (["--alpha", "nan"], "`alpha` must be"),
-        (["--alpha", "0.25", "--objective", "worst"], "`objective` has no meaning"),
-        ([*FACTOR[:2], "--alpha", "0.25"], "`delta` must be above 0"),
-        ([*FACTOR, "--alpha", "1"], "`alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--alpha", "nan"], "`alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--failure", "0"], "`failure` must be at least"),
-        ([*FACTOR, "--threshold", "10"], "`threshold` is too small for the guarantee"),
-        ([*FACTOR, "--threshold", "inf"], "`threshold` must be at least 1"),
-        ([*FACTOR, "--threshold", "90000", "--clip"], "`threshold` cannot be chosen with clip"),
-        ([*FACTOR, "--confidence", "0.9"], "`confidence` has no meaning for counts that are right"),
-        ([*FACTOR, "--keep-measurements"], "`keep_measurements` has no meaning"),
-        ([*FACTOR, "--known", "known.csv"], "`known` has no meaning"),
-        ([*FACTOR, "--consistency", "linear"], "`consistency` has no meaning"),
-        ([*FACTOR, "--split", "uniform"], "`split` has no meaning"),
-        ([*FACTOR, "--share", "region=1"], "`split` has no meaning"),
-        ([*FACTOR, "--level-weight", "region=1"], "`level_weights` has no meaning"),
-        ([*FACTOR, "--fit", "joint"], "`fit` has no meaning"),
-        ([*FACTOR, "--rho", "1"], "`rho` has no meaning"),
+        (["--mechanism", "multiplicative"], "`--alpha` must be given with --mechanism multiplicative"),
+        (["--threshold", "5000"], "`--threshold` has no meaning with --mechanism auto"),
+        (["--mechanism", "laplace", "--failure", "0.1"], "`--failure` has no meaning with"),
+        (["--calibration", "exact", "--alpha", "0.25"], "`--calibration` has no meaning with"),
+        (["--clip"], "`--clip` has no meaning with"),
+        (["--alpha", "nan"], "`--alpha` must be"),
+        (["--alpha", "0.25", "--objective", "worst"], "`--objective` has no meaning"),
+        ([*FACTOR[:2], "--alpha", "0.25"], "`--delta` must be above 0"),
+        ([*FACTOR, "--alpha", "1"], "`--alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--alpha", "nan"], "`--alpha` must be at least 0.001 and below 1"),
+        ([*FACTOR, "--failure", "0"], "`--failure` must be at least"),
+        ([*FACTOR, "--threshold", "10"], "`--threshold` is too small for the guarantee"),
+        ([*FACTOR, "--threshold", "inf"], "`--threshold` must be at least 1"),
+        ([*FACTOR, "--threshold", "90000", "--clip"], "`--threshold` cannot be chosen with clip"),
+        ([*FACTOR, "--confidence", "0.9"], "`--confidence` has no meaning for counts that are right"),
+        ([*FACTOR, "--keep-measurements"], "`--keep-measurements` has no meaning"),
+        ([*FACTOR, "--known", "known.csv"], "`--known` has no meaning"),
+        ([*FACTOR, "--consistency", "linear"], "`--consistency` has no meaning"),
+        ([*FACTOR, "--split", "uniform"], "`--split` has no meaning"),
+        ([*FACTOR, "--share", "region=1"], "`--share` has no meaning"),
+        ([*FACTOR, "--level-weight", "region=1"], "`--level-weight` has no meaning"),
+        ([*FACTOR, "--fit", "joint"], "`--fit` has no meaning"),
+        ([*FACTOR, "--rho", "1"], "`--rho` has no meaning"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
@@ -629,10 +674,10 @@ def test_files_that_hold_no_plan(files, capsys, change):
         (files / "plan.json").write_text(text)
         assert main(release) == 2
         told = capsys.readouterr()
-        assert told.out == "" and told.err.startswith("dptree: `plan` cannot be read from")
+        assert told.out == "" and told.err.startswith("dptree: `--plan` cannot be read from")
         assert told.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
 
 
 def test_shares_that_leave_something_over(files, capsys):
     assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
-    assert "`split` must hold shares with sum 1, not 0.5." in capsys.readouterr().err
+    assert "`--share` must hold shares with sum 1, not 0.5." in capsys.readouterr().err

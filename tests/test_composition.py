@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy import composition
-from pandas_dptree.privacy.composition import gaussian_delta, laplace_delta, largest_budget
+from pandas_dptree.privacy.composition import (
+    gaussian_delta,
+    joint_gaussian_delta,
+    laplace_delta,
+    largest_budget,
+    node_gaussian_delta,
+)
 from pandas_dptree.privacy.loss import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 
@@ -216,6 +222,27 @@ def test_factors_multiply_over_levels_and_counts():
     assert both.log_ratio == pytest.approx(4 * (one.log_ratio + other.log_ratio), rel=1e-9)
     assert both.mu == pytest.approx(2 * math.hypot(one.mu, other.mu), rel=1e-12)
     assert composition._smoothing(np.array([0.2, 3.0]), 1, 1, 0.5) is None  # no noise would be left
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("rows", [3, 10, 40])
+def test_the_factor_is_paid_for_each_count_that_a_unit_may_move(rows, neighbors):
+    """A row that comes or goes moves one count of a level, and one that is replaced moves two."""
+    sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
+    scales, moves = np.array([8.0, 9.0]) * rows, rows if neighbors == "add_remove" else 2 * rows
+    width = math.sqrt(sensitivity.l2_squared * math.fsum(scales**-2))
+    smoothing = composition._smoothing(scales, moves, sensitivity.l2_squared, width)
+    expected = composition._delta(1.0, [], width, smoothing)
+    found = {
+        "nodes": node_gaussian_delta(
+            1.0, scales, lambda kernels: math.fsum(1 / (scales**2 - kernels)), sensitivity
+        ),
+        "several quantities": joint_gaussian_delta(1.0, [(scales, sensitivity)]),
+        "beside a quantity of one row": joint_gaussian_delta(1.0, [([1e9], ONE_ROW), (scales, sensitivity)]),
+    }
+    if neighbors == "replace":  # otherwise no vector of moves is worse than one count that moves by all
+        found["levels"] = gaussian_delta(1.0, scales, sensitivity)
+    assert found == pytest.approx(dict.fromkeys(found, expected), rel=1e-8, abs=0)
 
 
 def test_factors_enter_delta():

@@ -22,6 +22,7 @@ from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.recall import expected_recall
+from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
 from tests.strategies import objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -91,6 +92,18 @@ def test_addresses_that_are_none_are_no_addresses():
     numbers, fits = addresses([*wrong, *right])
     assert fits.tolist() == [False] * len(wrong) + [True] * len(right)
     assert numbers[fits].tolist() == [0, 2**32 - 1, 0x0A141E28, 0x0100C809]
+
+
+@pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
+def test_a_text_with_a_nul_is_read_by_itself(dtype):
+    """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
+    texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
+    for order in (texts, texts[::-1]):
+        column = objects(order).astype(dtype)
+        for values in (column, polars.Series(order)):
+            make = pd.DataFrame if isinstance(values, pd.Series) else polars.DataFrame
+            assert exact(make({"zip": values}), ZIPS) == [{"1": 4}, {"123": 2}, {"12345": 2}]
+            assert exact(make({"ip": values}), ADDRESSES)[-1] == {"1.2.3.4/32": 2}
 
 
 @settings(max_examples=200)
@@ -283,6 +296,25 @@ def test_the_budget_is_kept_and_follows_the_split():
     assert [noise.epsilon for noise in plan.noise] == pytest.approx(list(split.values()))
 
 
+def test_the_noise_of_each_level_is_that_of_the_plan():
+    """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
+    split = {"total": 0.1, "x/2": 0.6, "x/5": 0.3}
+    tree = prefixes("x", bits=[2, 5], width=5)
+    plan = plan_implicit(tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True)
+    each = 2 * plan.noise[-1].radius + 1
+    frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
+    rng = np.random.default_rng(4)
+    tables = [plan.release(frame, rng=rng) for _ in range(120)]
+    laws = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
+        nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
+        noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
+        assert len(noise) == 120 * n_nodes
+        for other, law in enumerate(laws):
+            p_value = fit(noise.astype(np.int64), law, edges(plan.noise[other].noise_scale))
+            assert p_value > 1e-3 if other == place else p_value < 1e-6
+
+
 # What is found
 
 
@@ -456,7 +488,7 @@ def test_bounds_of_a_family_tighten_one_another():
         (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
         (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, beside an epsilon"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "that is no key"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "must be 'uniform', or give"),

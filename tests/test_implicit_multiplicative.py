@@ -380,7 +380,7 @@ def test_nobody_leaves_the_root_with_the_value_of_small_counts():
 
 @pytest.mark.parametrize("tree", TREES)
 def test_the_method_the_function_and_the_plan_release_the_same(tree):
-    frame, options = records(), {**LOSS, "privacy_unit": "person", "mechanism": HALF}
+    frame, options = records(), {**LOSS, "privacy_unit": "person", "max_contributions": 1, "mechanism": HALF}
     plan = dpt.plan_implicit(tree, **options)
     assert isinstance(plan, dpt.ImplicitMultiplicativePlan)
     table = plan.release(frame, rng=rng(3))
@@ -406,8 +406,9 @@ def test_short_texts_count_as_far_as_they_reach():
 
 
 def test_the_account_tells_what_the_plan_was():
-    plan = dpt.plan_implicit(NUMBERS, **LOSS, privacy_unit="person", mechanism=HALF)
-    told = json.loads(json.dumps(released(NUMBERS, privacy_unit="person", rng=None).attrs["dp"]))
+    whom = {"privacy_unit": "person", "max_contributions": 1}
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, **whom, mechanism=HALF)
+    told = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
     listed_plan = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=HALF)
     assert set(told) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
     assert told["mechanism"] == "multiplicative" and told["rng"] == "operating system"

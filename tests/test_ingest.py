@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
@@ -71,6 +72,49 @@ def test_every_library_counts_alike(backend, drawn):
     domain, rows = drawn
     expected = reference.count_leaves(rows, domain.by, listed_leaves(domain))
     assert counted(BACKENDS[backend](rows), domain).tolist() == expected.tolist()
+
+
+def as_categories(frame):
+    """Make a frame categorical by hand: ``astype`` would compare the texts."""
+    made = {}
+    for name in frame:
+        texts = list(dict.fromkeys(frame[name]))
+        codes = list(map(texts.index, frame[name]))
+        made[name] = pd.Categorical.from_codes(codes, categories=pd.Index(texts, dtype=object))
+    return pd.DataFrame(made)
+
+
+@pytest.fixture
+def without_arrow(monkeypatch):
+    def missing(*name):
+        raise ImportError
+
+    monkeypatch.setattr(columns_module, "_arrow", missing)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_record_whose_text_has_a_nul_is_counted_by_itself(backend):
+    """One row in front took fifty others with it: texts were C strings in pandas up to 3.0.0."""
+    build = {**BACKENDS, "pandas-category": as_categories}[backend]
+    check_nul(build)
+    check_nul(lambda rows: build(rows.astype("string[python]")))
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if "arrow" not in name])
+def test_a_nul_needs_no_arrow(without_arrow, backend):
+    check_nul({**BACKENDS, "pandas-category": as_categories}[backend])
+
+
+def check_nul(build):
+    """Check that keys and units that differ after a NUL alone are two, whichever comes first."""
+    rows = frame_of([(key, f"{key}\0{row % 2}") for key in ("a\0", "a", "b") for row in range(6)], ["k", "unit"])
+    for frame in (build(rows[5:]), build(rows[5:][::-1]), build(rows[5:].sample(frac=1, random_state=0))):
+        for places, expected in ((["a", "b"], [6, 6]), (["a", "a\0", "b"], [6, 1, 6])):
+            domain = Domain.from_frame(pd.DataFrame({"k": places}, dtype=object), by=["k"])
+            assert counted(frame, domain).tolist() == expected
+            assert counted(frame, domain, privacy_unit="unit", k=3).tolist() == expected
+            bounded = [min(count, 4) for count in expected]
+            assert counted(frame, domain, privacy_unit="unit", k=2).tolist() == bounded
 
 
 @settings(max_examples=300, deadline=None)
@@ -270,6 +314,16 @@ def test_many_wide_keys_do_not_overflow():
     assert counted(frame, Domain.from_frame(frame, by=list(frame))).tolist() == [1] * 5000
 
 
+def test_combinations_that_differ_in_any_key_are_told_apart():
+    """Five keys of 2**16 codes each, two of which mean nothing: the first would count for 2**64."""
+    n, names = 2**16 - 2, list("abcde")
+    domain = Domain.from_frame(pd.DataFrame(dict.fromkeys(names, np.arange(n))), by=names)
+    for at in range(5):
+        records = pd.DataFrame(np.zeros((51, 5), dtype=int), columns=names)
+        records.loc[50, names[at]] = 1  # this one is nowhere, and the others are where they were
+        assert counted(records, domain)[:2].tolist() == [50, 0]
+
+
 @pytest.mark.parametrize(
     ("frame", "error", "message"),
     [
@@ -375,7 +429,7 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
 
 
 PUBLIC = {
-    "text": ["1", "a", "", "None", "nan", "2024-02-29", "é"],
+    "text": ["1", "a", "a\0", "", "None", "nan", "2024-02-29", "é"],
     "int": [0, 1, 2**53, 2**53 + 1],
     "float": [0.0, 1.0, 0.1, np.inf, 2.0**53],
     "bool": [True, False],
@@ -410,7 +464,7 @@ def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed)
 
 DAY = 86_400_000
 ARROW = {
-    pyarrow.string(): ["a", "", None, "é", "None"],
+    pyarrow.string(): ["a", "a\0", "", None, "é", "None"],
     pyarrow.int64(): [1, 2**53, 2**53 + 1, None, -(2**63)],
     pyarrow.uint64(): [1, 2**64 - 1, None],
     pyarrow.float64(): [0.5, -0.0, 0.0, float("nan"), None, float("inf"), 2.0**53],
@@ -660,7 +714,7 @@ NUMERIC = {
     pyarrow.float32(): [0.5, 0.1, float("nan"), None, float("-inf")],
     pyarrow.bool_(): [True, False, None],
     pyarrow.decimal128(9, 2): [Decimal("0.50"), Decimal("-1"), None],
-    pyarrow.string(): ["a", "", None, "1.5", " 7", "nan", "-inf", "1.5"],
+    pyarrow.string(): ["a", "a\0", "", None, "1.5", " 7", "nan", "-inf", "1.5"],
     pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): ["a", "2", None, "2"],
     pyarrow.dictionary(pyarrow.int32(), pyarrow.bool_()): [True, None, False, True],
     pyarrow.float16(): [np.float16(0.5), None, np.float16("inf")],

@@ -109,6 +109,23 @@ def test_cumulants_are_those_of_the_dense_solution(tree, seed, known):
         )
 
 
+@settings(max_examples=50)
+@given(tree=trees(max_leaves=30), seed=st.integers(0, 2**32))
+def test_steps_are_those_of_the_largest_coefficient_or_more(tree, seed):
+    """Of small noise, whose steps of one count decide how wide an interval must be."""
+    rng = np.random.default_rng(seed)
+    scales = [rng.uniform(0.1, 0.5, size) for size in tree.level_sizes]
+    noise = [Laplace().variance(scale) for scale in scales]
+    fourth = [Laplace().fourth_cumulant(scale) for scale in scales]
+    variances = propagate(tree, noise)
+    found = half_widths(tree, variances, fourth, 0.9)
+    cumulants = estimate_cumulants(tree, variances, fourth)
+    for level, dense in enumerate(coefficients(tree, noise)):
+        largest = np.abs(dense).max(axis=1)
+        needed = error_half_widths(variances.final[level], cumulants[level], largest, 0.9)
+        assert (found[level] >= needed * (1 - 1e-9)).all()
+
+
 def test_levels_whose_nodes_agree_stay_folded():
     tree = Tree.from_branching([3, 4, 2])
     scales = [2.0, np.inf, 5.0, 7.0]

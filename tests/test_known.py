@@ -404,7 +404,7 @@ def frame(**columns):
         (frame(state=[None], county=["King"], count=[1]), "state=None, county='King'|state=nan"),
         (frame(state=["WY"], county=[None], city=["Taft"], count=[1]), "state='WY', county=.*, city='Taft'"),
         (frame(state=[1], count=[1]), "state=1"),
-        (frame(state=[object()], count=[1]), "state=an object of type object"),
+        (frame(state=[object()], count=[1]), "state=an object"),
         ({"county": pd.Series([1], index=pd.MultiIndex.from_tuples([("CA", None)]))}, "list: state='CA'"),
         ({"state": frame(state=["CA"], county=["Kern"], count=[1])}, "list: state='CA', county='Kern'"),
         # other forms

@@ -505,7 +505,7 @@ def test_plans_never_spend_more_than_the_whole_of_a_unit(
     plan = MultiplicativePlan(
         tree=Tree.from_branching([2] * depth), domain=None, loss=loss, neighbors=neighbors,
         mechanism=Multiplicative(alpha=data.draw(st.floats(0.1, 0.9)), calibration=calibration, clip=clip),
-        max_contributions=rows,
+        privacy_unit=None, max_contributions=rows,
     )  # fmt: skip
     k = rows * (2 if neighbors == "replace" else 1)
     epsilon, delta = (spent_with_windows if clip else spent)(plan.chain, total)

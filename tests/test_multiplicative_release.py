@@ -146,7 +146,7 @@ def test_a_plan_tells_what_is_in_force():
 
 def test_a_notebook_shows_the_plan():
     domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "b"]}), by=["x"])
-    plan = dpt.plan(domain, **LOSS, privacy_unit="<who>", mechanism=QUARTER)
+    plan = dpt.plan(domain, **LOSS, privacy_unit="<who>", max_contributions=2, mechanism=QUARTER)
     shown = plan._repr_html_()
     assert shown.startswith("<p>Plan of counts") and "&lt;who&gt;" in shown and "<table" in shown
     assert "error_bound" in shown
@@ -303,7 +303,7 @@ def test_wishes_that_make_no_sense_are_refused(options, argument):
         ({"max_contributions": 2**61, "neighbors": "replace"}, "`max_contributions` must be"),
         ({"mechanism": dpt.Multiplicative}, r"`mechanism` is unknown: the class(?s:.*)ative\(alpha=0.25"),
         ({"mechanism": "multiplicative"}, r"`mechanism` is unknown(?s:.*)dpt.Multiplicative\(alpha=0.25\)"),
-        ({"privacy_unit": "x"}, "`privacy_unit` must name a column that is no key"),
+        ({"privacy_unit": "x"}, "`privacy_unit` must name a column that is neither a key"),
         ({"mechanism": dpt.Multiplicative(alpha=0.25, threshold=100)}, "`threshold` is too small for the"),
     ],
 )  # fmt: skip
@@ -314,9 +314,11 @@ def test_plans_that_make_no_sense_are_refused(options, fact):
 
 
 def test_a_plan_that_is_made_directly_checks_what_is_asked_for():
-    loss = PrivacyLoss(**LOSS)
+    loss, whom = PrivacyLoss(**LOSS), {"privacy_unit": None, "max_contributions": 1}
     with pytest.raises(ArgumentError, match="`mechanism` must be a Multiplicative"):
-        dpt.MultiplicativePlan(tree=dpt.Tree.from_branching([2]), domain=None, loss=loss, mechanism="x")
+        dpt.MultiplicativePlan(
+            tree=dpt.Tree.from_branching([2]), domain=None, loss=loss, mechanism="x", **whom
+        )
 
 
 @pytest.mark.parametrize("number", [np.float16, np.float32, np.float64, np.longdouble])

@@ -23,6 +23,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 from tests.reference import dense_least_squares, membership
 from tests.strategies import trees
+from tests.test_composition import listed_delta
 from tests.test_planning import random_tree
 
 ONE_ROW, RHO = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.005)
@@ -282,6 +283,29 @@ def test_no_privacy_unit_costs_more_than_the_budget(seed):
                     assert worst >= Fraction(loss.rho) * (1 - Fraction(1, 10**14))
 
 
+def test_many_scales_are_rounded_up_to_a_grid():
+    """Where each node's share is another one, noise is drawn for few scales, and no path spends more."""
+    rng, tree, rho = np.random.default_rng(0), Tree.from_branching([25, 40]), 0.3
+    shares = random_shares(rng, tree)
+    scales = unfolded(tree, node_noise_scales(tree, PrivacyLoss(rho=rho), ONE_ROW, shares))
+    distinct = [len(np.unique(np.concatenate(levels))) for levels in (shares, scales)]
+    assert distinct[0] > distinct[1] > nodes._MOST_SCALES
+    prices = [
+        np.array([1 / (2 * Fraction(scale) ** 2) if np.isfinite(scale) else Fraction() for scale in part])
+        for part in map(np.ndarray.tolist, scales)
+    ]
+    assert Fraction(rho) * (1 - Fraction(21, 10**4)) <= max(path_sums(tree, prices)) <= Fraction(rho)
+
+
+def test_no_float_is_above_its_point_of_the_grid():
+    """Also those next to a point, which logarithms and powers of two miss by their own rounding."""
+    points = np.exp2(np.arange(-7000, 28_000) / nodes._GRID)  # from 1e-3 to 1e12
+    above = np.nextafter(points, np.inf)
+    scales = np.concatenate([np.nextafter(points, 0), points, above, np.nextafter(above, np.inf)])
+    ratios = nodes._on_grid(scales) / scales
+    assert (nodes._on_grid(scales) >= scales).all() and ratios.max() < 1.00101
+
+
 @settings(max_examples=200)
 @given(st.floats(1e-12, 1e6), st.integers(1, 10**6), st.lists(st.integers(1, 2**52), min_size=1, max_size=20))
 def test_scales_are_rounded_up_and_not_by_much(rho, l2_squared, units):
@@ -375,6 +399,23 @@ def test_node_wise_noise_keeps_to_delta_whatever_a_unit_moves(seed, epsilon, del
             width = float(np.sqrt(sum(d**2 / scale**2 for d, scale in zip(move, scales, strict=True)))) or 1.0
             nothing = composition._Smoothing(0.0, 0.0, 0.0)
             assert composition._delta(epsilon, losses, width, nothing) <= delta * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("branching", [[8], [3, 4], [2, 2, 3]])
+def test_the_path_that_spends_most_keeps_to_delta(branching, rows):
+    """Exactly, by listing the losses of its three least noises: those of the others only add to them."""
+    tree = Tree.from_branching(branching)
+    shares = random_shares(np.random.default_rng(2), tree)
+    shares[-1][1:] = np.ceil(shares[-1][1:] * 2**46) / 2**52  # all leaves but the first spend little
+    loss = PrivacyLoss(epsilon=1.0, delta=1e-6)
+    sensitivity = count_sensitivity(neighbors="add_remove", max_contributions=rows)
+    scales = unfolded(tree, node_noise_scales(tree, loss, sensitivity, shares))
+    spent = path_sums(tree, [scale**-2.0 for scale in scales])
+    assert spent[0] == max(spent) > 1.2 * sum(spent) / len(spent)
+    least = sorted(part[0].item() for part in scales)[:3]
+    exact = listed_delta("gaussian", 1.0, [(scale, rows) for scale in least if scale < 50])
+    assert 0.5e-6 <= exact <= 1e-6
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8)])

@@ -284,7 +284,7 @@ def test_a_plan_that_was_tampered_with_spends_no_more(domain):
 
 def test_a_privacy_unit_that_json_cannot_hold_is_refused(domain):
     with pytest.raises(dpt.ArgumentError, match="cannot be written down"):
-        dpt.plan(domain, epsilon=1.0, privacy_unit=("a", "b")).to_dict()
+        dpt.plan(domain, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=2).to_dict()
 
 
 def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):

@@ -217,7 +217,9 @@ def test_std_error_is_what_repeated_releases_show(mechanism, consistency):
 
 
 def test_a_plan_reads_as_a_table(clinics):
-    plan = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), epsilon=1.0, privacy_unit="person")
+    plan = dpt.plan(
+        dpt.Domain.from_frame(clinics, by=BY), epsilon=1.0, privacy_unit="person", max_contributions=2
+    )
     text = repr(plan)
     assert "laplace" in text and "epsilon=1" in text and "district" in text
     frame = plan.to_frame()
@@ -278,7 +280,8 @@ BAD = [
     ({"epsilon": 1.0, "max_contributions": 1.5}, "max_contributions"),
     ({"epsilon": 1.0, "max_contributions": 2}, "max_contributions"),
     ({"epsilon": 1.0, "privacy_unit": "clinic"}, "privacy_unit"),
-    ({"epsilon": 1.0, "privacy_unit": "nobody"}, "frame"),
+    ({"epsilon": 1.0, "privacy_unit": "nobody", "max_contributions": 2}, "frame"),
+    ({"epsilon": 1.0, "privacy_unit": "person"}, "max_contributions"),
     ({"epsilon": 1.0, "mechanism": "exponential"}, "mechanism"),
     ({"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism"),
     ({"epsilon": 1.0, "mechanism": 3}, "mechanism"),
@@ -335,7 +338,8 @@ def test_more_bad_arguments(visits, clinics):
     with pytest.raises(dpt.ArgumentError, match="leaf counts"):
         dpt.plan(dpt.Tree.from_branching([2]), epsilon=1.0).release(visits)
     with pytest.raises(dpt.ArgumentError, match="nobody can tell"):
-        dpt.plan(domain, epsilon=1.0, privacy_unit="person").release(np.zeros(domain.tree.n_leaves, int))
+        plan = dpt.plan(domain, epsilon=1.0, privacy_unit="person", max_contributions=2)
+        plan.release(np.zeros(domain.tree.n_leaves, int))
     with pytest.raises(dpt.ArgumentError, match="not a table that was released"):
         visits.dp.level("region")
     trips = dpt.datasets.taxi_trips(n_trips=0, n_cells=2)

@@ -462,7 +462,10 @@ def test_a_page_of_a_table_with_a_strange_account(counts, account):
         ({"epsilon": 1.0, "delta": 1e-6}, "approximate differential privacy with ε = 1.0 and δ = 1e-06"),
         ({"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3}, "in the column “person”"),
         ({"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3}, "At most 3 records"),
-        ({"epsilon": 1.0, "privacy_unit": "person"}, "At most 1 record of each was counted"),
+        (
+            {"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 1},
+            "At most 1 record of each was counted",
+        ),
         ({"epsilon": 1.0}, "Which rows the table has: not protected."),
         ({"epsilon": 1.0, "known": {"total": 4_000}}, "1 of the level total"),
         ({"epsilon": 1.0}, f"pandas_dptree {dpt.__version__}"),

@@ -446,7 +446,7 @@ BAD = [
     ({"granularity": -1}, "granularity"), ({"granularity": 2000}, "granularity"),
     ({"granularity": 1e-9}, "granularity"), ({"granularity": {"age": 1}}, "granularity"),
     ({"columns": "date"}, "frame"), ({"columns": "nothing"}, "frame"),
-    ({"columns": "person", "privacy_unit": "person"}, "privacy_unit"),
+    ({"columns": "person", "privacy_unit": "person", "max_contributions": 2}, "privacy_unit"),
     ({"privacy_unit": "region"}, "privacy_unit"), ({"max_contributions": 0}, "max_contributions"),
     ({"max_contributions": 2}, "max_contributions"), ({"mechanism": "gaussian"}, "mechanism"),
     ({"mechanism": "x"}, "mechanism"), ({"consistency": "x"}, "consistency"), ({"epsilon": None}, "epsilon"),

@@ -4,6 +4,7 @@ import datetime
 import itertools
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import narwhals as nw
 import numpy as np
@@ -101,6 +102,10 @@ def test_forms_have_one_order(values):
         [datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC), pd.Timestamp("2024-02-29 09:00",
         tz="Asia/Tokyo")],
         [datetime.timedelta(days=7), pd.Timedelta(days=7), np.timedelta64(1, "W")],
+        [datetime.datetime(1970, 1, 1, 0, 0, 50), np.datetime64(50, "s"), np.datetime64(5, "10s"),
+         np.datetime64(2, "25s")],
+        [datetime.timedelta(hours=-42), np.timedelta64(-6, "7h"), np.timedelta64(-3, "14h")],
+        [datetime.date(1990, 1, 1), np.datetime64(2, "10Y"), np.datetime64(20, "12M")],
         [pd.Interval(0, 1), pd.Interval(0.0, 1.0)],
         [(1, None), (1.0, np.nan), (np.int64(1), pd.NA)],
         [None, np.nan, pd.NaT, pd.NA, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT")],
@@ -276,21 +281,27 @@ TEXTS = [
 ]
 
 
-TEXT_WITH_NAN = [] if pd.__version__ < "2.3" else [pd.StringDtype("python", na_value=np.nan)]
-
-
-@pytest.mark.parametrize("arrow", [True, False], ids=["with pyarrow", "without"])
-@pytest.mark.parametrize(
-    "dtype", [object, "string[python]", *TEXT_WITH_NAN], ids=str
-)
-def test_text_is_compared_by_its_characters(monkeypatch, dtype, arrow):
-    """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
+@pytest.fixture(params=[True, False], ids=["with pyarrow", "without"])
+def arrow(request, monkeypatch):
+    """Let there be Arrow, or none."""
 
     def missing(*name):
         raise ImportError
 
-    if not arrow:
+    if not request.param:
         monkeypatch.setattr(columns_module, "_arrow", missing)
+
+
+OF_PYTHON = [object, "string[python]"]
+"""Types of columns that hold Python's own texts."""
+
+if not pd.__version__.startswith("2.2."):
+    OF_PYTHON.append(pd.StringDtype("python", na_value=np.nan))
+
+
+@pytest.mark.parametrize("dtype", OF_PYTHON, ids=str)
+def test_text_is_compared_by_its_characters(arrow, dtype):
+    """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
     for texts in (TEXTS, TEXTS[:-1], TEXTS[:5], TEXTS[8:11]):
         column = objects(texts).astype(dtype)
         codes, keys = canonical_codes(column)
@@ -333,6 +344,51 @@ def test_positions_are_those_of_equal_forms(data, few):
     keys, wanted = data.draw(st.lists(few, unique=True)), data.draw(st.lists(few))
     expected = [keys.index(one) if one in keys else -2 for one in wanted]
     assert positions(wanted, keys).tolist() == expected
+
+
+BEYOND_A_NUL = ["a\0", "a", "a\0x", "b", "", "\0", "\0\0"]
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("dtype", [*OF_PYTHON, "category"], ids=str)
+def test_a_text_does_not_end_at_a_nul(arrow, dtype, sort):
+    """It did in pandas up to 3.0.0, where a column of nothing but texts became one of C strings."""
+    for texts in (BEYOND_A_NUL, BEYOND_A_NUL[::-1]):
+        if dtype == "category":  # astype would compare the texts, too
+            listed = pd.Index(texts, dtype=object)
+            column = pd.Series(pd.Categorical.from_codes([*range(len(texts))] * 2, categories=listed))
+        else:
+            column = objects(texts * 2).astype(dtype)
+        codes, keys = canonical_codes(column, sort=sort)
+        assert [keys[code] for code in codes] == texts * 2 and len(keys) == len(texts)
+        assert sort is False or dtype == "category" or keys == sorted(texts)
+        assert located(column, ["b", "a"]).tolist() == [{"b": 0, "a": 1}.get(text, -2) for text in texts * 2]
+        units = numbered_units(column).tolist()
+        assert units[: len(texts)] == units[len(texts) :] and len({*units}) == len(texts)
+
+
+def as_c_strings(values, cut=lambda text: text.split("\0")[0], factorize=pd.factorize, **options):
+    """Number values as pandas does up to 3.0.0, whatever its version."""
+    if not isinstance(values, np.ndarray) or {*map(type, values)} != {str}:
+        return factorize(values, **options)
+    place, _ = factorize(objects([*map(cut, values), None]).to_numpy())
+    return place[:-1], values[np.unique(place[:-1], return_index=True)[1]]
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda text: text.split("\0")[0], str.lower, lambda text: text[:1]], ids=["NUL", "case", "first"]
+)
+def test_pandas_does_not_decide_which_texts_are_equal(monkeypatch, arrow, cut):
+    """Not even a version that makes one key of texts which differ: each row has its own text."""
+    monkeypatch.setattr(pd, "factorize", partial(as_c_strings, cut=cut))
+    texts = ["a", "A", "a\0", "b", "a", "ab"]
+    with pytest.raises(AssertionError):  # the version is as bad as it should be
+        place, distinct = pd.factorize(objects(texts).to_numpy())
+        assert distinct[place].tolist() == texts
+    codes, keys = canonical_codes(objects(texts))
+    assert keys == ["a", "A", "a\0", "b", "ab"] and codes.tolist() == [0, 1, 2, 3, 0, 4]
+    assert located(objects(texts), ["a"]).tolist() == [0, -2, -2, -2, 0, -2]
+    assert numbered_units(objects(texts)).tolist() == [0, 1, 2, 3, 0, 4]
 
 
 LONE, ITS_REPR = "\ud800", repr("\ud800")

@@ -82,7 +82,7 @@ def test_units_and_bare_trees_go_through_json():
         back = by_way_of_json(plan, domain)
         assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
     with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
-        planned(privacy_unit=("a", "b")).to_dict()
+        planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
 
 
 def test_numbers_of_numpy_become_plain():
@@ -126,6 +126,7 @@ def test_both_kinds_say_alike_what_all_plans_have():
         "format",
         "version",
         "domain",
+        "domain_source",
         "levels",
         "loss",
         "neighbors",

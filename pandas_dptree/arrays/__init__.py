@@ -5,3 +5,8 @@ from pandas_dptree.arrays.distributions import cdf, quantiles
 from pandas_dptree.arrays.tables import plan, release, tree_counts, tree_sums
 
 __all__ = ["cdf", "plan", "quantiles", "release", "several", "tree_counts", "tree_sums"]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__

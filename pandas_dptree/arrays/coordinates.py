@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, listed
+from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
 from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import PrefixTree
@@ -47,17 +47,18 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
             "array",
-            f"must be an xarray.DataArray, not {type(array).__name__}.",
+            f"must be an xarray.DataArray, not {kind_of_object(array)}.",
             hint="several variables have verbs of their own, such as dataset.dp.tree_counts(by, ...), and "
             "dpt.arrays.several."
             if isinstance(array, xr.Dataset)
             else "for the records themselves, one row each, call dpt.tree_counts.",
         )
-    absent = [name for name in names if name not in array.dims and name not in array.coords]
+    present = dict.fromkeys([*array.dims, *array.coords])
+    absent = [name for name in names if name not in present]
     if absent:
         raise ColumnsError(
             argument, "names neither dimensions nor coordinates of the array", columns=absent,
-            hint=f"it has {listed(dict.fromkeys([*array.dims, *array.coords]))}.",
+            hint=f"{did_you_mean(absent, present)}it has {listed(present)}.",
         )  # fmt: skip
     check_lengths(array.sizes, argument="array")
     unfit = [

@@ -14,19 +14,24 @@ import xarray as xr
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
 from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.distribution_plan import DistributionPlan, Strategy
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
+from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.unit import protected
+from pandas_dptree.signatures import public
 
 __all__ = ["cdf", "quantiles"]
 
 
+@public
 def cdf(
     array: xr.DataArray,
     dim: Hashable,
@@ -37,7 +42,7 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
@@ -58,7 +63,7 @@ def cdf(
         indices lie at once with this probability. At most 0.999.
     epsilon, delta, rho, neighbors, mechanism, tree
         As for `plan_distribution`.
-    max_contributions : int, default 1
+    max_contributions : int, optional
         As for `tree_counts`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
@@ -98,6 +103,7 @@ def cdf(
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
+@public
 def quantiles(
     array: xr.DataArray,
     dim: Hashable,
@@ -109,7 +115,7 @@ def quantiles(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
@@ -160,7 +166,7 @@ def _distribution(
     delta: float,
     rho: float | None,
     neighbors: Neighbors,
-    max_contributions: int,
+    max_contributions: int | None,
     mechanism: Literal["auto", "laplace", "gaussian"],
     tree: Strategy | Sequence[int],
     rng: np.random.Generator | None,
@@ -172,9 +178,12 @@ def _distribution(
     source = noise_source(rng)
     bins = _bins(array, dim, edges)
     check_cells(array)
+    warn_if_released(array)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-    ways = Ways(bins.n_bins, loss, neighbors, max_contributions, 1)
+    unit, most = protected(None, max_contributions)
+    ways = Ways(bins.n_bins, loss, neighbors, most, 1)
     best = ways.best(mechanism, tree, known_total=False)
+    warn_if_useless(loss)
     others = [name for name in array.dims if name != dim]
     n_groups = max(1, math.prod(array.sizes[name] for name in others))
     unknown = np.full(n_groups, -1, dtype=np.int64)
@@ -186,8 +195,8 @@ def _distribution(
         domain=None,
         loss=loss,
         neighbors=neighbors,
-        privacy_unit=None,
-        max_contributions=int(max_contributions),
+        privacy_unit=unit,
+        max_contributions=most,
         totals=(unknown,),
         measuring=best,
     )
@@ -197,8 +206,10 @@ def _distribution(
         estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
         totals=unknown,
         measuring=best,
-        account=planned.account(rng),
+        account=planned.account(rng)
+        | {"domain_source": "given" if edges is not None and not others else "observed"},
     )
+    warn_if_empty(released, totals_of_groups(released, slice(None)), usual_causes())
     return released, others
 
 
@@ -209,7 +220,10 @@ def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bi
     dims_of(array, [dim], argument="dim")
     if dim not in array.dims:
         raise ColumnsError(
-            "dim", "is no dimension of the array", columns=[dim], hint=f"it has {listed(array.dims)}."
+            "dim",
+            "is no dimension of the array",
+            columns=[dim],
+            hint=f"{did_you_mean([dim], array.dims)}it has {listed(array.dims)}.",
         )
     if edges is None:
         index = array.indexes.get(dim)

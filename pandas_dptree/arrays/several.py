@@ -15,10 +15,13 @@ import xarray as xr
 from pandas_dptree.arrays import tables
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
 from pandas_dptree.combined import joint_account, plan_apart
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
+from pandas_dptree.hierarchy.domain import SOURCES, source_in_words
+from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import Mechanism
@@ -27,8 +30,14 @@ from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.signatures import public
 
 __all__ = ["VariablesPlan", "plan", "release", "tree_counts", "tree_sums"]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -50,9 +59,10 @@ class VariablesPlan:
     @property
     def headline(self) -> str:
         """The release in a sentence: variables and their parts of the loss, noise, and the whole loss."""
-        parts = ", ".join(f"{name} ({_in_words(plan.loss)})" for name, plan in self.plans.items())
+        parts = ", ".join(f"{name} ({plan.loss.in_words})" for name, plan in self.plans.items())
         noise = next(iter(self.plans.values())).noise.name
-        return f"Plan for {parts} together: {noise} noise, {_in_words(self.loss)}"
+        keys = source_in_words(next(iter(self.plans.values())).domain)
+        return f"Plan for {parts} together: {noise} noise, {self.loss.in_words}{keys}"
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plans out as a frame.
@@ -76,6 +86,7 @@ class VariablesPlan:
         return f"<p>{escape(self.headline)}</p>\n{table}"
 
 
+@public
 def tree_counts(
     dataset: xr.Dataset,
     by: By,
@@ -85,7 +96,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -112,9 +123,9 @@ def tree_counts(
     epsilon, delta, rho
         The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
         into equal parts, unless `max_contributions` differs.
-    max_contributions : int, or mapping from variables to int, default 1
+    max_contributions : int, or mapping from variables to int, optional
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
-        them. The caller answers for it.
+        them, by default 1. The caller answers for it.
     neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
         As for `pandas_dptree.arrays.tree_counts`.
     keep_measurements, rng, progress
@@ -169,6 +180,7 @@ def tree_counts(
     return release(prepared, dataset, rng=rng, progress=progress)
 
 
+@public
 def tree_sums(
     dataset: xr.Dataset,
     by: By,
@@ -180,7 +192,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -255,6 +267,7 @@ rng, progress
     return release(prepared, dataset, rng=rng, progress=progress)
 
 
+@public
 def plan(
     dataset: xr.Dataset,
     by: By,
@@ -264,7 +277,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] = 1,
+    max_contributions: int | Mapping[Hashable, int] | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -324,6 +337,7 @@ def plan(
     return VariablesPlan(loss=combined.loss, plans=dict(zip(names, combined.plans, strict=True)))
 
 
+@public
 def release(
     plan: VariablesPlan,
     dataset: xr.Dataset,
@@ -362,16 +376,18 @@ def release(
     if not isinstance(plan, VariablesPlan):
         raise ArgumentError(
             "plan",
-            f"must be one for several variables, not {type(plan).__name__}.",
+            f"must be one for several variables, not {kind_of_object(plan)}.",
             hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
         )
     names = names_of(dataset, list(plan.plans))
     domain = next(iter(plan.plans.values())).labelled
     check_variables(dataset, names, domain)
-    trees = []
+    warn_if_released(dataset)
+    trees, sources = [], []
     for name, each in plan.plans.items():
         own = {} if each.quantity != COUNT else {"count": name} | {what: f"{name}_{what}" for what in TOLD}
-        tree = tables.release(each, dataset[name], rng=rng, progress=progress)
+        tree = tables.measured_tree(each, dataset[name], rng=rng, progress=progress)
+        sources.append(json.loads(tree.attrs["dp"])["domain_source"])
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
@@ -380,13 +396,12 @@ def release(
             for key in trees[0]
         }
     )
-    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng))
+    source = max(sources, key=SOURCES.index)
+    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng) | {"domain_source": source})
+    quantities = {name: each.quantity for name, each in plan.plans.items()}
+    warn_if_empty(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
     return together
 
 
 def _renamed(group: xr.Dataset, names: Mapping[str, Hashable]) -> xr.Dataset:
     return group.rename({old: new for old, new in names.items() if old in group.data_vars})
-
-
-def _in_words(loss: PrivacyLoss) -> str:
-    return ", ".join(f"{name}={value:g}" for name, value in loss.to_dict().items() if value)

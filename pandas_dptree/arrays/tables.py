@@ -17,20 +17,25 @@ from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.ingest.cells import check_cells, sum_cells
+from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
+from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.plan import Plan
 from pandas_dptree.planner import Mechanism, find_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.progress import progress_bar
 from pandas_dptree.release import account, columns_of, measured, release_steps
+from pandas_dptree.signatures import public
 
-__all__ = ["plan", "release", "tree_counts", "tree_sums"]
+__all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
 
 
+@public
 def tree_counts(
     array: xr.DataArray,
     by: By,
@@ -39,7 +44,7 @@ def tree_counts(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -68,9 +73,9 @@ def tree_counts(
     consistency, fit, confidence, keep_measurements, rng, progress
         Likewise. With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as
         a whole, but a tree much sparser than most others may come out worse than with ``fit="totals"``.
-    max_contributions : int, default 1
-        How many records of one privacy unit the whole array may hold, wherever they are. An array cannot be
-        asked whose its records are: the caller answers for it.
+    max_contributions : int, optional
+        How many records of one privacy unit the whole array may hold, wherever they are; by default 1. An
+        array cannot be asked whose its records are: the caller answers for it.
     known : mapping or DataFrame, optional
         As for `pandas_dptree.tree_counts`; only where `by` speaks of all dimensions.
 
@@ -145,6 +150,7 @@ def tree_counts(
     return release(prepared, array, rng=rng, progress=progress)
 
 
+@public
 def tree_sums(
     array: xr.DataArray,
     by: By,
@@ -155,7 +161,7 @@ def tree_sums(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -184,8 +190,8 @@ def tree_sums(
     epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, \
 rng, progress
         As for `pandas_dptree.tree_counts`.
-    max_contributions : int, default 1
-        How many cells of the whole array one privacy unit may have a say in.
+    max_contributions : int, optional
+        How many cells of the whole array one privacy unit may have a say in; by default 1.
     consistency, confidence
         As for `pandas_dptree.tree_sums`.
 
@@ -226,6 +232,7 @@ rng, progress
     return release(prepared, array, rng=rng, progress=progress)
 
 
+@public
 def plan(
     array: xr.DataArray,
     by: By,
@@ -234,7 +241,7 @@ def plan(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
-    max_contributions: int = 1,
+    max_contributions: int | None = None,
     mechanism: Mechanism | AdditiveNoise = "auto",
     split: Split | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
@@ -293,15 +300,18 @@ confidence, keep_measurements
             "cannot be used where there are several trees: it does not tell of which of them it speaks.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    return find_plan(
+    found = find_plan(
         domain, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
         max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
         objective=objective, target=target, consistency=consistency, fit=fit, known=known,
         confidence=confidence, keep_measurements=keep_measurements,
         quantity=quantity,
     )  # fmt: skip
+    warn_if_useless(found.loss)
+    return found
 
 
+@public
 def release(
     plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> xr.DataTree:
@@ -336,6 +346,16 @@ def release(
     -----
     **Privacy**: each call spends the plan's whole privacy loss anew, for all trees together.
     """
+    tree = measured_tree(plan, array, rng=rng, progress=progress)
+    totals = totals_of(tree["total"].to_dataset(), {plan.quantity.name: plan.quantity})
+    warn_if_empty(tree, totals, usual_causes())
+    return tree
+
+
+def measured_tree(
+    plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
+) -> xr.DataTree:
+    """Release without a word, as one variable of several."""
     if not isinstance(plan, Plan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
@@ -345,6 +365,7 @@ def release(
         )
     dims = check_domain(array, plan.domain)
     check_cells(array)
+    warn_if_released(array)
     _check_names(array, plan.quantity)
     others = [dim for dim in array.dims if dim not in dims]
     if others and any(least.any() for least in plan.known.least):
@@ -361,7 +382,10 @@ def release(
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        return laid_out(plan, array, others, columns_of(forest, values), account(plan, rng))
+        told = account(plan, rng)
+        if others:  # the answer has their indices as well, which stand in the array
+            told["domain_source"] = "observed"
+        return laid_out(plan, array, others, columns_of(forest, values), told)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:

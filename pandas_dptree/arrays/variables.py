@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
-from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed, told
 from pandas_dptree.hierarchy.derived import By, named
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.datatree import check_held, is_hash, told_of
@@ -26,7 +26,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if not isinstance(dataset, xr.Dataset):
         raise ArgumentError(
             "dataset",
-            f"must be an xarray.Dataset, not {type(dataset).__name__}.",
+            f"must be an xarray.Dataset, not {kind_of_object(dataset)}.",
             hint="for a single DataArray, call dpt.arrays.tree_counts.",
         )
     if variables is not None and not isinstance(variables, (list, tuple)):
@@ -46,7 +46,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if absent:
         raise ColumnsError(
             "variables", "names what are no data variables of the dataset", columns=absent,
-            hint=f"it has {listed(dataset.data_vars)}.",
+            hint=f"{did_you_mean(absent, dataset.data_vars)}it has {listed(dataset.data_vars)}.",
         )  # fmt: skip
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:

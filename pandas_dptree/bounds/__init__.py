@@ -41,3 +41,8 @@ __all__ = [
     "witness",
     "worst_node_shares",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__

@@ -55,3 +55,8 @@ __all__ = [
     "threshold_error",
     "tree_error",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__

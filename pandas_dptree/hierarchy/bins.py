@@ -91,6 +91,12 @@ class Bins:
                 )
             return cls(column, edges, timezone)
         n_bins = _number_of_bins(bins)
+        if bounds is None:
+            raise ArgumentError(
+                "bounds",
+                "must be given with a number of bins.",
+                hint="for example bounds=(0, 200), known without looking at the records; or list the edges.",
+            )
         pair = _listed(bounds)
         if pair is None or len(pair) != 2:
             raise ArgumentError(

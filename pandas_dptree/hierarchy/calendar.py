@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.signatures import public
 
 __all__ = ["MISSING", "Calendar", "calendar"]
 
@@ -53,6 +54,9 @@ class Calendar:
     format : str or None
         How text is written; None for ISO 8601.
     """
+
+    pitfall: ClassVar[str] = 'dates outside the calendar, or text in another format, such as "31/12/2024"'
+    """What to look for where records lie nowhere."""
 
     column: Hashable
     units: tuple[Unit, ...]
@@ -134,9 +138,10 @@ class Calendar:
         return np.where(inside, local, MISSING)
 
 
+@public
 def calendar(
     column: Hashable,
-    units: Sequence[Unit],
+    units: Unit | Sequence[Unit],
     *,
     start: Any,
     end: Any,
@@ -149,7 +154,7 @@ def calendar(
     ----------
     column : hashable
         The column that holds the dates or times.
-    units : sequence of str
+    units : str or sequence of str
         From the coarsest to the finest, some of year, quarter, month, day, hour; or some of iso_year,
         iso_week, day, hour. Others do not lie within each other.
     start, end : date or str
@@ -198,7 +203,7 @@ def calendar(
             f"must name a column, not {told(column)}.",
             hint=naming("column", "date", column),
         )
-    listed = tuple(units) if isinstance(units, (list, tuple)) else ()
+    listed = tuple(units) if isinstance(units, (list, tuple)) else (units,) if isinstance(units, str) else ()
     known = {unit for chain in _CHAINS for unit in chain}
     odd = [unit for unit in listed if not isinstance(unit, str) or unit not in known]
     meant = get_close_matches(odd[0], sorted(known), 1) if odd and isinstance(odd[0], str) else []

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError, DomainError, listed, told
+from pandas_dptree.errors import ColumnsError, DomainError, did_you_mean, kind_of_object, listed, told
 
 __all__ = [
-    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "pick_categories",
-    "pick_columns", "text_column", "to_pandas",
+    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "others_meant",
+    "pick_categories", "pick_columns", "python_values", "text_column", "to_pandas",
 ]  # fmt: skip
 
 ANY = "objects"
@@ -47,7 +47,7 @@ def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
 
 
 def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
-    """Pick columns out of whatever public table the caller passes as `argument`.
+    """Pick columns out of whatever public table the caller passes as `argument`; a single one may be a list.
 
     Raises
     ------
@@ -56,24 +56,27 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     ColumnsError
         If a column is missing or repeated.
     """
-    if isinstance(places, pd.Series) and [places.name] == list(wanted):
-        places = places.to_frame()
+    given = places
     try:
-        places = collected(places)
+        places = collected(_titled(places, wanted))
     except Exception:
         columns = ", ".join(f"{told(name)}: [...]" for name in wanted)
         raise DomainError(
-            f"cannot be a {type(places).__name__}, or cannot be read.",
+            f"cannot be {kind_of_object(given)}, or cannot be read.",
             hint=f"pass a frame or a MultiIndex of the public keys, for example pd.DataFrame({{{columns}}}).",
         ) from None
     names = list(places.columns)
     absent = [name for name in wanted if name not in names]
     if absent:
+        unnamed = isinstance(given, pd.MultiIndex) and not any(name is not None for name in given.names)
         raise ColumnsError(
             argument,
             "lacks the columns",
             columns=absent,
-            hint=f"it needs every column named in the call, and has {listed(names)}.",
+            hint=f"name the levels of the index: {argument}=index.set_names({listed(wanted)})."
+            if unnamed
+            else others_meant(absent, names, given)
+            or f"it needs every column named in the call, and has {listed(names)}.",
         )
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
@@ -85,6 +88,43 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     return [to_pandas(places[str(name)]) for name in wanted]
 
 
+def _titled(places: Any, wanted: Sequence[Hashable]) -> Any:
+    """Give the keys of a single column, which may be any list, its name; others stay as they are."""
+    if isinstance(places, pd.Series):
+        # An index that somebody made may hold the keys, and the values be counts.
+        bare = places.name is None and isinstance(places.index, pd.RangeIndex)
+        return places.to_frame(*wanted) if bare and len(wanted) == 1 else places.to_frame()
+    if len(wanted) > 1 or isinstance(places, pd.MultiIndex):
+        return places
+    if isinstance(places, (list, tuple, range, set, frozenset, np.ndarray, pd.api.extensions.ExtensionArray)):
+        return pd.DataFrame({wanted[0]: list(places) if isinstance(places, (set, frozenset)) else places})
+    if isinstance(places, pd.Index) and places.name is None:
+        return places.to_frame(index=False, name=wanted[0])
+    if nw.dependencies.is_into_series(places):  # of polars, whose names are texts and may be empty
+        column = nw.from_native(places, series_only=True)
+        return (column if column.name else column.alias(str(wanted[0]))).to_frame()
+    return places
+
+
+def others_meant(absent: Sequence[Hashable], present: Sequence[Hashable], table: Any) -> str:
+    """Hint at where columns that a table lacks may be: in its index, or under another name; empty if nowhere.
+
+    Parameters
+    ----------
+    absent, present : sequence of hashable
+        Names of columns.
+    table : object
+        Only its index is looked at, if it has one.
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(table, (pd.DataFrame, pd.Series)) and not {*absent}.isdisjoint(table.index.names):
+        return "keys in the index become columns by reset_index()."
+    return did_you_mean(absent, present).rstrip()
+
+
 def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
     """Pick columns as `pick_columns` does; the categories of an Enum belong to its type, and are kept.
 
@@ -94,7 +134,8 @@ def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
         As `pick_columns`.
     """
     columns = pick_columns(places, wanted)
-    if isinstance(places, (pd.DataFrame, pd.Series, pd.Index)):
+    places = _titled(places, wanted)
+    if isinstance(places, (pd.DataFrame, pd.Index)):
         return columns
     schema = nw.from_native(places).collect_schema()
     return [
@@ -248,6 +289,34 @@ def exact(column: pd.Series) -> pd.Series:
     if dtype == np.dtype(np.float16):  # pandas has no index of these
         return column.astype(np.float32)
     return column
+
+
+def python_values(values: Any) -> list[Any]:
+    """Write out values as objects of Python.
+
+    Arrow does not look at the bytes of its texts, and a Parquet file may hold any. Where they are not UTF-8,
+    Python cannot write out the column: then each value that is no text becomes the bytes that it is.
+
+    Parameters
+    ----------
+    values : array-like of one type, shape (n,)
+
+    Returns
+    -------
+    list, of length n
+    """
+    try:
+        listed: list[Any] = values.tolist()
+        return listed
+    except Exception:  # Python's or Arrow's own, as the version may be
+        return [_text_or_bytes(each) for each in _native(values).cast("large_binary").to_pylist()]
+
+
+def _text_or_bytes(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def text_column(values: npt.NDArray[np.object_]) -> pd.Series | None:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
+from pandas_dptree.signatures import public
 
 __all__ = ["Cut", "cut"]
 
@@ -38,6 +39,9 @@ class Cut:
     edges : tuple of numpy.ndarray of float64
         For each level the ends of its intervals, rising; those of a level are among those of the next.
     """
+
+    pitfall: ClassVar[str] = 'text in place of numbers, such as "$12.30"'
+    """What to look for where records lie nowhere."""
 
     column: Hashable
     levels: tuple[str, ...]
@@ -76,6 +80,7 @@ class Cut:
         return self.domain.keys(len(self.levels))
 
 
+@public
 def cut(
     column: Hashable,
     bins: Sequence[float] | None = None,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,11 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, liste
 from pandas_dptree.hierarchy.calendar import Calendar
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.cuts import Cut
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.signatures import public
 
 __all__ = ["By", "Derived", "Listed", "Lookup", "crossed", "derived_domain", "mapping", "named", "sole"]
 
@@ -36,6 +37,9 @@ class Lookup:
     domain : Domain
         The rows of the table; the finest key is the column of the records.
     """
+
+    pitfall: ClassVar[str] = "values that the table of the mapping writes otherwise"
+    """What to look for where records lie nowhere."""
 
     domain: Domain
 
@@ -64,6 +68,7 @@ class Lookup:
         return self.domain.keys(len(self.names))
 
 
+@public
 def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     """Describe levels that a public table tells of a column, such as the category of a product.
 
@@ -174,6 +179,7 @@ def _check_sources(derived: Sequence[Derived]) -> None:
         )  # fmt: skip
 
 
+@public
 def derived_domain(by: By, places: Any = None) -> Domain:
     """Make the public domain of levels some of which are derived: all combinations with the plain keys.
 
@@ -273,7 +279,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
             "has paths that end early, above a derived level.",
             hint="put the derived levels first in `by`, or give all paths their full length.",
         )
-    return Domain.from_codes(
+    domain = Domain.from_codes(
         names,
         [labels[name] for name in names],
         [forms[name] for name in names],
@@ -281,6 +287,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         impossible,
         derived,
     )
+    return replace(domain, source=source_of(plain))
 
 
 def sole(domain: Domain) -> Derived | None:

@@ -9,25 +9,35 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, is_name, listed, told
+from pandas_dptree.errors import (
+    ArgumentError,
+    ColumnsError,
+    DomainError,
+    is_name,
+    kind_of_object,
+    listed,
+    told,
+)
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:
     from pandas_dptree.hierarchy.derived import Derived
 
 __all__ = [
-    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "Domain", "check_by", "fingerprint", "level_names",
+    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "fingerprint",
+    "level_names", "source_in_words", "source_of",
 ]  # fmt: skip
 
 ROOT = "total"
@@ -40,27 +50,33 @@ RESERVED_NAMES = (
 
 BoolArray = npt.NDArray[np.bool_]
 
+Source = Literal["given", "categories", "observed"]
+"""Where keys came from: a list of the caller's, the categories of the columns, or the data themselves."""
+
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+"""From what is public for certain to what is public only because somebody declared it so."""
+
 MAX_LEAVES = 10**8
 """Largest product of categories that ``Domain.from_categories`` will write down."""
 
 
 def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """Check the names of the keys, from the coarsest to the finest.
+    """Check the names of the keys, from the coarsest to the finest; a single one needs no list.
 
     Raises
     ------
     ArgumentError
-        If `by` is a string or empty.
+        If `by` is neither a list nor a name, or empty.
     ColumnsError
         If a name is repeated or is one that a release uses itself.
     """
-    if isinstance(by, (str, bytes)) or not isinstance(by, (Sequence, pd.Index, np.ndarray)):
+    if isinstance(by, str) or (by is not None and pd.api.types.is_scalar(by)):
+        by = [by]
+    if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
             f"must be a list of column names, from coarse to fine, not {told(by)}.",
-            hint=f"for a single level write by=[{told(by)}]."
-            if isinstance(by, str)
-            else 'for example by=["state", "county", "city"].',
+            hint='for example by=["state", "county", "city"].',
         )
     names = tuple(by)
     odd = [name for name in names if not isinstance(name, Hashable) or name != name]
@@ -91,8 +107,24 @@ def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
     return (ROOT, *hierarchy.by)
 
 
+def source_of(hierarchy: Domain | Tree | None) -> Source:
+    """Tell where the keys of a hierarchy came from; numbers alone, and no hierarchy, are given."""
+    return hierarchy.source if isinstance(hierarchy, Domain) else "given"
+
+
+def source_in_words(hierarchy: Domain | Tree | None) -> str:
+    """Say for the end of a headline where the keys came from; nothing if they were given."""
+    return {
+        "given": "",
+        "categories": "; the categories of the keys are declared public",
+        "observed": "; the keys that stand in the data are declared public",
+    }[source_of(hierarchy)]
+
+
 def fingerprint(hierarchy: Domain | Tree) -> str:
     """Digest the names, labels and shape of a hierarchy, to tell whether another one is the same.
+
+    Where the keys came from is not part of it: the same list is the same hierarchy.
 
     Returns
     -------
@@ -147,6 +179,10 @@ class Domain:
         Positions of the leaves where nobody can be, in rising order: the structural zeros.
     derived : tuple
         How keys are made that are no columns of the records, such as the month of a date.
+    source : {"given", "categories", "observed"}
+        Where the keys of columns came from: a list of the caller's, the categories of the columns, or the
+        data themselves. Derived levels follow from their own description, and count as given. Releases
+        record it in ``attrs["dp"]["domain_source"]``.
 
     Examples
     --------
@@ -165,8 +201,10 @@ class Domain:
     codes: tuple[IntArray, ...]
     impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[Derived, ...] = ()
+    source: Source = "given"
 
     @classmethod
+    @public
     def from_frame(
         cls,
         places: pd.DataFrame | pd.MultiIndex | pd.Index,
@@ -221,13 +259,14 @@ class Domain:
         if not is_name(impossible):
             raise ArgumentError(
                 "impossible",
-                f"must name a column, not be a {type(impossible).__name__}.",
+                f"must name a column, not be {kind_of_object(impossible)}.",
                 hint='put the flags into a column of the domain, and write impossible="that column".',
             )
         *keys, flags = pick_columns(places, (*names, impossible))
         return cls._from_columns(names, list(map(_used, keys)), _truths(impossible, flags))
 
     @classmethod
+    @public
     def observed(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
         """Take the keys that stand in the records, which the caller states to be public knowledge.
 
@@ -264,9 +303,11 @@ class Domain:
         # Sorted, a shorter path stands right before the first one that continues it.
         continued = ((paths[:-1] == paths[1:]) | (paths[:-1] < 0)).all(axis=1)
         leaves = np.delete(rows[first], np.flatnonzero(continued))
-        return cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
+        found = cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
+        return replace(found, source="observed")
 
     @classmethod
+    @public
     def from_categories(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
         """Take every combination of the categories of categorical columns.
 
@@ -325,7 +366,8 @@ class Domain:
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]
-        return cls(names, tree, tuple(labels), tuple(map(tuple, forms)), tuple(codes))
+        public = cls(names, tree, tuple(labels), tuple(map(tuple, forms)), tuple(codes))
+        return replace(public, source="categories")
 
     @classmethod
     def from_tree(cls, tree: Tree) -> Domain:
@@ -430,7 +472,18 @@ class Domain:
         -------
         pandas.DataFrame
             One column per key down to that level, in the order of the tree.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such level.
         """
+        if level not in range(1, len(self.by) + 1):
+            raise ArgumentError(
+                "level",
+                f"must be a whole number from 1 to {len(self.by)}, not {told(level)}.",
+                hint=f"{len(self.by)} is for the leaves, 1 for the coarsest key.",
+            )
         return pd.DataFrame(
             {
                 name: label.take(code[self.tree.listed(level)])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, listed, told
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
@@ -254,7 +254,7 @@ def _columns(
         table: Any = collected(given)
     except Exception:
         raise ArgumentError(
-            "known", f"cannot be a {type(given).__name__}, or cannot be read.", hint=_FORMS
+            "known", f"cannot be {kind_of_object(given)}, or cannot be read.", hint=_FORMS
         ) from None
     if isinstance(table, pd.DataFrame):
         indexed = [key for key in by if key in table.index.names and key not in table.columns]

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
 from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.signatures import public
 
 __all__ = ["LETTERS_AND_DIGITS", "BitPrefixes", "CharPrefixes", "PrefixTree", "binary", "prefixes"]
 
@@ -40,6 +41,11 @@ _LARGEST_ALPHABET = 255
 @dataclass(frozen=True)
 class _Prefixes(ABC):
     """What prefixes of numbers and of texts have in common."""
+
+    pitfall: ClassVar[str] = (
+        'values that do not fit the prefixes, or have lost zeros in front ("501" for "00501")'
+    )
+    """What to look for where records lie nowhere."""
 
     column: Hashable
     lengths: tuple[int, ...]
@@ -301,6 +307,7 @@ class CharPrefixes(_Prefixes):
 PrefixTree = BitPrefixes | CharPrefixes
 
 
+@public
 def prefixes(
     column: Hashable,
     *,
@@ -383,6 +390,7 @@ def prefixes(
     return BitPrefixes(column, lengths, width, notation)
 
 
+@public
 def binary(column: Hashable, *, bits: int) -> BitPrefixes:
     """Describe the binary tree of all whole numbers of so many bits, with a level for every bit.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
 from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.signatures import public
 
 __all__ = ["Quadtree", "quadtree"]
 
@@ -74,6 +75,9 @@ class Quadtree:
         Whether it is not the coordinates that are cut, but the places of the cells along two dimensions of an
         array: 0, 1, 2, ….
     """
+
+    pitfall: ClassVar[str] = "points outside the bounds of the map, as when those of y and of x are swapped"
+    """What to look for where records lie nowhere."""
 
     columns: tuple[Hashable, Hashable]
     depth: int
@@ -223,6 +227,7 @@ class Quadtree:
         return laid.reshape(*values.shape[:-1], 2**level, 2**level)
 
 
+@public
 def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: str = "quad") -> Quadtree:
     """Describe levels of a place: squares that are divided into four, again and again.
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import exact, text_column
+from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
 __all__ = ["UNKNOWN", "canonical_codes", "located", "numbered_units", "positions", "sort_key"]
 
@@ -78,11 +78,12 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
         if _is_plain(column.dtype):
-            return place, distinct.tolist()
+            values = python_values(distinct)
+            return place, list(map(_canonical, values)) if bytes in map(type, values) else values
         forms = _typed(pd.Series(distinct, dtype=column.dtype))
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
         place, values = _factorized(column.to_numpy(), only_text=types == {str})
-        forms = list(map(_canonical, values)) if int in types else values.tolist()  # the rest as they are
+        forms = list(map(_canonical, values)) if int in types else values  # the rest as they are
     else:
         forms = [_canonical(value) for value in column]
         place = np.arange(len(forms))
@@ -175,29 +176,39 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     return (1, form) if isinstance(form, str) else (0, form)
 
 
-def _factorized(
-    values: npt.NDArray[np.object_], *, only_text: bool
-) -> tuple[IntArray, npt.NDArray[np.object_]]:
-    """Number plain values by equality.
+def _factorized(values: npt.NDArray[np.object_], *, only_text: bool) -> tuple[IntArray, list[Hashable]]:
+    """Number plain values by Python's equality, as they first appear.
 
-    Where all are texts, pandas takes one with a lone surrogate for the text of its representation. Either of
-    the two tells that this may have happened; beside something that is no text, pandas compares the texts
-    themselves.
+    Parameters
+    ----------
+    values : numpy.ndarray of object, shape (n,)
+        Of the very types in `_PLAIN`.
+    only_text : bool
+        Whether all of them are texts.
+
+    Returns
+    -------
+    place : numpy.ndarray of int64, shape (n,)
+        The number of each value, or -1 where it is missing.
+    distinct : list of hashable
+
+    Notes
+    -----
+    Where all values are texts, pandas hashes them as C strings. Up to 3.0.0 these end at the first NUL, and
+    in every version so far a text with a lone surrogate is taken for its representation. Texts that differ
+    then get one number, and the first of them stands for all: one record would decide what others are. So
+    the numbers of pandas are kept only if each text equals the one that stands for its number. That is enough
+    in any version, for what pandas hashes is made of each text alone: equal texts have equal numbers. If a
+    single text fails, Python numbers them all.
+
+    Beside a value that is no text, pandas (2.2 to 3.1) hashes and compares the objects themselves, as Python
+    does.
     """
     place, distinct = pd.factorize(values)
-    if only_text and _may_be_mistaken("".join(distinct)):
-        place, distinct = pd.factorize(np.array([*values, None], dtype=object))
-        place = place[:-1]
-    return place, distinct
-
-
-def _may_be_mistaken(texts: str) -> bool:
-    """Tell whether there is a lone surrogate in the texts, or what may be the representation of one."""
-    try:
-        texts.encode()
-    except UnicodeEncodeError:
-        return True
-    return "\\ud" in texts
+    if only_text and not (distinct[place] == values).all():
+        texts = list(dict.fromkeys(values))
+        return positions(values.tolist(), texts), texts
+    return place, distinct.tolist()
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -26,6 +26,7 @@ from pandas_dptree.ingest.frames import (
     _types,
     check_columns,
     discreetly,
+    warn_if_released,
 )
 from pandas_dptree.ingest.numbers import numbers
 
@@ -89,6 +90,7 @@ def binned_counts(
     unit = [] if privacy_unit is None else [privacy_unit]
     columns = list(dict.fromkeys([*by, *unit, bins.column]))
     check_columns(frame, columns)
+    warn_if_released(frame)
     frame = _opened(frame, columns)
     if domain is not None:
         _check_types(frame, domain)

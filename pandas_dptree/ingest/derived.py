@@ -164,6 +164,11 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
     }
     if unlike:
         codes = [name for name, pair in unlike.items() if {*pair} == {"numbers", "text"}]
+        dates = [name for name, pair in unlike.items() if {*pair} == {"times", "text"}]
+        flags = [name for name, pair in unlike.items() if {*pair} == {"numbers", "booleans"}]
+        ways = [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
+        ways += ["booleans to numbers with astype(int)"] if flags else []
+        ways += ["text to dates with pd.to_datetime"] if dates else []
         pairs = "; ".join(
             f"{told(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
         )
@@ -171,7 +176,7 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
             argument,
             f"has keys of another type than the domain ({pairs})",
             columns=unlike,
-            hint=f"convert one of the two, {as_text(codes)}.",
+            hint=f"convert one of the two, {'; '.join(ways)}.",
         )
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, told
-from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, to_pandas
+from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, told, warn
+from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, others_meant, to_pandas
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.quadtree import Quadtree
@@ -28,7 +28,15 @@ from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.silence import silently
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["Contributions", "check_columns", "check_frame", "contributions", "discreetly", "key_frame"]
+__all__ = [
+    "Contributions",
+    "check_columns",
+    "check_frame",
+    "contributions",
+    "discreetly",
+    "key_frame",
+    "warn_if_released",
+]
 
 Answer = TypeVar("Answer")
 
@@ -105,6 +113,7 @@ def contributions(
     unit = [] if privacy_unit is None else [privacy_unit]
     columns = list(dict.fromkeys([*domain.sources, *unit, *summed]))
     check_columns(frame, columns)
+    warn_if_released(frame)
     frame = _opened(frame, columns)
     _check_types(frame, domain)
     _check_numeric(frame, list(dict.fromkeys(summed)))
@@ -240,6 +249,21 @@ def check_frame(frame: Any) -> None:
         _narwhals(frame)
 
 
+def warn_if_released(data: Any) -> None:
+    """Warn, before anything is spent, of data that say of themselves that they are a release.
+
+    `attrs` are trusted for nothing else: anybody may write them, and most operations lose them.
+    """
+    account = getattr(data, "attrs", {}).get("dp")
+    if isinstance(account, (dict, str)) and "mechanism" in account:
+        warn(
+            'What is to be released says in attrs["dp"] that it is a release: its numbers are noisy, and its '
+            "rows are no records.",
+            hint='pass the records, or delete attrs["dp"] if these are some; whatever is computed from a '
+            "released table needs no release.",
+        )
+
+
 def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
     """Check that a frame, which the caller knows as `argument`, has each column exactly once.
 
@@ -250,7 +274,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
     ColumnsError
         If a column is missing or repeated.
     """
-    hint = "check the spelling; keys in the index become columns by reset_index()."
+    hint = "check the spelling; the names of its columns are listed by frame.columns."
     if isinstance(frame, pd.DataFrame):
         present: list[Hashable] = list(frame.columns)
         if frame.columns.nlevels > 1:
@@ -270,7 +294,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
             argument,
             "lacks the columns",
             columns=missing,
-            hint=hint,
+            hint=others_meant(missing, present, frame) or hint,
         )
     repeated = [name for name in columns if present.count(name) > 1]
     if repeated:
@@ -297,7 +321,7 @@ def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     except TypeError:
         raise ArgumentError(
             "frame",
-            f"must be a dataframe, not {type(frame).__name__}.",
+            f"must be a dataframe, not {kind_of_object(frame)}.",
             hint="arrays have verbs of their own, such as array.dp.tree_counts(by, ...) and "
             "array.dp.release(plan)."
             if isinstance(frame, (xr.DataArray, xr.Dataset))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import exact
+from pandas_dptree.hierarchy.columns import exact, python_values
 
 __all__ = ["numbers"]
 
@@ -49,7 +49,7 @@ def numbers(column: pd.Series) -> FloatArray:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     if isinstance(dtype, pd.StringDtype):
         place, texts = pd.factorize(column)
-        return np.append(_each(texts), np.nan)[place]
+        return np.append(_each(python_values(texts)), np.nan)[place]
     return _each(column.to_numpy(dtype=object))
 
 

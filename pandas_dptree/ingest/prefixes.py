@@ -12,63 +12,42 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
-from pandas_dptree.ingest.frames import _column, _held, _opened, _types, check_columns, discreetly
+from pandas_dptree.ingest.frames import (
+    _column,
+    _held,
+    _opened,
+    _types,
+    check_columns,
+    discreetly,
+    warn_if_released,
+)
 from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
-__all__ = ["checked_rows", "nonempty_levels", "sorted_keys"]
+__all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
 
 Keys = npt.NDArray[Any]
 UIntArray = npt.NDArray[np.uint64]
 
 
-def checked_rows(tree: object, neighbors: Neighbors, privacy_unit: object, max_contributions: int) -> int:
-    """Check what a plan is to count of whom, and give by how many rows neighbouring data sets differ.
-
-    Parameters
-    ----------
-    tree, neighbors, privacy_unit, max_contributions
-        As in `plan_implicit`.
-
-    Returns
-    -------
-    int
+def check_prefixes(tree: object) -> None:
+    """Check that a tree is one of prefixes.
 
     Raises
     ------
     ArgumentError
-        If one of them cannot be used.
+        If it is not.
     """
     if not isinstance(tree, (BitPrefixes, CharPrefixes)):
         raise ArgumentError(
             "tree",
-            f"must describe prefixes, not be a {type(tree).__name__}.",
+            f"must describe prefixes, not be {kind_of_object(tree)}.",
             hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]).',
         )
-    if not is_name(privacy_unit) or privacy_unit == tree.column:
-        raise ArgumentError(
-            "privacy_unit",
-            f"must name a column that is no key, not {told(privacy_unit)}.",
-            hint=naming(
-                "privacy_unit",
-                "person",
-                privacy_unit,
-                "whom a row belongs to cannot also say where it is counted; copy the column if so.",
-            ),
-        )
-    rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
-    if privacy_unit is None and max_contributions > 1:
-        raise ArgumentError(
-            "max_contributions",
-            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
-            hint='name the column, for example privacy_unit="person_id".',
-        )
-    return rows
 
 
 def sorted_keys(
@@ -110,6 +89,7 @@ def sorted_keys(
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     check_columns(frame, list(dict.fromkeys(columns)))
+    warn_if_released(frame)
     frame = _opened(frame, columns)
     [dtype] = _types(frame, [tree.column])
     check_prefixed(tree, dtype)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, kind_of_object, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
@@ -24,7 +24,6 @@ __all__ = [
     "number_between",
     "real_numbers",
     "released_counts",
-    "rows_of_a_unit",
     "whole_number",
 ]
 
@@ -41,17 +40,6 @@ def whole_number(
             name, f"must be a whole number from {least} to {most}, not {told(value, of=of)}.", hint=hint
         )
     return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def rows_of_a_unit(max_contributions: object) -> int:
-    """Give how many rows of a unit are counted, as an int; twice that is no larger than any count."""
-    return whole_number(
-        "max_contributions",
-        max_contributions,
-        at_least=1,
-        at_most=LARGEST_COUNT // 2,
-        hint="it is how many rows of one unit are counted, for example 1.",
-    )
 
 
 def number_between(name: str, value: object, low: float, high: float, *, example: float) -> float:
@@ -129,7 +117,7 @@ def noise_source(rng: np.random.Generator | None) -> ByteSource:
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise ArgumentError(
             "rng",
-            f"must be a numpy.random.Generator, not {type(rng).__name__}.",
+            f"must be a numpy.random.Generator, not {kind_of_object(rng)}.",
             hint="leave it out for a private release; numpy.random.default_rng(0) for a repeatable test.",
         )
     return byte_source(rng)

@@ -34,3 +34,8 @@ __all__ = [
     "relative_error_from_rmse",
     "smoothed_relative_error",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names alone, for completion."""
+    return __all__

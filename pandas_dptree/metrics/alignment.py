@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.values import canonical_codes, located
@@ -212,7 +212,7 @@ def _truth_columns(
             table = collected(truth)
         except Exception:
             raise ArgumentError(
-                "truth", f"cannot be a {type(truth).__name__}.",
+                "truth", f"cannot be {kind_of_object(truth)}.",
                 hint="pass frame.groupby(keys).size(), a table with a level, or an array.",
             ) from None  # fmt: skip
     by = nodes.by[: nodes.depth.max()]

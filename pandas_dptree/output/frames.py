@@ -188,10 +188,20 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     """
     by, parts, _ = _layout_of(released)
     if not is_name(name) or name not in (ROOT, *by):
+        renamed = f"; {_RENAMING}" if is_name(name) and name in released else "."
         raise ArgumentError(
-            "name", f"is not a level: {told(name)}.", hint=f"the levels are {listed([ROOT, *by])}."
+            "name", f"is not a level: {told(name)}.", hint=f"the levels are {listed([ROOT, *by])}{renamed}"
         )
     depth = 0 if name == ROOT else by.index(name) + 1
+    absent = [key for key in by if key not in released]
+    if absent:
+        indexed = not {*absent}.isdisjoint(released.index.names)
+        raise ColumnsError(
+            "released",
+            "lacks the columns of levels",
+            columns=absent,
+            hint="reset_index() makes columns of the index." if indexed else _RENAMING,
+        )
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
         return rows.set_index(parts) if parts else rows.reset_index(drop=True)
@@ -203,6 +213,11 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     with warnings.catch_warnings(action="ignore"):  # of tuples that pandas cannot sort
         return rows.astype(types).set_index([*by[:depth], *parts])
 
+
+_RENAMING = (
+    "rename columns and levels alike, as in "
+    'counts["level"] = counts["level"].cat.rename_categories({"state": "State"}).'
+)
 
 _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
 

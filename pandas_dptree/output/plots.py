@@ -124,6 +124,15 @@ class ReleasedPlots:
     def __init__(self, table: pd.DataFrame) -> None:
         self._table = table
 
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse to guess which picture is wanted.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        raise ArgumentError("plot", "has pictures of two kinds.", hint="call plot.levels() or plot.icicle().")
+
     def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
         """Draw the largest nodes of each level as dots, with whiskers that tell how far off they may be.
 

@@ -19,6 +19,7 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
+from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["report_page", "statement", "write_page"]
 
@@ -55,7 +56,7 @@ def report_page(
         left_out=f'<p class="notes">{escape(_left_out_in_words(left_out))}</p>' if left_out else "",
         table=_table(released, values, rows, account),
         notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, account)),
-        warning=f'<p class="warning">{escape(_WARNING)}</p>' if _repeatable(account) else "",
+        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in _warnings(account)),
         protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(account)),
         version=escape(__version__),
     )
@@ -98,7 +99,7 @@ def statement(account: Mapping[str, Any]) -> list[str]:
     """
     if not account:
         return ["How this table was made, and what protects it, is unknown: the table does not tell."]
-    protection = _loss(account)
+    protection = _loss(account) + ", which protects nobody" * _is_useless(account)
     return [
         f"Protection: none. Had the noise been secret, it would be {protection}."
         if _repeatable(account)
@@ -124,6 +125,14 @@ def _loss(account: Mapping[str, Any]) -> str:
     if delta:
         return f"approximate differential privacy with ε = {epsilon} and δ = {delta}"
     return f"pure differential privacy with ε = {epsilon}"
+
+
+def _is_useless(account: Mapping[str, Any]) -> bool:
+    stated = {name: account[name] for name in ("epsilon", "delta", "rho") if account.get(name) is not None}
+    try:
+        return bool(PrivacyLoss(**stated).objection)
+    except ArgumentError:  # whatever stands there, it is no loss
+        return False
 
 
 def _unit(account: Mapping[str, Any]) -> str:
@@ -165,7 +174,16 @@ def _noise(account: Mapping[str, Any]) -> str:
 def _rows(account: Mapping[str, Any]) -> str:
     if "largest_unseen" in account:
         return "Which rows the table has: protected like its values."
-    return "Which rows the table has: not protected. Whoever released it declared the list of them public."
+    return f"Which rows the table has: not protected. {_source(account)}"
+
+
+def _source(account: Mapping[str, Any]) -> str:
+    """Tell where the keys came from."""
+    return {
+        "given": "Whoever released it gave the list of them, as public.",
+        "categories": "They are the categories of the keys, which whoever released it declared public.",
+        "observed": "They are the keys that stand in the records, which whoever released it declared public.",
+    }.get(str(account.get("domain_source")), "Whoever released it declared the list of them public.")
 
 
 def _quantities(account: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -202,7 +220,14 @@ def _repeatable(account: Mapping[str, Any]) -> bool:
     return "not private" in str(account.get("rng", ""))
 
 
-_WARNING = "This table is a test. Its noise came from a generator that can be repeated: it protects nobody."
+def _warnings(account: Mapping[str, Any]) -> list[str]:
+    """Say in what way the table protects nobody."""
+    warnings = {
+        "This table is a test. Its noise came from a generator that can be repeated: it protects "
+        "nobody.": _repeatable(account),
+        "The privacy loss of this table is so large that it protects nobody.": _is_useless(account),
+    }
+    return [warning for warning, applies in warnings.items() if applies]
 
 
 def _left_out_in_words(levels: Sequence[tuple[str, int]]) -> str:

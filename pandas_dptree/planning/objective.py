@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, told
 from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = ["OBJECTIVES", "Objective", "by_level", "cost_weights", "expected_cost"]
@@ -128,13 +128,15 @@ def by_level(
     if not isinstance(values, Mapping):
         raise ArgumentError(
             argument,
-            f"must be a mapping from level names to numbers, not {type(values).__name__}.",
+            f"must be a mapping from level names to numbers, not {kind_of_object(values)}.",
             hint=f"the levels are {listed(names)}.",
         )
     unknown = [name for name in values if name not in names]
     if unknown:
         raise ArgumentError(
-            argument, f"names unknown levels: {told(unknown)}.", hint=f"the levels are {listed(names)}."
+            argument,
+            f"names unknown levels: {told(unknown)}.",
+            hint=f"{did_you_mean(unknown, names)}the levels are {listed(names)}.",
         )
     for value in values.values():
         if (

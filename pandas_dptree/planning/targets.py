@@ -21,6 +21,7 @@ from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.signatures import public
 
 __all__ = ["LARGEST_LOSS", "Target", "relative"]
 
@@ -32,6 +33,7 @@ LARGEST_LOSS = 1000.0
 _ROUNDS = 8  # of choosing the shares and then the loss; two or three are the rule
 
 
+@public
 def relative(share: float, *, of: float) -> float:
     """State a target as a share of a count.
 

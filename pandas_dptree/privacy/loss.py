@@ -15,9 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, told, warn
 
-__all__ = ["PrivacyLoss", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+__all__ = ["PrivacyLoss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+
+MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
+"""Beyond one of these a loss protects nobody: see `PrivacyLoss.objection`."""
 
 # Each conversion below is a sum of at most four terms, each computed with at most eight roundings
 # (2**-53 relative) and library functions (below 2**-52). 2**-47 of the sum of the terms' sizes is more
@@ -82,7 +85,8 @@ class PrivacyLoss:
             raise ArgumentError(
                 "delta",
                 "cannot be given together with `rho`.",
-                hint="a rho needs no delta; zcdp_rho(epsilon, delta) gives the rho of a pair.",
+                hint="leave `delta` out: a rho says all by itself. For a pair, dpt.plan(domain, epsilon=1.0, "
+                "delta=1e-6) finds the noise.",
             )
         object.__setattr__(self, "delta", delta)
         for name in ("epsilon", "rho"):
@@ -102,6 +106,37 @@ class PrivacyLoss:
             return {"rho": self.rho}
         assert self.epsilon is not None
         return {"epsilon": self.epsilon, "delta": self.delta}
+
+    @property
+    def in_words(self) -> str:
+        """The parameters as a headline states them, and whether they protect anybody."""
+        stated = ", ".join(f"{name}={value:g}" for name, value in self.to_dict().items() if value)
+        return f"{stated} (protects nobody)" if self.objection else stated
+
+    @property
+    def objection(self) -> str:
+        r"""Why the loss protects nobody; empty if it may protect.
+
+        An epsilon allows the odds of any guess about a unit to change by a factor of :math:`e^\epsilon`: at
+        20, from one in a million to 485 to 1. A rho of 10 implies an epsilon of 32 at a delta of 1e-6. To
+        publish each record as it is with probability delta keeps to an epsilon of 0 and that delta.
+        """
+        if self.epsilon is not None and self.epsilon > MOST_EPSILON:
+            return (
+                f"`epsilon` is {self.epsilon:g}, which protects nobody: a release may change the odds of any "
+                f"guess about somebody by a factor of e**{self.epsilon:g}."
+            )
+        if self.rho is not None and self.rho > MOST_RHO:
+            return (
+                f"`rho` is {self.rho:g}, which protects nobody: at a delta of 1e-6 that is an epsilon of "
+                f"{zcdp_epsilon(self.rho, 1e-6):.3g}."
+            )
+        if self.delta > MOST_DELTA:
+            return (
+                f"`delta` is {self.delta:g}, which protects nobody: to publish each record as it is with "
+                "this probability would keep to it."
+            )
+        return ""
 
     def divide(self, shares: Sequence[float]) -> list[PrivacyLoss]:
         r"""Divide the loss among releases of the same records.
@@ -147,6 +182,20 @@ class PrivacyLoss:
         0.25
         """
         return PrivacyLoss(**{name: _part(total, share) for name, total in self.to_dict().items()})
+
+
+def warn_if_useless(loss: PrivacyLoss) -> None:
+    """Warn of a privacy loss that a caller states and that protects nobody.
+
+    For the functions that plan what a caller asks for. What they try on the way is not worth a word, nor is
+    what was planned before.
+    """
+    if loss.objection:
+        warn(
+            loss.objection,
+            hint="take an epsilon of about 1 or a rho of about 0.1, and a delta far below one in the number "
+            "of people; more is for tests and simulations.",
+        )
 
 
 def _part(total: float, part: Fraction) -> float:

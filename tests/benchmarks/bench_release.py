@@ -75,7 +75,7 @@ def units(frame: pd.DataFrame, domain: dpt.Domain) -> list[dict[str, object]]:
     """Time the release with three million people to protect, each with a few of the records."""
     roll_up = seconds(lambda: [frame.groupby(BY[:k], observed=True).size() for k in (1, 2, 3)], 2)
     person = np.random.default_rng(1).integers(0, 3 * len(frame) // 10, len(frame))
-    options = {"epsilon": 1.0, "domain": domain, "privacy_unit": "person"}
+    options = {"epsilon": 1.0, "domain": domain, "privacy_unit": "person", "max_contributions": 1}
     table = []
     for kind, target in (("int64", 2.0), ("str", 3.0)):
         records = frame.assign(person=pd.Series(person).astype(kind))

@@ -1,0 +1,138 @@
+"""A released table → a warning, if next to nothing is in it.
+
+Keys in another case than those of the domain, or text where numbers are wanted, give a table that looks like
+any other and holds noise alone. The records must not tell, but the released total does.
+
+**Privacy.** The warning is a function of released numbers and of the plan. That is post-processing, which
+whoever holds the table can do as well: it tells nothing that the table does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import told, warn
+from pandas_dptree.hierarchy.derived import Derived
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.privacy.quantity import Quantity
+
+__all__ = ["Totals", "totals_of", "totals_of_groups", "usual_causes", "warn_if_empty"]
+
+Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
+"""By name, a quantity's total, or those of trees side by side, and how large the noise of one may be."""
+
+_FEWEST = 3.0
+"""Standard errors. The noise of one total is above this in fewer than one release in a hundred."""
+
+_KEYS_MISSED = (
+    'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501", True for 1)'
+)
+
+
+def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
+    r"""Warn if a released table holds so little that it may be noise alone.
+
+    Parameters
+    ----------
+    released : object
+        The table, which the warning holds as well.
+    totals : mapping
+        What the table shows: see `totals_of`. A total without noise is public beforehand, and tells nothing.
+    causes : str
+        From `usual_causes`.
+
+    Notes
+    -----
+    The totals of n trees side by side are added up, and their noise is :math:`\sqrt n` times that of one.
+    Where the table shows 0 for a negative total, that of nobody has a mean of 0.4 standard errors; so the sum
+    is held against n standard errors, too.
+    """
+    empty = []
+    for name, (shown, noise) in totals.items():
+        total, n = float(np.sum(shown)), np.size(shown)
+        most = noise * max(np.sqrt(n), n / _FEWEST)
+        if n and 0 < most and abs(total) <= most:
+            empty.append(f"the total of {told(name)} is {total:.6g}, of which {most:.3g} may be noise")
+    if empty:
+        warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
+
+
+def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
+    """Read the totals that a table shows, each with three of its standard errors.
+
+    Parameters
+    ----------
+    root : pandas.DataFrame or xarray.Dataset
+        The row, or the dataset, of the level ``"total"``.
+    quantities : mapping
+        What is added up, by name. Sums of values of both signs may well be near 0, and are left out.
+
+    Returns
+    -------
+    mapping
+    """
+    totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
+    for name, quantity in quantities.items():
+        own = f"{name}_std_error"
+        error = np.asarray(root[own if own in root else "std_error"])
+        if quantity.low >= 0 or quantity.high <= 0:
+            totals[name] = np.asarray(root[name]), _FEWEST * float(error.max(initial=0.0))
+    return totals
+
+
+def totals_of_groups(released: Distribution, groups: slice) -> Totals:
+    """Read the totals of groups side by side, but for those that are public, with three standard errors.
+
+    Parameters
+    ----------
+    released : Distribution
+    groups : slice
+        Which of its groups.
+
+    Returns
+    -------
+    mapping
+    """
+    first, last = np.array([0]), np.array([released.bins.n_bins])
+    variance = float(released.measuring.range_variances(first, last, known_total=False)[0])
+    unknown = released.totals[groups] < 0
+    return {"count": (released.cumulative[groups, -1][unknown], _FEWEST * np.sqrt(variance))}
+
+
+def usual_causes(
+    domain: Domain | None = None,
+    *,
+    derived: Iterable[Derived] = (),
+    values: Iterable[Hashable] = (),
+    privacy_unit: Hashable | None = None,
+) -> str:
+    """Hint at what makes a table nearly empty, by what a release reads: columns, or numbers alone.
+
+    Parameters
+    ----------
+    domain : Domain, optional
+        Where keys are looked up.
+    derived : iterable, optional
+        Levels that are made of columns, apart from those of the domain.
+    values : iterable of hashable, optional
+        Columns whose values are read.
+    privacy_unit : hashable, optional
+        The column of the units.
+
+    Returns
+    -------
+    str
+    """
+    causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
+    causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
+    columns = " or ".join(map(told, values))
+    causes += [f'values that cannot be read in {columns}, such as "$12.30"'] if columns else []
+    if privacy_unit is not None:
+        causes.append(f"rows without a unit in {told(privacy_unit)}")
+    causes = causes or ["numbers that are missing or negative, which count as 0"]
+    return f"if there should be more in it, look for {'; '.join(causes)}."

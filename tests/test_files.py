@@ -1,0 +1,365 @@
+"""Files of records: one line is one record, and no record decides how another is read."""
+
+import contextlib
+import csv
+import gzip
+import io
+import tempfile
+from itertools import chain
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+
+import pandas_dptree as dpt
+from pandas_dptree.cli import main
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.files import read
+from pandas_dptree.ingest.frames import contributions
+
+HEAD = b"k,l,other"
+KEYS = pd.DataFrame({"k": ["a", "a", "b"], "l": ["x", "y", "x"]})
+DOMAIN = dpt.Domain.from_frame(KEYS, by=["k", "l"])
+
+TOKENS = [
+    b'"', b'""', b",", b"\r", b"\0", b"\xef\xbb\xbf", b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80",
+    b"\xf0\x9f", b"\x1c", b"\x1d", b"\x1e", b"\x1f", b"\x0b", b"\x0c", b"\x1a", "\x85".encode(),
+    "\u2028".encode(), "é🙂".encode(), b"a", b"x", b"a,x", b"a,x,1", b'"a","x"', b"k,l,other", b" ", b"\t",
+    b"#", b"'", b"\\", b"NA", b"0" * 200_000,
+]  # fmt: skip
+
+lines = st.one_of(
+    st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")),
+    st.lists(st.sampled_from(TOKENS), max_size=8).map(b"".join),
+)
+"""Lines of any bytes."""
+
+fields = st.one_of(
+    st.sampled_from(["a", "b", "x", "y", "", "St. John, upper", 'the "old" town', '"', "NA", "00501", " a "]),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=5),
+)
+
+
+def written(row):
+    """Write a line as programs do: quotes where they are needed, or everywhere."""
+    text = io.StringIO()
+    quoting = csv.QUOTE_ALL if len(row[0]) % 2 else csv.QUOTE_MINIMAL
+    csv.writer(text, quoting=quoting, lineterminator="").writerow(row)
+    return text.getvalue().encode()
+
+
+rows = st.lists(st.tuples(fields, fields, fields), max_size=12)
+
+
+def records(content, columns=("k", "l"), name="rows.csv", argument="records"):
+    """Read a file of these bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        frame = read(path, list(columns), argument)
+    assert list(frame) == list(columns)
+    return frame
+
+
+def listed(frame):
+    return list(map(tuple, frame.astype(object).where(frame.notna(), None).to_numpy().tolist()))
+
+
+def leaf_counts(frame):
+    found = contributions(frame, DOMAIN)
+    return np.bincount(found.leaf, weights=found.rows, minlength=3).astype(int).tolist()
+
+
+def counted(content, *more, name="rows.csv"):
+    """Count by the shell command with hardly any noise: the leaves' counts, or its error."""
+    out, err = io.StringIO(), io.StringIO()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / name).write_bytes(content)
+        KEYS.to_csv(Path(folder) / "keys.csv", index=False)
+        files = [str(Path(folder) / name), "--domain", str(Path(folder) / "keys.csv")]
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(["counts", *files, "--by", "k", "--by", "l", "--epsilon", "9000", *more])
+    if code:
+        assert code == 2 and out.getvalue() == "" and "Hint: " in err.getvalue()
+        assert "Traceback" not in err.getvalue()
+        return err.getvalue()
+    leaves = [line.split(",") for line in out.getvalue().splitlines() if line.startswith("l,")]
+    assert [line[1:3] for line in leaves] == KEYS.to_numpy().tolist()
+    return [int(line[3]) for line in leaves]
+
+
+# One line is one record.
+
+
+@given(st.lists(lines, max_size=6), lines, st.data())
+def test_a_line_of_any_bytes_changes_no_other(others, line, data):
+    """All lines may be anything; the one that is added has the same record wherever it stands."""
+    place = data.draw(st.integers(0, len(others)))
+    ending, end = data.draw(st.sampled_from([b"", b"\r"])), data.draw(st.sampled_from([b"", b"\n"]))
+    name = data.draw(st.sampled_from(["rows.csv", "rows.csv.gz"]))
+
+    def of(*body):
+        return records(b"\n".join(each + ending for each in [HEAD, *body]) + end, name=name)
+
+    without, alone = of(*others), listed(of(line))
+    each = [listed(of(other)) for other in others]
+    assert listed(without) == [*chain(*each)] and len(alone) <= 1
+    together = of(*others[:place], line, *others[place:])
+    assert listed(together) == [*chain(*each[:place], alone, *each[place:])]
+    changes = np.subtract(leaf_counts(together), leaf_counts(without))
+    assert set(changes) <= {0, 1} and changes.sum() <= 1
+
+
+@given(rows, lines, st.data())
+def test_well_formed_lines_stay_whatever_is_added(table, line, data):
+    body, place = list(map(written, table)), data.draw(st.integers(0, len(table)))
+    present = [tuple(field or None for field in row[:2]) for row in table]
+    assert listed(records(b"\n".join([HEAD, *body]))) == present
+    found = listed(records(b"\n".join([HEAD, *body[:place], line, *body[place:]])))
+    assert len(found) - len(table) in (0, 1)
+    assert found[:place] + found[place + len(found) - len(table) :] == present
+
+
+PLAIN = [b"a,x,1", b"a,y,2", b"b,x,3", b"a,x,4"]
+TRUTH = [2, 1, 1]
+
+BREACHES = {
+    "carriage returns": b"b,x,\ra,x,1\ra,x,2\ra,y,3",
+    "carriage returns alone": b"\ra,x,1\rb,x,1",
+    "an open quote": b'a,x,"',
+    "an open quote in a key": b'"a,x,1',
+    "a quote opened after a closed field": b'a,x,"one" "two',
+    "quotes that are no pair": b'a,x,""" and more',
+}
+"""Lines that changed how other lines were read, or failed the file, while pandas read it as a whole."""
+
+MALFORMED = [
+    b"a,x,1,extra", b"a,x,1,2,3,4", b"a", b"", b",", b",,,,,", b"b", b'a"b,x,1', b'"a"b,x,1', b"\xff\xfe,x,1",
+    b"a,\xe9,1", b"a\x00,x,1", b'"a\n",x,1', b'"a\r\nb","x",1', b"\xef\xbb\xbfa,x,1", b"k,l,other", b" a,x,1",
+    b"#a,x,1", b"NA,x,1", b"\\,x,1", b"\0", b"\r", b" \t", b'"a\0","x"', b"a,x," + b"0" * 10**6,
+    b'a,x,"' + b"0" * 10**6 + b'"', b"," * 10**5, b'"",' * 10**5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [*BREACHES.values(), *MALFORMED], ids=lambda line: repr(line[:30]))
+def test_a_malformed_record_counts_for_itself_at_most(line):
+    assert counted(b"\n".join([HEAD, *PLAIN])) == TRUTH
+    for place in (0, 2, len(PLAIN)):
+        for newline in (b"\n", b"\r\n"):
+            found = counted(newline.join([HEAD, *PLAIN[:place], line, *PLAIN[place:]]) + newline)
+            changes = [one - other for one, other in zip(found, TRUTH, strict=True)]
+            assert set(changes) <= {0, 1} and sum(changes) <= 1
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        (b"a,x,1,2,3", ("a", "x")),  # too many fields
+        (b"a", ("a", None)),  # too few
+        (b",x,", (None, "x")),
+        (b'"",x,', (None, "x")),
+        (b"a\0b,x", ("a\0b", "x")),
+        (b'"a\0b",x', ("a\0b", "x")),
+        (b"a\rb,x", ("a\rb", "x")),
+        (b'"a\rb",x', ("a\rb", "x")),
+        (b"a,x\r", ("a", "x")),
+        (b"a,x\r\r", ("a", "x\r")),
+        (b"\xef\xbb\xbfa,x", ("\ufeffa", "x")),  # only the file begins with a mark of byte order
+        (b"caf\xe9,x", ("caf\ufffd", "x")),
+        (b'"a,b","the ""old"" x"', ("a,b", 'the "old" x')),
+        (b'a"b,x', ('a"b', "x")),
+        ("a\x85,\u2028x\x1c".encode(), ("a\x85", "\u2028x\x1c")),
+        (b"NA,null", ("NA", "null")),
+        (b'"a" ,x', None),
+        (b'"a,x', None),
+        (b'a,x,"', None),
+        (b'a"b,"x"\ry', None),
+        (b'a,x,"' + b"0" * 131_073 + b'"', None),  # longer than the csv module reads
+        (b"", None),
+        (b"\t ", None),
+    ],
+    ids=lambda each: repr(each[:20]) if isinstance(each, bytes) else "",
+)
+def test_what_a_line_says(line, record):
+    assert listed(records(b"k,l\n" + line)) == ([] if record is None else [record])
+
+
+def test_a_text_with_a_line_break_is_two_lines():
+    """So says the documentation: the first leaves a quote open, the second is a record of its own."""
+    content = b'k,l,other\nb,x,"she said:\na,x,which is no record"\na,y,2\n'
+    assert listed(records(content)) == [("a", "x"), ("a", "y")] and counted(content) == [1, 1, 0]
+
+
+# What was read before is read as before.
+
+
+@given(rows, st.sampled_from(["\n", "\r\n"]), st.booleans())
+@example([(",", '"', '","'), ("", "", ""), ('""', ",,", " ")], "\n", True)
+def test_well_formed_files_are_read_as_by_pandas(table, newline, mark):
+    text = newline.join(["k,l,other", *(written(row).decode() for row in table), ""])
+    content = text.encode("utf-8-sig" if mark else "utf-8")
+    by_pandas = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False, na_values=[""])
+    for columns in (["k", "l"], ["other", "k"], ["l"]):
+        pd.testing.assert_frame_equal(records(content, columns), by_pandas[columns])
+        pd.testing.assert_frame_equal(records(content, columns, argument="domain"), by_pandas[columns])
+
+
+def test_real_files_are_read_as_by_pandas(real_data):
+    for name in ("zipcodes.csv", "birdstrikes.csv"):
+        by_pandas = pd.read_csv(real_data / name, dtype=str, keep_default_na=False, na_values=[""])
+        for argument in ("records", "domain"):
+            pd.testing.assert_frame_equal(read(real_data / name, list(by_pandas), argument), by_pandas)
+        pd.testing.assert_frame_equal(read(real_data / name, None, "known"), by_pandas)
+
+
+def test_texts_outside_of_arrow():
+    """As where there is no pyarrow; more distinct texts than are remembered."""
+    table = [(str(number // 2), "x") for number in range(200_000)]
+    content = b"k,l\n" + b"\n".join(f"{k},{x}".encode() for k, x in table)
+    with pd.option_context("mode.string_storage", "python"):
+        frame = records(content)
+        pd.testing.assert_frame_equal(frame, pd.read_csv(io.BytesIO(content), dtype=str))
+        assert records(b"k,l").dtypes.equals(frame.dtypes)
+    assert listed(frame) == table
+
+
+# Headers and public files.
+
+
+@pytest.mark.parametrize(
+    "head", [b"\xef\xbb\xbfk,l,other", b'\xef\xbb\xbf"k","l","other"', b"k,l", b'other,"l",k']
+)
+def test_headers(head):
+    body = [b",".join(line.split(b",")[::-1]) for line in PLAIN] if head.startswith(b"other") else PLAIN
+    assert counted(b"\n".join([head, *body])) == TRUTH
+    assert counted(head + b"\n") == counted(head) == [0, 0, 0]
+    packed = gzip.compress(b"\r\n".join([head, *body]))
+    assert counted(packed, name="rows.csv.gz") == counted(packed, name="ROWS.CSV.GZ") == TRUTH
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (b"", "rows.csv", "its first line is blank"),
+        (b"\n", "rows.csv", "its first line is blank"),
+        (b"\nk,l\na,x\n", "rows.csv", "its first line is blank"),  # which line would be the header?
+        (b"k,l,l\na,x,x\n", "rows.csv", "has several columns named: 'l'"),
+        (b"k,other\na,x\n", "rows.csv", "lacks the columns: 'l'"),
+        (b"k,L\na,x\n", "rows.csv", "did you mean 'L'?"),
+        (b"k,l\ra,secret\ra,x\r", "rows.csv", "in line 1: it holds a carriage return"),
+        (b'"k","l"\r"a","secret"\r', "rows.csv", "in line 1: it holds a carriage return"),
+        (b'k,l,"secret\nthing"\na,x,1\n', "rows.csv", "in line 1: a quote is left open"),
+        ("k,l,größe\na,x,1\n".encode("latin-1"), "rows.csv", "in line 1: it is not UTF-8"),
+        ("k,l\na,x\n".encode("utf-16"), "rows.csv", "in line 1: it is not UTF-8"),
+        (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9], "rows.csv.gz", "cannot be read from"),
+        (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9] + b"secret", "rows.csv.gz", "cannot be read"),
+        (gzip.compress(b"k,l\na,x\n") + b"secret", "rows.csv.gz", "cannot be read from"),
+        (b"k,l\na,secret\n", "rows.csv.gz", "cannot be read from"),
+        (b"k,l\na,secret\n", "rows.parquet", "cannot be read from"),
+    ],
+    ids=lambda each: repr(each[:20]) if isinstance(each, bytes) else "",
+)
+def test_files_that_are_no_table(content, name, said):
+    told = counted(content, name=name)
+    assert isinstance(told, str) and told.startswith("dptree: `records` ") and said in told
+    assert "secret" not in told
+
+
+@pytest.mark.parametrize("argument", ["domain", "known"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'a,"x', "cannot be read in line 3: a quote is left open"),
+        (b'"a"b,x', "cannot be read in line 3: a quote is left open, or"),
+        (b"a,x\rb,x", "cannot be read in line 3: it holds a carriage return"),
+        (b"caf\xe9,x", "cannot be read in line 3: it is not UTF-8"),
+    ],
+)
+def test_a_line_of_a_public_file_that_cannot_be_read_is_an_error(argument, line, said):
+    with pytest.raises(ArgumentError, match=said) as caught:
+        records(b"k,l\na,x\n" + line + b"\nb,x\n", argument=argument)
+    assert caught.value.argument == argument and caught.value.hint.endswith(".")
+    assert len(records(b"k,l\na,x\n" + line + b"\nb,x\n")) >= 2
+
+
+def test_public_files_keep_their_quotes_and_blank_lines_are_nothing():
+    content = b'k,l\r\n\r\n"a\rb",""\r\n  \r\n"one, two","the ""old"""\r\n\r\n'
+    expected = [("a\rb", None), ("one, two", 'the "old"')]
+    assert listed(records(content, argument="domain")) == listed(records(content)) == expected
+
+
+# Parquet.
+
+
+def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    keys = [2**53, 2**53 + 1]
+    days = pyarrow.array([1, 2, 2**31 - 1], pyarrow.date32())  # the last is beyond Python's calendar
+    number = pyarrow.array([2**53 + 1, 2**53 + 1, None])  # as floats, both would be 2**53
+    parquet.write_table(
+        pyarrow.table({"k": number, "day": days, "kind": number.dictionary_encode()}),
+        tmp_path / "rows.parquet",
+    )
+    for key in ("k", "kind"):
+        pd.DataFrame({key: keys}).to_parquet(tmp_path / "keys.parquet")
+        assert main(
+            ["counts", str(tmp_path / "rows.parquet"), "--by", key, "--domain",
+            str(tmp_path / "keys.parquet"),
+             "--epsilon", "9000", "--privacy-unit", "day", "--max-contributions", "1"]
+        ) == 0  # fmt: skip
+        lines = capsys.readouterr().out.splitlines()[2:]
+        assert [line.split(",")[2] for line in lines] == ["0", "2"]
+
+
+def in_parquet(table):
+    """Write a table to bytes."""
+    sink = io.BytesIO()
+    pytest.importorskip("pyarrow.parquet").write_table(table, sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
+    """Arrow writes and reads texts of any bytes; only who looks at them finds that they are no text."""
+    pyarrow = pytest.importorskip("pyarrow")
+    raw = pyarrow.array([b"a", b"\xff", b"a", b"b", None, b"\xffa"])
+    text = pyarrow.Array.from_buffers(pyarrow.string(), len(raw), raw.buffers())
+    if kind == "dictionary":
+        text = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2, 3, None, 4]), text.drop_null())
+    elif kind == "large_string":
+        text = text.cast(pyarrow.large_string())
+    table = pyarrow.table({"k": text, "l": ["x"] * 6, "who": text, "cost": text})
+    assert leaf_counts(table) == [2, 0, 1]
+    whom = contributions(table, DOMAIN, privacy_unit="who")
+    assert whom.leaf.tolist() == [0, 0, 2] and whom.unit[0] == whom.unit[1] != whom.unit[2]
+    sums = dpt.tree_sums(table, "cost", by=["k", "l"], bounds=(0, 1), epsilon=9000, domain=DOMAIN)
+    assert sums["cost"].abs().max() < 0.1
+    if kind != "dictionary":  # of which Arrow refuses to read such texts
+        sink = io.BytesIO()
+        pytest.importorskip("pyarrow.parquet").write_table(table, sink)
+        assert counted(sink.getvalue(), name="rows.parquet") == [2, 0, 1]
+
+
+def test_folders_of_parquet_files(tmp_path):
+    """Neither the names of folders nor the first file decide of which type a column is."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "rows.parquet"
+    for day, names in (("1", ["a", "b"]), ("02", ["a"])):
+        (folder / f"day={day}").mkdir(parents=True)
+        parquet.write_table(pyarrow.table({"k": names}), folder / f"day={day}" / "part.parquet")
+    assert sorted(read(folder, ["k"], "records")["k"].to_pylist()) == ["a", "a", "b"]
+    for more in (None, "one more"):
+        if more is not None:
+            (folder / f"day={more}").mkdir()
+            parquet.write_table(pyarrow.table({"k": ["a"]}), folder / f"day={more}" / "part.parquet")
+        with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
+            read(folder, ["k", "day"], "records")
+    parquet.write_table(pyarrow.table({"k": [1]}), folder / "part.parquet")
+    with pytest.raises(ArgumentError, match="columns differ in type"):
+        read(folder, ["k"], "records")
+    with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
+        read(folder / "day=1" / "part.parquet", ["day"], "records")

@@ -1,0 +1,523 @@
+"""Mistakes that newcomers make, each met by a message that says what would work; and what is accepted."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import pandas_dptree as dpt
+from pandas_dptree import ArgumentError, CallError, ColumnsError, DPTreeError, arrays
+from pandas_dptree.accessors import DataFrameAccessor, SeriesAccessor
+from pandas_dptree.array_accessors import DataArrayAccessor, DatasetAccessor
+from pandas_dptree.arrays import several
+from pandas_dptree.errors import did_you_mean, kind_of_object
+from pandas_dptree.signatures import public
+
+N = 400
+FRAME = pd.DataFrame(
+    {
+        "Day": ["Mon", "Tue"] * (N // 2),
+        "Region": ["N", "S"] * (N // 2),
+        "flag": [True, False] * (N // 2),
+        "cost": np.arange(N) % 100.0,
+        "person": np.arange(N) // 2,
+        "date": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) % 300, "D"),
+    }
+)
+DAYS = pd.DataFrame({"Day": ["Mon", "Tue"]})
+PLACES = pd.DataFrame({"Region": ["N", "N", "S", "S"], "Day": ["Mon", "Tue"] * 2})
+DOMAIN = dpt.Domain.from_frame(PLACES, by=["Region", "Day"])
+COUNTS = FRAME.dp.tree_counts(["Region", "Day"], epsilon=1.0, domain=PLACES)
+ARRAY = xr.DataArray(np.full((3, 4), 50), dims=["state", "month"], coords={"state": ["a", "b", "c"]})
+DATASET = xr.Dataset({"u": ARRAY, "v": ARRAY})
+
+
+def counts(by="Day", domain=DAYS, **options):
+    return FRAME.dp.tree_counts(by, **{"epsilon": 1.0, "domain": domain, **options})
+
+
+def sums(columns="cost", by="Day", domain=DAYS, **options):
+    return FRAME.dp.tree_sums(columns, by, domain=domain, **{"epsilon": 1.0, "bounds": (0, 9), **options})
+
+
+RENAMED = COUNTS.rename(columns={"Day": "day"})
+
+MISTAKES = {
+    # how much may leak
+    "rho with delta": (
+        lambda: counts(epsilon=None, rho=0.1, delta=1e-6),
+        "`delta` cannot be given together with `rho`",
+        r"dpt.plan\(domain, epsilon=1.0, delta=1e-6\) finds the noise",
+    ),
+    # what functions take
+    "a misspelled option": (
+        lambda: counts(eplison=1),
+        "`eplison` is no argument of tree_counts",
+        "'epsilon'?",
+    ),
+    "a short name": (lambda: dpt.plan(DOMAIN, eps=1), "`eps` is no argument of plan", "'epsilon'?"),
+    "an option of its own": (
+        lambda: counts(seed=0),
+        "`seed` is no argument of tree_counts",
+        "it takes by, epsilon, .*, rng, progress",
+    ),
+    "two misspelled options": (
+        lambda: counts(Delta=0, Rho=None),
+        "`Delta` is no argument",
+        "'delta' for 'Delta' and 'rho' for 'Rho'?",
+    ),
+    "of a series": (
+        lambda: FRAME["cost"].dp.quantiles(0.5, bound=(0, 9), epsilon=1),
+        "`bound` is no argument of quantiles",
+        "'bounds'?",
+    ),
+    "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is no argument of plan", "'rho'?"),
+    "sums without bounds": (
+        lambda: dpt.tree_sums(FRAME, "cost", "Day", epsilon=1.0, domain=DAYS),
+        "`bounds` must be given to tree_sums",
+        r"bounds=\(0, 500\), known without looking at the records",
+    ),
+    "means without bounds": (
+        lambda: FRAME.dp.tree_means("cost", "Day", epsilon=1.0, domain=DAYS),
+        "`bounds` must be given to tree_means",
+        r"bounds=\(0, 500\)",
+    ),
+    "sums of an array without bounds": (
+        lambda: ARRAY.dp.tree_sums("state", epsilon=1.0),
+        "`bounds` must be given to tree_sums",
+        r"bounds=\(0, 500\)",
+    ),
+    "a plan of sums without bounds": (
+        lambda: dpt.plan(DOMAIN, epsilon=1.0, column="cost"),
+        "`bounds` must be given for the column 'cost'",
+        r"bounds=\(0, 500\)",
+    ),
+    "quantiles without bounds": (
+        lambda: FRAME.dp.quantiles("cost", 0.5, epsilon=1.0),
+        "`bounds` must be given with a number of bins",
+        r"bounds=\(0, 200\)",
+    ),
+    "a distribution without bins": (
+        lambda: dpt.plan_distribution("cost", bounds=(0, 9), epsilon=1.0),
+        "`bins` must be given to plan_distribution",
+        "bins=100",
+    ),
+    "widths without bounds": (
+        lambda: dpt.cut("cost", width=10),
+        "`bounds` must be given with a width",
+        r"bounds=\(0, 120\)",
+    ),
+    "a map without bounds": (
+        lambda: counts(dpt.quadtree("cost", "person", depth=2), None),
+        "`bounds` of the quadtree 'quad' must be given",
+        r"bounds=\(\(47.0, 55.1\), \(5.8, 15.1\)\)",
+    ),
+    "a map without depth": (
+        lambda: dpt.quadtree("lat", "lon"),
+        "`depth` must be given to quadtree",
+        "depth=8",
+    ),
+    "a calendar without dates": (
+        lambda: dpt.calendar("date", ["year"]),
+        "`start` and `end` must be given to calendar",
+        'start="2024-01-01", end="2025-12-31"',
+    ),
+    "a calendar without an end": (
+        lambda: dpt.calendar("date", ["year"], start="2024-01-01"),
+        "`end` must be given to calendar",
+        'end="2025-12-31"',
+    ),
+    "no keys": (
+        lambda: FRAME.dp.tree_counts(epsilon=1.0, domain=DAYS),
+        "`by` must be given to tree_counts",
+        r'by=\["state", "county", "city"\]',
+    ),
+    "nothing to give an example of": (
+        lambda: dpt.mapping(by="Day"),
+        "`table` must be given to mapping",
+        "it takes table, by",
+    ),
+    "keys one by one": (
+        lambda: FRAME.dp.tree_counts("Region", "Day", epsilon=1.0, domain=PLACES),
+        "`by` is the last argument that tree_counts takes by position",
+        r'as in epsilon=...; several columns are one list, as in \["state", "city"\]',
+    ),
+    "the frame twice": (
+        lambda: FRAME.dp.tree_counts(FRAME, by="Day", epsilon=1.0, domain=DAYS),
+        "`by` is given to tree_counts twice",
+        "frame.dp and array.dp pass the frame",
+    ),
+    "all by position": (
+        lambda: dpt.relative(0.1, 100),
+        "`share` is the last argument that relative takes by position",
+        "as in of=...",
+    ),
+    # names
+    "by in another case": (lambda: counts("day"), "`domain` lacks the columns: 'day'", "did you mean 'Day'?"),
+    "by in another case than the records'": (
+        lambda: counts("day", ["Mon", "Tue"]),
+        "`frame` lacks the columns: 'day'",
+        "did you mean 'Day'?",
+    ),
+    "several names": (
+        lambda: counts(["regoin", "day"], "observed"),
+        "`frame` lacks the columns: 'regoin', 'day'",
+        "did you mean 'Region' for 'regoin' and 'Day' for 'day'?",
+    ),
+    "a unit in another case": (
+        lambda: counts(privacy_unit="Person", max_contributions=1),
+        "`frame` lacks the columns: 'Person'",
+        "did you mean 'person'?",
+    ),
+    "a sum in another case": (
+        lambda: sums("Cost"),
+        "`frame` lacks the columns: 'Cost'",
+        "did you mean 'cost'?",
+    ),
+    "a date in another case": (
+        lambda: counts(dpt.calendar("Date", "year", start="2024-01-01", end="2024-12-31"), None),
+        "`frame` lacks the columns: 'Date'",
+        "did you mean 'date'?",
+    ),
+    "keys in the index": (
+        lambda: FRAME.set_index("Day").dp.tree_counts("Day", epsilon=1.0, domain=DAYS),
+        "`frame` lacks the columns: 'Day'",
+        r"reset_index\(\)",
+    ),
+    "public keys in the index": (
+        lambda: counts("Day", DAYS.assign(n=1).set_index("Day")),
+        "`domain` lacks the columns: 'Day'",
+        r"reset_index\(\)",
+    ),
+    "a name like none": (
+        lambda: counts("weekday_of_visit"),
+        "`domain` lacks the columns: 'weekday_of_visit'",
+        r"has \['Day'\]",
+    ),
+    "a coordinate in another case": (
+        lambda: ARRAY.dp.tree_counts("State", epsilon=1.0),
+        "neither dimensions nor coordinates of the array: 'State'",
+        "did you mean 'state'?",
+    ),
+    "a variable in another case": (
+        lambda: DATASET.dp.tree_counts("state", variables=["U"], epsilon=1.0),
+        "no data variables of the dataset: 'U'",
+        "did you mean 'u'?",
+    ),
+    "a level in another case": (
+        lambda: counts(level_weights={"day": 2}),
+        r"`level_weights` names unknown levels: \['day'\]",
+        "did you mean 'Day'? the levels are",
+    ),
+    # keys
+    "flags against numbers": (
+        lambda: counts("flag", [0, 1]),
+        "'flag' holds booleans, not numbers",
+        r"booleans to numbers with astype\(int\)",
+    ),
+    "numbers against flags": (
+        lambda: FRAME.astype({"flag": int}).dp.tree_counts("flag", epsilon=1.0, domain=[True, False]),
+        "'flag' holds numbers, not booleans",
+        r"booleans to numbers with astype\(int\)",
+    ),
+    "dates against text": (
+        lambda: counts("date", ["2024-01-01"]),
+        "'date' holds times, not text",
+        "text to dates with pd.to_datetime",
+    ),
+    "levels of an index without names": (
+        lambda: counts(["Region", "Day"], pd.MultiIndex.from_frame(PLACES, names=[None, None])),
+        "`domain` lacks the columns: 'Region', 'Day'",
+        r"domain=index.set_names\(\['Region', 'Day'\]\)",
+    ),
+    "counts for keys": (
+        lambda: counts("Day", FRAME.groupby("Day").size()),
+        "`domain` lacks the columns: 'Day'",
+        r"reset_index\(\)",
+    ),
+    "counts by unnamed keys": (
+        lambda: counts("Day", pd.Series({"Mon": 5, "Tue": 7})),
+        "`domain` lacks the columns: 'Day'",
+        "it needs every column named in the call",
+    ),
+    "a series of another name": (
+        lambda: counts("Day", pd.Series(["Mon", "Tue"], name="Region")),
+        "`domain` lacks the columns: 'Day'",
+        r"has \['Region'\]",
+    ),
+    "a list for several keys": (
+        lambda: counts(["Region", "Day"], [("N", "Mon"), ("S", "Tue")]),
+        "`domain` cannot be a list",
+        r"pd.DataFrame\(\{'Region': \[...\], 'Day': \[...\]\}\)",
+    ),
+    "a table for one key": (
+        lambda: counts("Day", np.array([["Mon", "Tue"]])),
+        "`domain` cannot be an ndarray",
+        "pass a frame",
+    ),
+    "keys and sums swapped": (
+        lambda: sums(["Region", "Day"], "cost", PLACES),
+        r"`by` names no key of the domain, and `columns` does: \['Region', 'Day'\]",
+        r"tree_sums\('cost', \['Region', 'Day'\], ...\)",
+    ),
+    "keys and means swapped": (
+        lambda: FRAME.dp.tree_means("Day", "cost", bounds=(0, 9), epsilon=1.0, domain=DAYS),
+        "`by` names no key of the domain, and `columns` does: 'Day'",
+        r"tree_means\('cost', 'Day', ...\)",
+    ),
+    # released tables
+    "a column renamed": (
+        lambda: RENAMED.dp.level("Day"),
+        "`released` lacks the columns of levels: 'Day'",
+        "rename columns and levels alike",
+    ),
+    "a level not renamed": (
+        lambda: RENAMED.dp.level("day"),
+        "`name` is not a level: 'day'",
+        r"the levels are \['total', 'Region', 'Day'\]; rename columns and levels alike",
+    ),
+    "a level renamed alone": (
+        lambda: COUNTS.assign(level=COUNTS["level"].cat.rename_categories({"Day": "day"})).dp.level("day"),
+        "`released` lacks the columns of levels: 'day'",
+        "rename columns and levels alike",
+    ),
+    "levels of a table with an index": (
+        lambda: COUNTS.set_index(["Region", "Day"]).dp.level("Day"),
+        "`released` lacks the columns of levels: 'Region', 'Day'",
+        r"reset_index\(\)",
+    ),
+    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has pictures of two kinds", r"plot.levels\(\)"),
+    # types
+    "a number for records": (
+        lambda: dpt.tree_counts(3, "Day", epsilon=1.0, domain=DAYS),
+        "`frame` must be a dataframe, not an int",
+        "pandas, polars or pyarrow",
+    ),
+    "a number for keys": (lambda: counts("Day", 3), "`domain` cannot be an int", "pass a frame"),
+    "a list for an array": (
+        lambda: arrays.tree_counts([1, 2], "state", epsilon=1.0),
+        "`array` must be an xarray.DataArray, not a list",
+        "dpt.tree_counts",
+    ),
+    "a seed for a generator": (
+        lambda: counts(rng=0),
+        "`rng` must be a numpy.random.Generator, not an int",
+        "numpy.random.default_rng",
+    ),
+    "a class for noise": (
+        lambda: counts(mechanism=dpt.Laplace),
+        "`mechanism` is unknown: the class Laplace",
+        r"make one of the class, Laplace\(...\)",
+    ),
+    "a name for the level of a domain": (
+        lambda: DOMAIN.keys("Day"),
+        "`level` must be a whole number from 1 to 2, not 'Day'",
+        "2 is for the leaves",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "fact", "hint"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_met_with_a_hint(call, fact, hint):
+    with pytest.raises(DPTreeError, match=fact) as caught:
+        call()
+    assert isinstance(caught.value, ArgumentError)
+    assert re.search(hint.replace("?", r"\?"), caught.value.hint)
+    assert str(caught.value).endswith(f"\nHint: {caught.value.hint}")
+
+
+ACCEPTED = {
+    "by": lambda **options: counts("Day", **options),
+    "a list": lambda **options: counts("Day", ["Tue", "Mon"], **options),
+    "a tuple": lambda **options: counts(["Day"], ("Mon", "Tue"), **options),
+    "a set": lambda **options: counts("Day", {"Mon", "Tue"}, **options),
+    "an array": lambda **options: counts("Day", np.array(["Mon", "Tue"]), **options),
+    "what unique returns": lambda **options: counts("Day", FRAME["Day"].unique(), **options),
+    "a series": lambda **options: counts("Day", pd.Series(["Mon", "Tue"]), **options),
+    "a named series": lambda **options: counts("Day", DAYS["Day"], **options),
+    "a filtered series": lambda **options: counts("Day", FRAME["Day"].drop_duplicates(), **options),
+    "an index": lambda **options: counts("Day", pd.Index(["Mon", "Tue"]), **options),
+    "a named index": lambda **options: counts("Day", pd.Index(["Mon", "Tue"], name="Day"), **options),
+    "a domain": lambda **options: counts("Day", dpt.Domain.from_frame(["Mon", "Tue"], by="Day"), **options),
+    "a derived domain": lambda **options: counts("Day", dpt.derived_domain("Day", ["Mon", "Tue"]), **options),
+    "observed": lambda **options: counts("Day", "observed", **options),
+}
+
+
+@pytest.mark.parametrize("release", ACCEPTED.values(), ids=ACCEPTED)
+def test_a_single_key_needs_no_list_and_no_frame(release):
+    expected = counts(["Day"], DAYS, rng=np.random.default_rng(0))
+    found = release(rng=np.random.default_rng(0))
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_a_range_of_whole_numbers():
+    found = counts("person", range(N // 2), rng=np.random.default_rng(0))
+    frame = pd.DataFrame({"person": range(N // 2)})
+    pd.testing.assert_frame_equal(found, counts(["person"], frame, rng=np.random.default_rng(0)))
+    assert found["person"].dtype == "Int64"
+
+
+def test_series_of_other_libraries():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    days = ["Mon", "Tue"]
+    for series in [pl.Series(days), pl.Series("Day", days), pa.chunked_array([days])]:
+        assert counts("Day", series)["Day"].dropna().tolist() == days
+    with pytest.raises(ColumnsError, match="lacks the columns: 'Day'"):
+        counts("Day", pl.Series("Region", days))
+
+
+@pytest.mark.parametrize("name", [7, 1.5, True, pd.Timestamp("2024-01-01"), "a b"])
+def test_any_scalar_names_a_key(name):
+    frame = pd.DataFrame({name: ["x", "y"]})
+    assert frame.dp.tree_counts(name, epsilon=1.0, domain=["x", "y"]).columns[1] == name
+
+
+def test_a_single_name_everywhere():
+    by_day = {"by": "Day", "domain": DAYS, "epsilon": 1.0}
+    assert sums().columns.tolist() == ["level", "Day", "cost", "cost_std_error"]
+    assert sums(["cost", "person"]).columns[2] == "cost"
+    assert FRAME.dp.tree_means("cost", "Day", bounds=(0, 9), epsilon=1.0, domain=DAYS).columns[1] == "Day"
+    assert FRAME.dp.plan("Day", domain=DAYS, epsilon=1.0).level_names == ("total", "Day")
+    assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 9), **by_day).columns[1] == "Day"
+    assert dpt.Domain.observed(FRAME, by="Day").by == ("Day",)
+    assert dpt.Domain.from_categories(DAYS.astype("category"), by="Day").by == ("Day",)
+    assert dpt.mapping(DAYS, by="Day").names == ("Day",)
+    assert list(ARRAY.dp.tree_counts("state", epsilon=1.0).children) == ["total", "state"]
+    assert ARRAY.dp.plan("state", epsilon=1.0).level_names == ("total", "state")
+    assert list(DATASET.dp.tree_counts("state", epsilon=1.0).children) == ["total", "state"]
+    assert dpt.calendar("date", "year", start="2024-01-01", end="2024-12-31").names == ("date_year",)
+
+
+PUBLIC = {
+    name: function
+    for module in (dpt, arrays, several)
+    for name, function in vars(module).items()
+    if name in module.__all__ and inspect.isfunction(function)
+} | {
+    f"{accessor.__name__}.{name}": function
+    for accessor in (DataFrameAccessor, SeriesAccessor, DataArrayAccessor, DatasetAccessor)
+    for name, function in vars(accessor).items()
+    if not name.startswith("_")
+    and inspect.isfunction(function)
+    and name not in ("release", "level", "to_html")
+}
+
+
+@pytest.mark.parametrize("function", PUBLIC.values(), ids=PUBLIC)
+def test_every_public_function_says_what_it_does_not_take(function):
+    with pytest.raises(
+        CallError, match=f"`no_such_option` is no argument of {function.__name__}.\nHint: it takes"
+    ):
+        function(no_such_option=1)
+    assert inspect.signature(function).parameters
+    assert function.__doc__
+
+
+def test_signatures_and_documentation_stay_as_they_are():
+    signature = inspect.signature(dpt.tree_sums)
+    assert signature.parameters["bounds"].default is inspect.Parameter.empty  # type checkers miss it, too
+    assert list(signature.parameters)[:4] == ["frame", "columns", "by", "bounds"]
+    assert dpt.tree_sums.__name__ == "tree_sums"
+    assert dpt.tree_sums.__module__ == "pandas_dptree.api"
+    assert "Parameters" in dpt.tree_sums.__doc__
+
+
+def test_a_call_error_is_a_type_error():
+    with pytest.raises(TypeError) as caught:
+        counts(eplison=1)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.argument == "eplison"
+
+
+def test_type_errors_within_a_function_are_left_alone():
+    @public
+    def function(value: int) -> int:
+        return value + "text"
+
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        function(3)
+    assert not isinstance(caught.value, CallError)
+
+
+def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
+    pytest.importorskip("mypy")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pandas as pd\nimport pandas_dptree as dpt\n"
+        "frame = pd.DataFrame({'state': ['CA']})\n"
+        "dpt.tree_sums(frame, 'cost', 'state', epsilon=1.0)\n"
+        "dpt.tree_counts(frame, 'state', eplison=1.0)\n"
+        "dpt.tree_counts(frame, 'state', epsilon=1.0)\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", script],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    assert "script.py:4: error: Missing named argument" in told
+    assert "script.py:5: error: Unexpected keyword argument" in told
+    assert "script.py:6" not in told
+
+
+@pytest.mark.parametrize(
+    ("missing", "known", "hint"),
+    [
+        (["day"], ["Day", "Daytime"], "did you mean 'Day'? "),
+        (["Day "], ["Day"], "did you mean 'Day'? "),
+        (["cuonty"], ["county", "country"], "did you mean 'county'? "),
+        (["a", "Xx"], ["A", "xx"], "did you mean 'A' for 'a' and 'xx' for 'Xx'? "),
+        (["a", "nothing like it"], ["A"], "did you mean 'A' for 'a'? "),
+        (["2020"], [2020], "did you mean 2020? "),
+        ([2020], ["2020"], "did you mean '2020'? "),
+        (["weekday"], ["cost"], ""),
+        ([["a"]], ["a"], ""),
+        ([f"day {i}" for i in range(9)], ["day 1"], ""),  # a column of records, perhaps
+        ([], ["a"], ""),
+    ],
+    ids=range(11),
+)
+def test_close_names_are_suggested(missing, known, hint):
+    assert did_you_mean(missing, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (3, "an int"),
+        ("a", "a str"),
+        (None, "None"),
+        ([], "a list"),
+        (np.zeros(1), "an ndarray"),
+        (pd.Series([1]), "a Series"),
+        (pd.Index([1]), "an Index"),
+        (np.uint8(1), "a uint8"),
+        (xr.DataArray(1), "a DataArray"),
+        (object(), "an object"),
+        (dpt.Tree, "the class Tree"),
+    ],
+    ids=range(11),
+)
+def test_types_are_named_in_english(value, words):
+    assert kind_of_object(value) == words
+
+
+@pytest.mark.parametrize(
+    "module", [dpt, dpt.arrays, dpt.arrays.several, dpt.bounds, dpt.datasets, dpt.distribution, dpt.metrics]
+)
+def test_completion_shows_public_names_alone(module):
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+@pytest.mark.parametrize(
+    "holder", [COUNTS, COUNTS["count"], ARRAY, DATASET], ids=lambda each: type(each).__name__
+)
+def test_accessors_show_their_verbs_alone(holder):
+    shown = [name for name in dir(holder.dp) if not name.startswith("_")]
+    assert shown
+    assert all(callable(getattr(holder.dp, name)) for name in shown)
