@@ -1019,7 +1019,7 @@ MISTAKES = [
     ),
     (dpt.cut("time", [0, 1]), "no numbers to be cut"),
     (
-        dpt.mapping(pd.DataFrame({"a": ["u"], "x_place": ["w"]}), by=["a", "x_place"]),
+        dpt.mapping(pd.DataFrame({"a": ["u"], "x_place": ["w"]}, dtype="string"), by=["a", "x_place"]),
         "holds numbers, not text",
     ),
     (["state", "nowhere", MONTHS], "neither dimensions nor coordinates"),

@@ -123,13 +123,13 @@ def test_any_day_of_a_thousand_years(day):
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kolkata"])
 def test_zones_are_those_of_python(zone):
     """Every quarter of an hour of a year, its gaps and overlaps included."""
-    instants = pd.Series(pd.date_range("2023-12-30", "2025-01-02", freq="15min", tz="UTC"))
-    local = [time.astimezone(zoneinfo.ZoneInfo(zone)) for time in instants.dt.to_pydatetime()]
+    instants = pd.date_range("2023-12-30", "2025-01-02", freq="15min", tz="UTC")
+    local = [time.astimezone(zoneinfo.ZoneInfo(zone)) for time in instants.to_pydatetime()]
     inside = [f"{time:%Y-%m-%d %H}:00" for time in local if time.year == 2024]
     options = {"start": "2024-01-01", "end": "2024-12-31", "timezone": zone}
     calendar = dpt.calendar("t", ["day", "hour"], **options)
     for given_zone in ("UTC", "Asia/Tokyo"):
-        frame = pd.DataFrame({"t": instants.dt.tz_convert(given_zone)})
+        frame = pd.DataFrame({"t": instants.tz_convert(given_zone)})
         assert leaf_keys(frame, calendar)["t_hour"].tolist() == inside
     assert calendar.paths()["t_hour"].tolist() == sorted(set(inside))
 
@@ -175,9 +175,8 @@ def test_any_moment_has_the_keys_of_the_clocks_of_its_place(zone, minutes, units
 @pytest.mark.parametrize("zone", ODD_ZONES)
 def test_days_and_hours_are_listed_that_the_clocks_show(zone):
     """Seen every ten seconds, for two days before and after."""
-    instants = pd.date_range(ODD_ZONES[zone], periods=4 * 8640, freq="10s", tz="UTC", unit="s")
-    instants -= pd.Timedelta(days=2)
-    shown = pd.Series(instants.tz_convert(zoneinfo.ZoneInfo(zone)))
+    instants = np.datetime64(ODD_ZONES[zone], "s") + 10 * np.arange(-2 * 8640, 2 * 8640)
+    shown = pd.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zoneinfo.ZoneInfo(zone))
     first, last = shown.iloc[0].date(), shown.iloc[-1].date()
     one = datetime.timedelta(1)
     shown = shown[shown.dt.date.between(first + one, last - one)]
@@ -552,6 +551,7 @@ COMPOSED = {
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("how", COMPOSED)
+@pytest.mark.filterwarnings("ignore:Mismatched null-like values:FutureWarning")  # pandas 2 has several
 def test_the_release_is_that_of_keys_made_beforehand(how, library):
     """The same noise on the same counts: also where polars counts, and where units are bounded."""
     by, domain = COMPOSED[how]
@@ -587,7 +587,8 @@ def test_all_verbs_take_derived_levels():
     exact_sums = VISITS[inside].assign(cost=VISITS["cost"].clip(0, 500)).groupby("region")["cost"].sum()
     assert np.allclose(sums.dp.level("region")["cost"], exact_sums, atol=0.01)
     means = VISITS.dp.tree_means("age", AGES, bounds=(0, 120), epsilon=1e9, rng=rng())
-    exact_means = VISITS.groupby(pd.cut(VISITS["age"], [0, 18, 65, 120], right=False))["age"].mean()
+    ages = pd.cut(VISITS["age"], [0, 18, 65, 120], right=False)
+    exact_means = VISITS.groupby(ages, observed=True)["age"].mean()
     assert np.allclose(means.dp.level("age_bin")["age"], exact_means, atol=0.01)
     cut = VISITS.dp.histogram("cost", bins=4, bounds=(0, 400), by=[AGES], epsilon=1e7, rng=rng())
     assert cut["count"].sum() == pytest.approx(2 * VISITS["cost"].notna().sum(), abs=5)
@@ -814,11 +815,11 @@ def test_too_many_leaves_are_refused():
             "leave `timezone`",
         ),
         (dpt.cut("v", [0, 1]), ZONED, "no numbers to be cut"),
-        ([dpt.prefixes("v", bits=[4])], pd.Series(["5"]), "another type than the tree"),
+        ([dpt.prefixes("v", bits=[4])], pd.Series(["5"], dtype="string"), "another type than the tree"),
         ([dpt.prefixes("v", chars=[1])], pd.Series([5]), "another type than the tree"),
         (dpt.quadtree("v", "w", depth=1, bounds=((0, 1), (0, 1))), ZONED, "no numbers to be cut"),
         (
-            dpt.mapping(PRODUCTS.rename(columns={"product": "v"}), ["kind", "v"]),
+            dpt.mapping(PRODUCTS.rename(columns={"product": "v"}).astype({"v": "string"}), ["kind", "v"]),
             pd.Series([1]),
             "another type",
         ),

@@ -243,7 +243,7 @@ def shell(files, command, *options):
 def test_the_shell_keeps_the_rule(files, capsys, command):
     assert shell(files, command, "--privacy-unit", "person") == 2
     told = capsys.readouterr()
-    assert told.out == "" and "`max_contributions` must be given with `privacy_unit`" in told.err
+    assert told.out == "" and "`--max-contributions` must be given with `--privacy-unit`" in told.err
     assert shell(files, command, "--privacy-unit", "person", "--max-contributions", "2") == 0
 
 

@@ -175,7 +175,7 @@ TYPED = {
     "datetime64[s]": [np.datetime64(2**61, "s"), None, np.datetime64(0, "s")],
     "datetime64[ns]": [pd.Timestamp.max, pd.NaT, pd.Timestamp(1)],
     "datetime64[ns, Asia/Tokyo]": [pd.Timestamp(1, tz="UTC"), pd.NaT],
-    "timedelta64[s]": [np.timedelta64(2**61, "s"), None],
+    "timedelta64[s]": np.array([2**61, "NaT"], dtype="m8[s]"),
     "timedelta64[ns]": [pd.Timedelta.max, pd.Timedelta.min],
     "period[M]": [pd.Period("2024-02", "M"), pd.NaT],
     "interval[float64]": [pd.Interval(0.0, 1.0), np.nan],

@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError, DomainError, did_you_mean, kind_of_object, listed, told
+from pandas_dptree.errors import (
+    ColumnsError,
+    DomainError,
+    DPTreeError,
+    did_you_mean,
+    kind_of_object,
+    listed,
+    told,
+)
+from pandas_dptree.hierarchy.libraries import supported
 
 __all__ = [
     "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "others_meant",
@@ -39,11 +48,21 @@ _KNOWN_NAMES = ("arrow.uuid", "arrow.bool8")
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
-def collected(table: Any) -> pd.DataFrame | nw.DataFrame[Any]:
-    """Hold a public table of any library in memory; whatever its library raises is not caught."""
-    if isinstance(table, pd.Index):
-        return table.to_frame(index=False)
-    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).lazy().collect()
+def collected(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | None:
+    """Hold a public table of a supported library in memory; None if it is no table, or cannot be read.
+
+    Raises
+    ------
+    ArgumentError
+        If it is of another library, as `supported` tells.
+    """
+    frame = supported(table, argument)
+    try:
+        if isinstance(table, pd.Index):
+            return table.to_frame(index=False)
+        return frame if frame is None or isinstance(frame, pd.DataFrame) else frame.lazy().collect()
+    except Exception:  # whatever its library raises
+        return None
 
 
 def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
@@ -51,6 +70,8 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
 
     Raises
     ------
+    ArgumentError
+        If it is a table of a library that is not supported.
     DomainError
         If it is no table.
     ColumnsError
@@ -58,14 +79,18 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
     """
     given = places
     try:
-        places = collected(_titled(places, wanted))
-    except Exception:
+        table = collected(_titled(places, wanted), argument)
+    except ValueError as error:  # as of an array of two dimensions
+        if isinstance(error, DPTreeError):
+            raise
+        table = None
+    if table is None:
         columns = ", ".join(f"{told(name)}: [...]" for name in wanted)
         raise DomainError(
             f"cannot be {kind_of_object(given)}, or cannot be read.",
             hint=f"pass a frame or a MultiIndex of the public keys, for example pd.DataFrame({{{columns}}}).",
-        ) from None
-    names = list(places.columns)
+        )
+    names: list[Hashable] = list(table.columns)
     absent = [name for name in wanted if name not in names]
     if absent:
         unnamed = isinstance(given, pd.MultiIndex) and not any(name is not None for name in given.names)
@@ -83,9 +108,9 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
         raise ColumnsError(
             argument, "has several columns named", columns=twice, hint="give each column a name of its own."
         )
-    if isinstance(places, pd.DataFrame):
-        return [places[name] for name in wanted]
-    return [to_pandas(places[str(name)]) for name in wanted]
+    if isinstance(table, pd.DataFrame):
+        return [table[name] for name in wanted]
+    return [to_pandas(table[str(name)]) for name in wanted]
 
 
 def _titled(places: Any, wanted: Sequence[Hashable]) -> Any:
@@ -130,14 +155,14 @@ def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:
 
     Raises
     ------
-    DomainError, ColumnsError
+    ArgumentError, DomainError, ColumnsError
         As `pick_columns`.
     """
     columns = pick_columns(places, wanted)
-    places = _titled(places, wanted)
-    if isinstance(places, (pd.DataFrame, pd.Index)):
+    frame = supported(_titled(places, wanted), "domain")
+    if frame is None or isinstance(frame, pd.DataFrame):
         return columns
-    schema = nw.from_native(places).collect_schema()
+    schema = frame.collect_schema()
     return [
         pd.Series(pd.Categorical([], categories=list(kind.categories), ordered=True))
         if isinstance(kind := schema[str(name)], nw.Enum)

@@ -250,12 +250,9 @@ def _columns(
     given: Any, by: Sequence[Hashable], level: int | None
 ) -> tuple[list[pd.Series], dict[str, pd.Series]]:
     """Pick the keys and the numbers out of a frame of any library; keys may stand in the index, too."""
-    try:
-        table: Any = collected(given)
-    except Exception:
-        raise ArgumentError(
-            "known", f"cannot be {kind_of_object(given)}, or cannot be read.", hint=_FORMS
-        ) from None
+    table: Any = collected(given, "known")
+    if table is None:
+        raise ArgumentError("known", f"cannot be {kind_of_object(given)}, or cannot be read.", hint=_FORMS)
     if isinstance(table, pd.DataFrame):
         indexed = [key for key in by if key in table.index.names and key not in table.columns]
         table = table.reset_index(level=indexed) if indexed else table

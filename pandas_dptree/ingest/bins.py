@@ -51,7 +51,7 @@ def binned_counts(
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy), pyarrow, or another that narwhals knows.
+        pandas, polars (eager or lazy) or pyarrow.
     bins : Bins
         Values outside its bounds are clipped.
     domain : Domain or None

@@ -20,6 +20,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, to
 from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, others_meant, to_pandas
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.libraries import supported
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_units
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 Answer = TypeVar("Answer")
+Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 _UNGROUPABLE = (nw.Object, nw.Unknown)
 """Types whose values not every library can group by, or only if they are hashable."""
@@ -79,7 +81,7 @@ def contributions(
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy), pyarrow, or another that narwhals knows.
+        pandas, polars (eager or lazy) or pyarrow.
     domain : Domain
     privacy_unit : hashable, optional
         Name of the column that tells whom a record belongs to.
@@ -122,13 +124,13 @@ def contributions(
     return discreetly(columns, partial(_apart, frame, domain, privacy_unit, values, columns))
 
 
-def _together(frame: Any, domain: Domain) -> Contributions:
+def _together(frame: Table, domain: Domain) -> Contributions:
     """Count the records of each combination of keys."""
     if isinstance(frame, pd.DataFrame):
         cell, leaf = _cells(frame, domain)
         rows = np.bincount(cell, minlength=len(leaf))
     else:
-        cells, rows = _distinct_narwhals(_narwhals(frame), domain.sources)
+        cells, rows = _distinct_narwhals(frame, domain.sources)
         held = dict(zip(domain.sources, cells, strict=True))
         levels, column = sole(domain), held.__getitem__
         leaf = leaves_of(levels, column) if levels else domain.find_leaves(_located(column, domain))
@@ -137,7 +139,7 @@ def _together(frame: Any, domain: Domain) -> Contributions:
 
 
 def _apart(
-    frame: Any,
+    frame: Table,
     domain: Domain,
     privacy_unit: Hashable | None,
     values: Sequence[Quantity],
@@ -245,8 +247,7 @@ def check_frame(frame: Any) -> None:
     ArgumentError
         If they are not.
     """
-    if not isinstance(frame, pd.DataFrame):
-        _narwhals(frame)
+    _dataframe(frame, "frame")
 
 
 def warn_if_released(data: Any) -> None:
@@ -275,18 +276,17 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
         If a column is missing or repeated.
     """
     hint = "check the spelling; the names of its columns are listed by frame.columns."
-    if isinstance(frame, pd.DataFrame):
-        present: list[Hashable] = list(frame.columns)
-        if frame.columns.nlevels > 1:
+    table = _dataframe(frame, argument)
+    if isinstance(table, pd.DataFrame):
+        present: list[Hashable] = list(table.columns)
+        if table.columns.nlevels > 1:
             hint = f"name each column by the whole of its tuple, such as {told(present[:1])}."
     else:
         try:
-            present = list(_narwhals(frame).collect_schema())
-        except ArgumentError:
-            raise
+            present = list(table.collect_schema())
         except Exception:
             raise ArgumentError(
-                "frame", "cannot be read.", hint="check the path and the query that it stands for."
+                argument, "cannot be read.", hint="check the path and the query that it stands for."
             ) from None
     missing = [name for name in columns if name not in present]
     if missing:
@@ -315,34 +315,35 @@ def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answ
     )
 
 
-def _narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    try:
-        known: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(frame)
-    except TypeError:
+def _dataframe(frame: Any, argument: str) -> Table:
+    """Open the records, which the caller knows as `argument`, if they are in a supported dataframe."""
+    table = supported(frame, argument)
+    if table is None:
         raise ArgumentError(
-            "frame",
+            argument,
             f"must be a dataframe, not {kind_of_object(frame)}.",
             hint="arrays have verbs of their own, such as array.dp.tree_counts(by, ...) and "
             "array.dp.release(plan)."
             if isinstance(frame, (xr.DataArray, xr.Dataset))
-            else "pass a frame of pandas, polars or pyarrow.",
-        ) from None
-    return known
+            else "pass a frame of pandas or polars, or a pyarrow.Table.",
+        )
+    return table
 
 
-def _opened(frame: Any, columns: Sequence[Hashable]) -> Any:
+def _opened(frame: Any, columns: Sequence[Hashable]) -> Table:
     """Let pandas hold the columns of a table of pyarrow, which groups by fewer types than it holds."""
-    frame = nw.to_native(frame, pass_through=True)
-    if nw.dependencies.is_pyarrow_table(frame):
-        return pd.DataFrame({name: arrow_column(frame.column(name)) for name in columns})
-    return frame
+    table = _dataframe(frame, "frame")
+    native = nw.to_native(table, pass_through=True)
+    if nw.dependencies.is_pyarrow_table(native):
+        return pd.DataFrame({name: arrow_column(native.column(name)) for name in columns})
+    return table
 
 
-def _distinct(frame: Any, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
+def _distinct(frame: Table, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
     """Distinct combinations of the columns' keys, and the number of records of each."""
     if isinstance(frame, pd.DataFrame):
         return _distinct_pandas([frame[name] for name in columns])
-    return _distinct_narwhals(_narwhals(frame), columns)
+    return _distinct_narwhals(frame, columns)
 
 
 def _distinct_pandas(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
@@ -371,25 +372,25 @@ def _can_be_grouped(keys: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> bool:
     return not any(dtype.is_nested() or dtype in _UNGROUPABLE for dtype in keys.collect_schema().dtypes())
 
 
-def _held(frame: Any, columns: Sequence[Hashable]) -> pd.DataFrame | nw.DataFrame[Any]:
+def _held(frame: Table, columns: Sequence[Hashable]) -> pd.DataFrame | nw.DataFrame[Any]:
     """Bring the columns that are needed into memory, once."""
     if isinstance(frame, pd.DataFrame):
         return frame
-    return _narwhals(frame).select([str(name) for name in columns]).lazy().collect()
+    return frame.select([str(name) for name in columns]).lazy().collect()
 
 
 def _column(held: pd.DataFrame | nw.DataFrame[Any], name: Hashable) -> pd.Series:
     return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
 
 
-def _types(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
+def _types(frame: Table, columns: Sequence[Hashable]) -> list[Any]:
     if isinstance(frame, pd.DataFrame):
         return [frame[name].dtype for name in columns]
-    schema = _narwhals(frame).collect_schema()
+    schema = frame.collect_schema()
     return [schema[str(name)] for name in columns]
 
 
-def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
+def _check_numeric(frame: Table, columns: Sequence[Hashable]) -> None:
     """Refuse columns of values whose type tells that none of them is a number."""
     types = zip(columns, _types(frame, columns), strict=True)
     unfit = [name for name, dtype in types if not may_hold_numbers(dtype)]
@@ -402,7 +403,7 @@ def _check_numeric(frame: Any, columns: Sequence[Hashable]) -> None:
         )
 
 
-def _check_types(frame: Any, domain: Domain) -> None:
+def _check_types(frame: Table, domain: Domain) -> None:
     """Refuse columns whose type can never equal the domain's labels, or from which no level can be made."""
     if any(isinstance(levels, Quadtree) and levels.of_cells for levels in domain.derived):
         raise ArgumentError(

@@ -65,7 +65,7 @@ def sorted_keys(
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy), pyarrow, or another that narwhals knows.
+        pandas, polars (eager or lazy) or pyarrow.
     tree : BitPrefixes or CharPrefixes
     privacy_unit : hashable, optional
         Name of the column that tells whom a record belongs to.

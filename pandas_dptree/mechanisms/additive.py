@@ -396,7 +396,7 @@ class Gaussian(AdditiveNoise):
         numpy.ndarray
             In squared counts.
         """
-        scales, where = np.unique(np.asarray(noise_scales, dtype=np.float64), return_inverse=True)
+        scales, where = _each_once(noise_scales)
         k = np.arange(1, 25)  # beyond, less than e**-72 of the mass
         mass = np.exp(-((k / np.minimum(scales, 2.0)[..., None]) ** 2) / 2)
         summed = 2 * (k**2 * mass).sum(axis=-1) / (1 + 2 * mass.sum(axis=-1))
@@ -418,7 +418,7 @@ class Gaussian(AdditiveNoise):
         numpy.ndarray
             In counts to the fourth power, to within 1e-13; 0 where nothing is measured.
         """
-        scales, where = np.unique(np.asarray(noise_scales, dtype=np.float64), return_inverse=True)
+        scales, where = _each_once(noise_scales)
         k = np.arange(1, 25)
         mass = np.exp(-((k / np.minimum(scales, 2.0)[..., None]) ** 2) / 2)
         total = 1 + 2 * mass.sum(axis=-1)
@@ -435,7 +435,7 @@ class Gaussian(AdditiveNoise):
         """
         from scipy.special import ndtri  # costs a tenth of a second to import
 
-        scales, where = np.unique(np.asarray(noise_scales, dtype=np.float64), return_inverse=True)
+        scales, where = _each_once(noise_scales)
         mass = np.exp(-((np.arange(125) / np.minimum(scales, 10.0)[..., None]) ** 2) / 2)
         within = 2 * np.cumsum(mass, axis=-1) - 1
         summed = (within < confidence * within[..., -1:]).sum(axis=-1)
@@ -456,3 +456,10 @@ def _scale_up(powered: Fraction, power: int) -> float:
     while Fraction(scale) ** power < powered:  # floats are a unit in the last place or two off
         scale = math.nextafter(scale, math.inf)
     return scale
+
+
+def _each_once(noise_scales: npt.ArrayLike) -> tuple[FloatArray, IntArray]:
+    """List the scales that occur, and where among these each one is."""
+    scales = np.asarray(noise_scales, dtype=np.float64)
+    distinct, where = np.unique(scales, return_inverse=True)
+    return distinct, where.reshape(scales.shape)  # numpy before 2.0 gives it flat

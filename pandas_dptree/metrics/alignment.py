@@ -208,13 +208,12 @@ def _truth_columns(
         keys = {name: truth.index.get_level_values(place) for place, name in enumerate(named)}
         table: Any = pd.DataFrame({**keys, column: truth.array})
     else:
-        try:
-            table = collected(truth)
-        except Exception:
+        table = collected(truth, "truth")
+        if table is None:
             raise ArgumentError(
                 "truth", f"cannot be {kind_of_object(truth)}.",
                 hint="pass frame.groupby(keys).size(), a table with a level, or an array.",
-            ) from None  # fmt: skip
+            )  # fmt: skip
     by = nodes.by[: nodes.depth.max()]
     if isinstance(table, pd.DataFrame):
         indexed = [key for key in by if key in table.index.names and key not in table.columns]
