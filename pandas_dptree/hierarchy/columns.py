@@ -1,4 +1,4 @@
-"""Columns of any library and type, brought into pandas without changing a value.
+"""Columns of any supported library and type, brought into pandas without changing a value.
 
 What becomes of a column, and whether it can be read at all, depends on its type alone, never on its values.
 """
@@ -369,7 +369,7 @@ def text_column(values: npt.NDArray[np.object_]) -> pd.Series | None:
 
 
 def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
-    """Bring a column of any library into pandas without changing a value: whole numbers stay whole.
+    """Bring a column of any supported library into pandas without changing a value: whole numbers stay whole.
 
     Parameters
     ----------

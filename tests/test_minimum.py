@@ -1,0 +1,26 @@
+"""The oldest supported versions, with which .ci/run runs tests, are those that pyproject.toml declares."""
+
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_oldest_versions_are_those_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = (project["optional-dependencies"][name] for name in ("engines", "progress", "report"))
+    declared = [Requirement(text) for text in sum(extras, project["dependencies"])]
+    lines = (ROOT / "tests" / "constraints-minimum.txt").read_text(encoding="utf-8").splitlines()
+    tested = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert bounds(tested, "==") == bounds(declared, ">=")
+
+
+def bounds(requirements, operator):
+    """List the version of each package, and check that there is one, under that operator."""
+    bound = {one.name: [(each.operator, Version(each.version)) for each in one.specifier] for one in requirements}
+    assert len(bound) == len(requirements)
+    assert all(kind == operator for ((kind, _),) in bound.values())
+    return {name: version for name, ((_, version),) in bound.items()}
