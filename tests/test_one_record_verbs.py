@@ -25,6 +25,7 @@ from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.quantity import Quantity
 
+
 class Hostile:
     """Whatever is asked of it fails."""
 
@@ -90,7 +91,9 @@ OF_AMOUNTS = {
 }  # fmt: skip
 _TICKS = [0, 1577836800, 1590969600, 1577836799, 1577836800 * 10**3, 1577836800 * 10**9, BIG, SMALL, None]
 OF_TIMES: dict[pa.DataType, list[Any]] = {pa.timestamp(unit): _TICKS for unit in ("s", "ms", "us", "ns")}
-OF_ZONED: dict[pa.DataType, list[Any]] = {pa.timestamp(unit, "Asia/Tokyo"): _TICKS for unit in ("s", "us", "ns")}
+OF_ZONED: dict[pa.DataType, list[Any]] = {
+    pa.timestamp(unit, "Asia/Tokyo"): _TICKS for unit in ("s", "us", "ns")
+}
 OF_SPANS: dict[pa.DataType, list[Any]] = {
     pa.duration(unit): [0, 1, 3600, 86400, 3600 * 10**9, BIG, SMALL, None] for unit in ("s", "ms", "us", "ns")
 }
@@ -140,7 +143,9 @@ def cases() -> dict[str, Case]:
     }  # fmt: skip
     quantities = [Quantity.of("v", (-2, 10), 0.5), Quantity.of("w", (0, 5), 1)]
     year = {"start": "2020-01-01", "end": "2020-12-31"}
-    plain, zoned = (tuple(pd.Timestamp(day, tz=tz) for day in ("2020-01-01", "2021-01-01")) for tz in (None, "UTC"))
+    plain, zoned = (
+        tuple(pd.Timestamp(day, tz=tz) for day in ("2020-01-01", "2021-01-01")) for tz in (None, "UTC")
+    )
     text, dates = (OBJECTS, OF_TEXT), (OBJECTS, OF_TIMES | OF_DATES | OF_TEXT)
     amount, group = (OBJECTS, OF_AMOUNTS), (GROUPS, OF_GROUPS)
     one = {"count": 1.0}
@@ -182,7 +187,9 @@ def cases() -> dict[str, Case]:
         found[f"units of {most}"] = Case(
             bounded, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"v_measurement": 10.0 * most}
         )
-        binned = dpt.plan_distribution("v", bounds=(0, 10), bins=4, domain=groups, tree=[4], epsilon=1.0, **unit)
+        binned = dpt.plan_distribution(
+            "v", bounds=(0, 10), bins=4, domain=groups, tree=[4], epsilon=1.0, **unit
+        )
         found[f"units of {most}, distribution"] = Case(
             binned, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"count": float(most)}
         )
@@ -222,7 +229,8 @@ def frames(case: Case, reader: str, rng: np.random.Generator, size: int) -> list
     if reader == "arrow":
         return parts
     return [
-        pd.DataFrame({name: pd.arrays.ArrowExtensionArray(part[name]) for name in part.column_names}) for part in parts
+        pd.DataFrame({name: pd.arrays.ArrowExtensionArray(part[name]) for name in part.column_names})
+        for part in parts
     ]
 
 
@@ -259,7 +267,9 @@ def leaves(case: Case, table: pd.DataFrame, name: str) -> np.ndarray:
     return table[name].to_numpy(dtype=np.float64)
 
 
-def neighbours(case: Case, reader: str, rng: np.random.Generator, size: int) -> Iterator[tuple[Told, Told, bool]]:
+def neighbours(
+    case: Case, reader: str, rng: np.random.Generator, size: int
+) -> Iterator[tuple[Told, Told, bool]]:
     """Release a growing frame; tell what was said of each neighbour, and whether the numbers moved too far."""
     held: tuple[Told, pd.DataFrame | None] | None = None
     for frame in frames(case, reader, rng, size):
