@@ -400,7 +400,7 @@ def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
 
 
 def _python_list(column: nw.Series[Any]) -> list[Any]:
-    """Write out a column as objects of Python; a value that is none, such as a time of 30 hours, is no key."""
+    """Write out a column as objects of Python; what is none, such as a time of 10**9 hours, is no key."""
     try:
         return column.to_list()
     except Exception:  # of the library, whichever the value
