@@ -89,27 +89,23 @@ def _tell(
 
 def _meant(unknown: list[str], arguments: argparse.Namespace) -> str:
     """Hint at the options that may have been meant; empty without any."""
-    options = map(_option, vars(arguments))
-    hint = did_you_mean([each.partition("=")[0] for each in unknown if each.startswith("-")], options)
+    given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
+    hint = did_you_mean(given, _spelled(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
 
 def _respelled(message: str, arguments: argparse.Namespace) -> str:
     """Name arguments as the shell spells them."""
-    options = {name: _option(name) for name in vars(arguments)}
-    options |= {
-        "columns": "--column",
-        "level_weights": "--level-weight",
-        "frame": "records",
-        "records": "records",
-    }
+    names = _spelled(arguments)
+    names |= {"columns": "--column", "level_weights": "--level-weight", "frame": "records"}
     if getattr(arguments, "share", None):
-        options["split"] = "--share"
-    return re.sub(r"`(\w+)`", lambda name: f"`{options.get(name[1], name[1])}`", message)
+        names["split"] = names["share"]
+    return re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _spelled(arguments: argparse.Namespace) -> dict[str, str]:
+    """Tell how the shell spells the options of a command, by what they are called in Python."""
+    return {name: f"--{name.replace('_', '-')}" for name in vars(arguments) if name not in ("run", "records")}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
+import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
@@ -178,7 +179,7 @@ class _Texts:
         in_arrow = getattr(self._dtype, "storage", None) == "pyarrow"
         self._arrow: Any = importlib.import_module("pyarrow") if in_arrow else None
         self._pieces: list[Any] = []
-        self._known: dict[str | None, str | None] = {}
+        self._known: dict[str, str] = {}
 
     def extend(self, texts: list[str | None]) -> None:
         if self._arrow is not None:
@@ -186,7 +187,8 @@ class _Texts:
             return
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
-        self._pieces += map(self._known.setdefault, texts, texts)
+        known = self._known.setdefault
+        self._pieces += [np.nan if text is None else known(text, text) for text in texts]
 
     def to_pandas(self) -> pd.Series:
         texts: Any = self._pieces

@@ -165,6 +165,19 @@ def test_measure_leaves_single_nodes_of_a_level_out():
     assert some.tolist() == [23, 0, 15, 26] and none is None
 
 
+@pytest.mark.parametrize("scales", [[1e9], [1e9, 3e9]])
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+def test_each_node_has_noise_of_its_own_and_of_its_scale(noise, scales):
+    counts, source = np.arange(2000), byte_source(np.random.default_rng(6))
+    each = np.array(scales) if len(scales) == 1 else np.resize(scales, len(counts))
+    (noisy,) = measure(noise, [counts], [each], source)
+    drawn = noisy - counts
+    assert len(np.unique(drawn)) > 1990
+    for scale in scales:
+        of_scale = drawn[np.broadcast_to(each, len(counts)) == scale]
+        assert np.mean(of_scale.astype(float) ** 2) == pytest.approx(float(noise.variance(scale)), rel=0.3)
+
+
 @pytest.mark.parametrize("noise", [2**62, -(2**62)])
 def test_measure_ends_at_the_largest_integer(noise):
     counts = np.array([0, 1, 2**61 - 1, 2**61])

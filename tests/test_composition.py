@@ -336,6 +336,8 @@ def test_laplace_noise_is_pure_when_the_epsilons_add_up():
         epsilon = float(exact)
         above = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, 9)
         assert laplace_delta(above, scales, sensitivity) == 0
+        below = epsilon if Fraction(epsilon) < exact else math.nextafter(epsilon, 0)
+        assert laplace_delta(below, scales, sensitivity) > 0  # they may add up to no more than it, exactly
         assert 0 < laplace_delta(0.9 * epsilon, scales, sensitivity) < 0.1
 
 

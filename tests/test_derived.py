@@ -690,7 +690,7 @@ MISTAKES = [
     (lambda: dpt.calendar("t", ["month", "month"], **DATES), "must lie within each other"),
     (lambda: dpt.calendar("t", ["minute"], **DATES), "must list units of time, not 'minute'"),
     (lambda: dpt.calendar("t", ["week"], **DATES), r"'week'\.\nHint: .*; did you mean iso_week\?$"),
-    (lambda: dpt.calendar("t", "year", **DATES), "must list units of time, not 'year'"),
+    (lambda: dpt.calendar("t", 5, **DATES), "must list units of time, not 5"),
     (lambda: dpt.calendar("t", [], **DATES), "must list units"),
     (lambda: dpt.calendar(None, ["year"], **DATES), "must name a column"),
     (lambda: dpt.calendar("t", ["year"], start="2000-01-01", end="1999-01-01"), "must not be before"),

@@ -1,7 +1,6 @@
 """Which dataframes are read; all others are refused by name, before anything is read of them."""
 
 import datetime
-import warnings
 
 import narwhals as nw
 import narwhals.stable.v1 as nw_v1
@@ -139,23 +138,23 @@ def test_the_verbs_of_arrays_read_no_dataframe(verb, relation):
 
 
 DOMAIN = dpt.Domain.from_frame(KEYS, by=BY)
-WITH_PUBLIC_TABLES = {
-    "domain": lambda table: dpt.tree_counts(RECORDS, BY, domain=table, epsilon=1.0),
-    "domain ": lambda table: dpt.Domain.from_frame(table, by=BY),
-    "domain  ": lambda table: dpt.Domain.from_categories(table, by=BY),
-    "domain   ": lambda table: dpt.tree_counts(RECORDS, [*BY, TIMES], domain=table, epsilon=1.0),
-    "known": lambda table: dpt.plan(DOMAIN, epsilon=1.0, known=table),
-    "known ": lambda table: dpt.plan(DOMAIN, epsilon=1.0, known={"state": table}),
-    "table": lambda table: dpt.mapping(table, BY),
-    "truth": lambda table: l2_error(COUNTS.release(RECORDS), table),
-}
+WITH_PUBLIC_TABLES = [
+    ("domain", lambda table: dpt.tree_counts(RECORDS, BY, domain=table, epsilon=1.0)),
+    ("domain", lambda table: dpt.tree_counts(RECORDS, [*BY, TIMES], domain=table, epsilon=1.0)),
+    ("domain", lambda table: dpt.Domain.from_frame(table, by=BY)),
+    ("domain", lambda table: dpt.Domain.from_categories(table, by=BY)),
+    ("known", lambda table: dpt.plan(DOMAIN, epsilon=1.0, known=table)),
+    ("known", lambda table: dpt.plan(DOMAIN, epsilon=1.0, known={"state": table})),
+    ("table", lambda table: dpt.mapping(table, BY)),
+    ("truth", lambda table: l2_error(COUNTS.release(RECORDS), table)),
+]
 
 
-@pytest.mark.parametrize("use", WITH_PUBLIC_TABLES)
-def test_public_tables_of_other_libraries_are_refused_by_name(use, relation):
+@pytest.mark.parametrize(("argument", "use"), WITH_PUBLIC_TABLES)
+def test_public_tables_of_other_libraries_are_refused_by_name(argument, use, relation):
     with pytest.raises(ArgumentError) as caught:
-        WITH_PUBLIC_TABLES[use](relation)
-    assert caught.value.fact == f"`{use.strip()}` is a dataframe of duckdb, which is not supported."
+        use(relation)
+    assert caught.value.fact == f"`{argument}` is a dataframe of duckdb, which is not supported."
     assert 'relation.select("state", "county").to_arrow_table()' in caught.value.hint
 
 
@@ -205,13 +204,14 @@ def test_frames_of_narwhals_are_what_they_hold(library, wrap):
     assert table.told == dpt.mapping(KEYS.iloc[1:], BY).told
 
 
-# The libraries themselves, where they are installed
+# The libraries themselves, where they are installed. They, and narwhals about them, may warn of anything.
+
+THEMSELVES = pytest.mark.filterwarnings("ignore")
 
 
 def refused(frame, library):
     """Check that a dataframe is refused as records and as a public table, and return the hint."""
-    with warnings.catch_warnings(action="ignore"):  # narwhals is about to hand over some of them
-        wrapped = nw.from_native(frame)
+    wrapped = nw.from_native(frame)
     for use in (
         lambda: contributions(frame, DOMAIN),
         lambda: contributions(wrapped, DOMAIN),
@@ -230,6 +230,7 @@ def counted(frame):
     return np.bincount(found.leaf, found.rows, 3).tolist()
 
 
+@THEMSELVES
 def test_a_collation_of_duckdb_merges_no_keys():
     """In duckdb, one row "a" was a group of its own name, and a thousand rows "A" were in it."""
     duckdb = pytest.importorskip("duckdb")
@@ -245,12 +246,14 @@ def test_a_collation_of_duckdb_merges_no_keys():
         assert counted(relation.select("state", "county").to_arrow_table()) == [1000, 0, 0]
 
 
+@THEMSELVES
 def test_dask_is_refused():
     dask = pytest.importorskip("dask.dataframe")
     hint = refused(dask.from_pandas(RECORDS, npartitions=2), "dask")
     assert 'pyarrow.parquet.read_table(path, columns=["state", "county"])' in hint
 
 
+@THEMSELVES
 def test_tables_of_ibis_are_refused():
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("duckdb")
@@ -259,6 +262,7 @@ def test_tables_of_ibis_are_refused():
     assert counted(table.select("state", "county").to_pyarrow()) == [3, 2, 1]
 
 
+@THEMSELVES
 def test_frames_of_sqlframe_are_refused():
     sessions = pytest.importorskip("sqlframe.duckdb")
     frame = sessions.DuckDBSession().createDataFrame(RECORDS[BY])
@@ -266,12 +270,12 @@ def test_frames_of_sqlframe_are_refused():
     assert counted(frame.select("state", "county").toArrow()) == [3, 2, 1]
 
 
+@THEMSELVES
 def test_frames_of_modin_are_refused(monkeypatch):
     monkeypatch.setenv("MODIN_ENGINE", "python")
-    with warnings.catch_warnings(action="ignore"):
-        modin, pyarrow = pytest.importorskip("modin.pandas"), pytest.importorskip("pyarrow")
-        frame = modin.DataFrame(RECORDS[BY])
-        hint = refused(frame, "modin")
-        assert 'pyarrow.Table.from_pandas(frame[["state", "county"]].modin.to_pandas())' in hint
-        table = pyarrow.Table.from_pandas(frame[["state", "county"]].modin.to_pandas())
+    modin, pyarrow = pytest.importorskip("modin.pandas"), pytest.importorskip("pyarrow")
+    frame = modin.DataFrame(RECORDS[BY])
+    hint = refused(frame, "modin")
+    assert 'pyarrow.Table.from_pandas(frame[["state", "county"]].modin.to_pandas())' in hint
+    table = pyarrow.Table.from_pandas(frame[["state", "county"]].modin.to_pandas())
     assert counted(table) == [3, 2, 1]

@@ -20,7 +20,9 @@ def test_the_oldest_versions_are_those_declared():
 
 def bounds(requirements, operator):
     """List the version of each package, and check that there is one, under that operator."""
-    bound = {one.name: [(each.operator, Version(each.version)) for each in one.specifier] for one in requirements}
+    bound = {
+        one.name: [(each.operator, Version(each.version)) for each in one.specifier] for one in requirements
+    }
     assert len(bound) == len(requirements)
     assert all(kind == operator for ((kind, _),) in bound.values())
     return {name: version for name, ((_, version),) in bound.items()}

@@ -1,4 +1,4 @@
-"""Columns of any library and type, brought into pandas without changing a value.
+"""Columns of any supported library and type, brought into pandas without changing a value.
 
 What becomes of a column, and whether it can be read at all, depends on its type alone, never on its values.
 """
@@ -191,7 +191,7 @@ def kind_of(dtype: Any) -> str:
     if dtype == np.dtype(object):  # of which narwhals would ask what it holds
         return ANY
     if not isinstance(dtype, nw.dtypes.DType):
-        dtype = nw.from_native(_empty(dtype), series_only=True).dtype
+        dtype = _narwhals_type(dtype)
     if dtype in _TEXT:
         return "text"
     if dtype == nw.Boolean:
@@ -226,8 +226,17 @@ def may_hold_numbers(dtype: Any) -> bool:
             return True
         if isinstance(dtype, pd.ArrowDtype) and "binary" in str(dtype):  # narwhals knows but one of them
             return False
-        dtype = nw.from_native(_empty(dtype), series_only=True).dtype
+        dtype = _narwhals_type(dtype)
     return not (dtype.is_nested() or dtype in (nw.Binary, nw.Time))
+
+
+def _narwhals_type(dtype: Any) -> nw.dtypes.DType:
+    """Name a type of pandas as narwhals does, which knows the zones of times by some of their names alone."""
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return nw.Datetime(dtype.unit, "UTC")
+    column = _empty(dtype)
+    native = _native(column) if isinstance(dtype, pd.ArrowDtype) else column
+    return nw.from_native(native, series_only=True).dtype
 
 
 def plain_type(dtype: Any) -> Any:
@@ -369,7 +378,7 @@ def text_column(values: npt.NDArray[np.object_]) -> pd.Series | None:
 
 
 def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
-    """Bring a column of any library into pandas without changing a value: whole numbers stay whole.
+    """Bring a column of any supported library into pandas without changing a value: whole numbers stay whole.
 
     Parameters
     ----------
@@ -412,7 +421,22 @@ def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
     if dtype in _TEXT:
         text = _text_in_arrow(column) if keep_arrow else None
         return pd.Series(column.cast(nw.String).to_list()) if text is None else text
-    return pd.Series(column.to_list(), dtype=object)
+    return pd.Series(_python_list(column), dtype=object)
+
+
+def _python_list(column: nw.Series[Any]) -> list[Any]:
+    """Write out a column as Python objects; what cannot be one, such as a time of 30 hours, is no key."""
+    try:
+        return column.to_list()
+    except Exception:  # of the library, whichever the value
+        return [_python_value(column[place : place + 1]) for place in range(len(column))]
+
+
+def _python_value(column: nw.Series[Any]) -> Any:
+    try:
+        return column.to_list()[0]
+    except Exception:  # as above
+        return object()
 
 
 def arrow_column(native: Any) -> pd.Series:

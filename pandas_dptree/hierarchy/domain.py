@@ -218,8 +218,8 @@ class Domain:
         ----------
         places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
             Holds the columns (or index levels) `by`; others are ignored. A path that ends early has
-            missing keys from some level on. Frames of other libraries will do as well; and for a single key
-            any list, range, array, Series or Index of that name or of none.
+            missing keys from some level on. Frames of polars and tables of pyarrow will do as well; and for a
+            single key any list, range, array, Series or Index of that name or of none.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         impossible : hashable, optional

@@ -249,7 +249,7 @@ def _indexed(counts: pd.Series, by: Sequence[Hashable]) -> pd.DataFrame:
 def _columns(
     given: Any, by: Sequence[Hashable], level: int | None
 ) -> tuple[list[pd.Series], dict[str, pd.Series]]:
-    """Pick the keys and the numbers out of a frame of any library; keys may stand in the index, too."""
+    """Pick the keys and the numbers out of a supported frame; keys may stand in the index, too."""
     table: Any = collected(given, "known")
     if table is None:
         raise ArgumentError("known", f"cannot be {kind_of_object(given)}, or cannot be read.", hint=_FORMS)

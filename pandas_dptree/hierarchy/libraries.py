@@ -14,15 +14,16 @@ __all__ = ["supported"]
 _NO_OTHERS = ("pandas", "polars", "pyarrow", "narwhals", "xarray")
 """Libraries without dataframes but those that are read: their columns, readers and arrays are none."""
 
+_FROM_FILES = 'pyarrow.parquet.read_table(path, columns=["state", "county"])'
+
 _INSTEAD = {
     "cudf": 'frame[["state", "county"]].to_arrow(preserve_index=False)',
-    "dask": 'pyarrow.parquet.read_table(path, columns=["state", "county"]), from the files themselves, for '
-    "dask makes floats of whole numbers where one is missing",
+    "dask": f"{_FROM_FILES}, and not frame.compute(), since dask makes floats of whole numbers where one is "
+    "missing",
     "duckdb": 'relation.select("state", "county").to_arrow_table()',
     "ibis": 'table.select("state", "county").to_pyarrow()',
     "modin": 'pyarrow.Table.from_pandas(frame[["state", "county"]].modin.to_pandas())',
-    "pyspark": 'frame.select("state", "county").toArrow(), or from files, before Spark 4, '
-    'pyarrow.parquet.read_table(path, columns=["state", "county"])',
+    "pyspark": f'frame.select("state", "county").toArrow(); or before Spark 4, from files, {_FROM_FILES}',
     "sqlframe": 'frame.select("state", "county").toArrow()',
 }
 """How a frame of another library becomes an Arrow table of the columns that are needed."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ColumnsError, told
-from pandas_dptree.hierarchy.columns import ANY, kind_of
+from pandas_dptree.hierarchy.columns import ANY, exact, kind_of
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.values import canonical_codes
 
@@ -46,6 +46,7 @@ def read_keys(column: pd.Series, tree: PrefixTree) -> tuple[Keys, BoolArray]:
     fits : numpy.ndarray of bool, shape (len(column),)
         False for a value that is missing or no leaf of the tree; its key means nothing.
     """
+    column = exact(column)
     if isinstance(tree, BitPrefixes) and column.dtype.kind in "iuf":
         present = column.notna().to_numpy(dtype=bool)
         numbers, fits = _numbers(column.to_numpy(dtype=f"{column.dtype.kind}8", na_value=0), tree.width)

@@ -236,7 +236,7 @@ def _depths(levels: pd.Series, by: Sequence[Hashable]) -> IntArray:
 
 
 def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Series]:
-    """Pick columns out of a table of any library."""
+    """Pick columns out of a table of any supported library."""
     lacking = [name for name in names if not is_name(name) or name not in list(table.columns)]
     if lacking:
         raise ColumnsError(
