@@ -195,6 +195,7 @@ def test_a_text_with_a_line_break_is_two_lines():
 # What was read before is read as before.
 
 
+@pytest.mark.filterwarnings("ignore:Mismatched null-like values:FutureWarning")  # pandas 2 has several
 @given(rows, st.sampled_from(["\n", "\r\n"]), st.booleans())
 @example([(",", '"', '","'), ("", "", ""), ('""', ",,", " ")], "\n", True)
 def test_well_formed_files_are_read_as_by_pandas(table, newline, mark):
@@ -206,6 +207,7 @@ def test_well_formed_files_are_read_as_by_pandas(table, newline, mark):
         pd.testing.assert_frame_equal(records(content, columns, argument="domain"), by_pandas[columns])
 
 
+@pytest.mark.filterwarnings("ignore:Mismatched null-like values:FutureWarning")  # pandas 2 has several
 def test_real_files_are_read_as_by_pandas(real_data):
     for name in ("zipcodes.csv", "birdstrikes.csv"):
         by_pandas = pd.read_csv(real_data / name, dtype=str, keep_default_na=False, na_values=[""])
