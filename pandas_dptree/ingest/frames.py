@@ -42,8 +42,9 @@ __all__ = [
 Answer = TypeVar("Answer")
 Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-_UNGROUPABLE = (nw.Object, nw.Unknown)
-"""Types whose values not every library can group by, or only if they are hashable."""
+_UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
+"""Types whose values not every library can group by, or only if they are hashable. Polars 1.22 puts different
+whole numbers of 128 bits into one group."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
