@@ -418,6 +418,17 @@ def test_the_path_that_spends_most_keeps_to_delta(branching, rows, epsilon):
     assert 0.5e-6 <= exact <= 1e-6
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(9.0, 1e-3), (9.0, 1e-6), (20.0, 1e-6)])
+def test_small_noise_keeps_to_delta_beside_the_large_noise_of_its_level(epsilon, delta):
+    """Kernels of the simulation that fit into the large noise of a level may not fit into the small one."""
+    tree = Tree.from_branching([8])
+    shares = random_shares(np.random.default_rng(2), tree)
+    shares[-1][1:] = np.ceil(shares[-1][1:] * 2**22) / 2**52
+    root, leaves = node_noise_scales(tree, PrivacyLoss(epsilon=epsilon, delta=delta), ONE_ROW, shares)
+    assert leaves[0] < 1.5 and leaves[1:].min() > 1e4
+    assert listed_delta("gaussian", epsilon, [(root.item(), 1), (float(leaves[0]), 1)]) <= delta
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8)])
 def test_node_wise_noise_is_calibrated_about_as_tightly_as_that_of_levels(epsilon, delta):
     tree = Tree((np.array([6]), np.array([1, 2, 5, 9, 4, 4]), np.array([3, 8, 1] * 8 + [2])))

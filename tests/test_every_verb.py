@@ -1,4 +1,4 @@
-"""Without a Generator every verb draws fresh noise, in forked processes as well.
+"""What holds of every verb: it draws fresh noise, in forked processes as well, and as much as is stated.
 
 The verbs are found in the package, not listed here: one that is added and not tried fails a test.
 """
@@ -62,7 +62,9 @@ VERBS = sorted(name for name, shown in SHOWN if draws_noise(shown))
 # How they are tried
 
 N = 2000
-RECORDS = pd.DataFrame({"a": np.arange(N) % 3, "b": np.arange(N) % 6, "v": np.arange(N) * 8 / N})
+RECORDS = pd.DataFrame(
+    {"a": np.arange(N) % 3, "b": np.arange(N) % 6, "v": np.arange(N) * 8 / N, "who": np.arange(N)}
+)
 NUMBERS = pd.DataFrame({"x": np.repeat(np.arange(64), 133)})
 CELLS = xr.DataArray(
     np.arange(24).reshape(6, 4), dims=["b", "t"], coords={"a": ("b", np.arange(6) % 3)}, name="n"
@@ -160,16 +162,45 @@ def noisy(answer):
     return [answer[name].to_numpy() for name in ("count", "v", "n", "m", "cdf", "value") if name in answer]
 
 
+def errors(answer):
+    """Give the errors that an answer tells, or the widths of its intervals where it tells none."""
+    if isinstance(answer, xr.DataTree):
+        return np.concatenate([errors(group.to_dataset()) for group in answer.children.values()])
+    if isinstance(answer, dpt.Distribution):
+        return np.concatenate(answer.std_errors)
+    told = [np.ravel(answer[name]) for name in answer if name.endswith("std_error")]
+    return np.concatenate(told or [np.ravel(answer["upper"] - answer["lower"])])
+
+
+def options_of(call):
+    return {*inspect.signature(call.func).parameters} if isinstance(call, partial) else set()
+
+
 # What is tried
+
+ALL = FUNCTIONS | METHODS
 
 
 def test_every_verb_is_tried():
-    assert sorted(FUNCTIONS | METHODS) == VERBS
+    assert sorted(ALL) == VERBS
 
 
-@pytest.mark.parametrize("verb", FUNCTIONS | METHODS | OTHER_WAYS)
+@pytest.mark.parametrize("verb", [verb for verb, call in ALL.items() if "neighbors" in options_of(call)])
+def test_the_noise_covers_what_is_stated(verb):
+    call = partial(ALL[verb], epsilon=0.4, rng=np.random.default_rng(0))
+    least = errors(call())
+    stated = [({"neighbors": "replace"}, 2), ({"max_contributions": 3}, 3), ({"epsilon": 0.2}, 2)]
+    for options, factor in stated:
+        if not {*options} <= options_of(call):
+            continue
+        if "max_contributions" in options and "privacy_unit" in options_of(call):
+            options = {**options, "privacy_unit": "who"}
+        assert np.median(errors(call(**options)) / least) == pytest.approx(factor, rel=0.25)
+
+
+@pytest.mark.parametrize("verb", ALL | OTHER_WAYS)
 def test_no_release_is_like_another_but_with_a_generator(verb):
-    call = (FUNCTIONS | METHODS | OTHER_WAYS)[verb]
+    call = (ALL | OTHER_WAYS)[verb]
     one, other = noisy(call()), noisy(call())
     assert one and all(np.isfinite(numbers.astype(float)).all() for numbers in one)
     assert not any(map(np.array_equal, one, other))
@@ -179,7 +210,7 @@ def test_no_release_is_like_another_but_with_a_generator(verb):
 
 def test_no_forked_process_repeats_the_noise_of_another():
     # In a fresh interpreter: forking one that runs threads (pytest-xdist does) is deprecated.
-    script = "from tests.test_fresh_noise import release_in_forks; release_in_forks()"
+    script = "from tests.test_every_verb import release_in_forks; release_in_forks()"
     here = str(Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=300,
