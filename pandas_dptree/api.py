@@ -11,6 +11,7 @@ import pandas as pd
 from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.derived import By, derived_domain, named
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
@@ -289,7 +290,7 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    _check_order("tree_sums", columns, by, domain)
+    _check_order("tree_sums", frame, columns, by, domain)
     return plan_sums(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -394,7 +395,7 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
-    _check_order("tree_means", columns, by, domain)
+    _check_order("tree_means", frame, columns, by, domain)
     return plan_means(
         domain_of(frame, by, domain),
         _quantities(columns, bounds, granularity),
@@ -614,16 +615,23 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     return derived_domain(by, domain)
 
 
-def _check_order(verb: str, columns: Any, by: Any, domain: Any) -> None:
-    """Refuse what is added up and the keys, if each stands in the other's place."""
-    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
+def _check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
+    """Refuse what is added up and the keys, if each stands in the other's place.
+
+    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up by
+    a single column of numbers.
+    """
     summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
-    if not all(is_name(name) for name in [*summed, *named]) or not summed:
+    if not summed or not all(map(is_name, [*summed, *named])):
         return
-    if all(name in keys for name in summed) and not any(name in keys for name in named):
+    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
+    types = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
+    kinds = [{kind_of(types[name]) for name in names if name in types} for names in (summed, named)]
+    swapped = isinstance(columns, list) and named == [by] and kinds == [{"text"}, {"numbers"}]
+    if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
         raise ArgumentError(
             "by",
-            f"names no key of the domain, and `columns` does: {told(columns)}.",
+            f"and `columns` seem to stand in each other's place: {told(by)} and {told(columns)}.",
             hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
         )
 

@@ -344,7 +344,7 @@ def test_bad_counts_are_read_by_rule(recwarn: pytest.WarningsRecorder) -> None:
     tree = array.dp.tree_counts(["place"], epsilon=EXACT)
     counts = level(tree, "place")["count"].values.tolist()
     assert counts == [0, 0, 3, 2**53, 0, 4]
-    assert not recwarn.list
+    assert {each.category for each in recwarn} <= {dpt.DPTreeWarning}  # of epsilon alone
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64", "float16", "float32", "bool"])
@@ -417,7 +417,7 @@ def test_repeated_labels_are_added_up() -> None:
         (["strange"], "type that cannot be a key"),
         (["a/b"], "name a group"),
         (["city", "city"], "twice"),
-        ("city", "list of column names"),
+        ({"city"}, "list of column names"),
         ([], "names no column"),
         ([prefixes("city", chars=[2])], "tree of prefixes"),
         (prefixes("city", chars=[2]), "tree of prefixes"),
@@ -1202,7 +1202,7 @@ def test_an_array_without_any_key_of_the_plan_is_refused(cube: xr.DataArray) -> 
 def test_datasets_are_told_where_to_go(cube: xr.DataArray) -> None:
     dataset = cube.to_dataset(name="visits")
     for verb in (arrays.tree_counts, arrays.plan):
-        with pytest.raises(ArgumentError, match=r"not Dataset\.\nHint: .*dataset\.dp\..*arrays\.several"):
+        with pytest.raises(ArgumentError, match=r"not a Dataset\.\nHint: .*dataset\.dp\..*arrays\.several"):
             verb(dataset, ["state"], epsilon=1.0)
     with pytest.raises(ArgumentError, match=r"dataset\.dp\.release\(plan\)"):
         arrays.release(dataset.dp.plan(["state"], epsilon=1.0), dataset)

@@ -481,7 +481,7 @@ def test_no_value_decides_whether_records_can_be_counted(dtype, bins):
 @pytest.mark.parametrize(
     ("frame", "error", "text"),
     [
-        (5, ArgumentError, "must be a dataframe, not int"),
+        (5, ArgumentError, "must be a dataframe, not an int"),
         (pd.DataFrame({"y": [1]}), ColumnsError, "lacks the columns: 'x'"),
         (pd.DataFrame([[1, 2]], columns=["x", "x"]), ColumnsError, "several columns named: 'x'"),
         (polars.LazyFrame({"y": [1]}), ColumnsError, "lacks the columns: 'x'"),

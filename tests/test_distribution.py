@@ -694,7 +694,7 @@ MISTAKES = [
     ({"tree": np.ones((2, 2), dtype=int)}, "tree"),
     ({"domain": PLACES}, "domain"),
     ({"by": ["a", "b"]}, "domain"),
-    ({"by": "a", "domain": PLACES}, "by"),
+    ({"by": {"a"}, "domain": PLACES}, "by"),
     ({"by": ["a", "x"], "domain": PLACES.assign(x=[1, 2, 3])}, "by"),
     ({"by": ["a", "q"], "domain": PLACES.assign(q=[1, 2, 3])}, "by"),
     ({"by": ["c"], "domain": PLACES}, "domain"),
@@ -794,7 +794,7 @@ def test_ranges_of_any_row():
 def test_errors_of_columns_are_errors_of_arguments():
     with pytest.raises(ColumnsError, match=r"lacks the columns: 'y'\."):
         dpt.cdf(small([]), "y", **GOOD)
-    with pytest.raises(ArgumentError, match="must be a Domain, not DataFrame"):
+    with pytest.raises(ArgumentError, match="must be a Domain, not a DataFrame"):
         plan(4, epsilon=1, domain=PLACES)
 
 

@@ -262,13 +262,23 @@ MISTAKES = {
     ),
     "keys and sums swapped": (
         lambda: sums(["Region", "Day"], "cost", PLACES),
-        r"`by` names no key of the domain, and `columns` does: \['Region', 'Day'\]",
+        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region', 'Day'\]",
         r"tree_sums\('cost', \['Region', 'Day'\], ...\)",
     ),
     "keys and means swapped": (
         lambda: FRAME.dp.tree_means("Day", "cost", bounds=(0, 9), epsilon=1.0, domain=DAYS),
-        "`by` names no key of the domain, and `columns` does: 'Day'",
+        "`by` and `columns` seem to stand in each other's place: 'cost' and 'Day'",
         r"tree_means\('cost', 'Day', ...\)",
+    ),
+    "keys and sums swapped, without a list of keys": (
+        lambda: sums(["Region"], "cost", "observed"),
+        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region'\]",
+        r"tree_sums\('cost', \['Region'\], ...\)",
+    ),
+    "whole numbers for keys that are summed": (
+        lambda: sums("person", "cost", pd.DataFrame({"person": [1]})),
+        "`by` and `columns` seem to stand in each other's place: 'cost' and 'person'",
+        r"tree_sums\('cost', 'person', ...\)",
     ),
     # released tables
     "a column renamed": (
@@ -296,7 +306,7 @@ MISTAKES = {
     "a number for records": (
         lambda: dpt.tree_counts(3, "Day", epsilon=1.0, domain=DAYS),
         "`frame` must be a dataframe, not an int",
-        "pandas, polars or pyarrow",
+        "pass a frame of pandas",
     ),
     "a number for keys": (lambda: counts("Day", 3), "`domain` cannot be an int", "pass a frame"),
     "a list for an array": (
@@ -376,6 +386,12 @@ def test_series_of_other_libraries():
 def test_any_scalar_names_a_key(name):
     frame = pd.DataFrame({name: ["x", "y"]})
     assert frame.dp.tree_counts(name, epsilon=1.0, domain=["x", "y"]).columns[1] == name
+
+
+def test_texts_that_are_numbers_are_added_up_by_numbers():
+    frame = FRAME.assign(cost=FRAME["cost"].astype(str))
+    table = frame.dp.tree_sums("cost", "person", bounds=(0, 100), epsilon=20.0, domain=range(N // 2))
+    assert abs(table["cost"][0] - FRAME["cost"].sum()) < 1000
 
 
 def test_a_single_name_everywhere():

@@ -333,7 +333,7 @@ def test_combinations_that_differ_in_any_key_are_told_apart():
         (polars.DataFrame({"b": [1]}), ColumnsError, "lacks the columns: 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ColumnsError, "several columns named: 'a'"),
         ([1, 2, 3], ArgumentError, "must be a dataframe, not a list"),
-        (None, ArgumentError, "must be a dataframe, not NoneType"),
+        (None, ArgumentError, "must be a dataframe, not None"),
     ],
 )
 def test_bad_frames(frame, error, message):

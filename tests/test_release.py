@@ -303,7 +303,7 @@ BAD = [
     ({"epsilon": 1.0, "domain": "seen"}, "domain"),
     ({"epsilon": 1.0, "domain": "categories"}, "domain"),
     ({"epsilon": 1.0, "domain": dpt.datasets.clinics()[["region"]]}, "domain"),
-    ({"epsilon": 1.0, "by": "region"}, "by"),
+    ({"epsilon": 1.0, "by": {"region"}}, "by"),
     ({"epsilon": 1.0, "by": []}, "by"),
     ({"epsilon": 1.0, "by": ["region", "region"]}, "by"),
     ({"epsilon": 1.0, "by": ["region", "count"]}, "by"),
@@ -347,7 +347,7 @@ def test_more_bad_arguments(visits, clinics):
         dpt.tree_counts,
         lambda array, by, epsilon: array.dp.plan(by, epsilon=epsilon).release(array),
     ):
-        with pytest.raises(dpt.ArgumentError, match=r"not DataArray\.\nHint: arrays have verbs of their own"):
+        with pytest.raises(dpt.ArgumentError, match=r"not a DataArray\.\nHint: arrays have verbs of their"):
             mistaken(trips, ["y"], epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="is not a level"):
         visits.dp.tree_counts(BY, epsilon=1.0, domain=domain).dp.level("town")
@@ -432,7 +432,7 @@ def test_codes_that_were_read_as_numbers_are_told_how_to_keep_their_zeros():
             read.dp.tree_counts(by, epsilon=1.0, delta=delta)
     with pytest.raises(dpt.ColumnsError) as caught:
         zips.dp.tree_counts(["day"], epsilon=1.0, domain=read)
-    assert caught.value.hint == "convert one of the two, for example with astype(str)."
+    assert caught.value.hint == "convert one of the two, text to dates with pd.to_datetime."
 
 
 @pytest.mark.parametrize(
@@ -440,11 +440,11 @@ def test_codes_that_were_read_as_numbers_are_told_how_to_keep_their_zeros():
     [
         (
             lambda visits, options: visits.dp.tree_sums(["region"], "cost", bounds=(0, 9), **options),
-            r"not 'cost'\.\nHint: first the column, then by: tree_sums\('cost', \['region'\], \.\.\.\)\.",
+            r"place: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
-            r"first the column, then by: tree_means\('cost', \['region'\], \.\.\.\)\.",
+            r"first what is added up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_counts(["region"], delta="1e-6", **options),

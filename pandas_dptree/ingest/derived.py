@@ -166,9 +166,9 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
         codes = [name for name, pair in unlike.items() if {*pair} == {"numbers", "text"}]
         dates = [name for name, pair in unlike.items() if {*pair} == {"times", "text"}]
         flags = [name for name, pair in unlike.items() if {*pair} == {"numbers", "booleans"}]
-        ways = [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
-        ways += ["booleans to numbers with astype(int)"] if flags else []
+        ways = ["booleans to numbers with astype(int)"] if flags else []
         ways += ["text to dates with pd.to_datetime"] if dates else []
+        ways += [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
         pairs = "; ".join(
             f"{told(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
         )
