@@ -618,8 +618,8 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
 def _check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
     """Refuse what is added up and the keys, if each stands in the other's place.
 
-    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up by
-    a single column of numbers.
+    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up
+    by a single column of numbers.
     """
     summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
     if not summed or not all(map(is_name, [*summed, *named])):
@@ -627,7 +627,7 @@ def _check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> N
     keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
     types = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
     kinds = [{kind_of(types[name]) for name in names if name in types} for names in (summed, named)]
-    swapped = isinstance(columns, list) and named == [by] and kinds == [{"text"}, {"numbers"}]
+    swapped = isinstance(columns, list) and not isinstance(by, list) and kinds == [{"text"}, {"numbers"}]
     if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
         raise ArgumentError(
             "by",
