@@ -469,6 +469,10 @@ def test_other_arguments_that_cannot_be_used(cube: xr.DataArray) -> None:
         cube.dp.tree_counts(BY)
     with pytest.raises(ArgumentError, match="must have a domain"):
         cube.dp.release(dpt.plan(Tree.from_branching([7]), epsilon=1.0))
+    keys = cube["city"].to_dataframe()[BY]
+    units = dpt.plan(dpt.Domain.from_frame(keys, by=BY), epsilon=1.0, privacy_unit="who", max_contributions=2)
+    with pytest.raises(ArgumentError, match="`plan` must have a domain and no privacy unit"):
+        cube.dp.release(units)
     planned = cube.dp.plan(BY, epsilon=1.0)
     with pytest.raises(ColumnsError, match=r"`plan` names neither dimensions nor coordinates.*'state'"):
         cube.drop_vars("state").dp.release(planned)
