@@ -78,7 +78,9 @@ class DistributionPlan:
 
     def __post_init__(self) -> None:
         """Check whom it protects."""
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=(self.bins.column,))
+        unit, most = protected(
+            self.privacy_unit, self.max_contributions, taken=(self.bins.column, *self.level_names[1:])
+        )
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)
 
@@ -322,7 +324,8 @@ def plan_distribution(
             f"{_MOST_CELLS:,} can be counted.",
             hint="take fewer bins, or leave out the finest level of the groups.",
         )
-    unit, most = protected(privacy_unit, max_contributions, taken=(column,))
+    keys = () if domain is None else domain.by
+    unit, most = protected(privacy_unit, max_contributions, taken=(column, *keys))
     check_rows_of_records(unit, most)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     totals = _totals(domain, known)

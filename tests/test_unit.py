@@ -281,3 +281,12 @@ def test_a_plan_file_leaves_no_bound_to_a_default():
         written = {**dpt.plan(DOMAIN, epsilon=1.0).to_dict(), "privacy_unit": unit, "max_contributions": None}
         with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
             dpt.Plan.from_dict(written, DOMAIN)
+
+
+def test_the_key_of_a_group_cannot_be_the_unit_of_its_distribution():
+    with pytest.raises(dpt.ArgumentError, match="neither a key nor counted") as caught:
+        dpt.plan_distribution(
+            "cost", bounds=(0, 10), bins=4, epsilon=1.0, domain=DOMAIN,
+            privacy_unit=DOMAIN.by[0], max_contributions=1,
+        )  # fmt: skip
+    assert caught.value.argument == "privacy_unit"
