@@ -179,6 +179,30 @@ def test_errors_of_sums_are_alike_beside_their_bounds(hospitals: xr.Dataset) -> 
     np.testing.assert_allclose(relative, np.broadcast_to(relative[0], (3, 3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("variables", [["visits", "deaths", "cost"], ["cost", "visits", "deaths"]])
+def test_each_variable_has_its_own_of_a_mapping_in_whatever_order(
+    hospitals: xr.Dataset, variables: list[str]
+) -> None:
+    rows, bounds = {"deaths": 1, "visits": 8, "cost": 2}, {"visits": (0, 3), "cost": (0, 100), "deaths": None}
+    steps = {"cost": 10, "visits": 1}
+    plans = several.plan(
+        hospitals,
+        BY,
+        variables=variables,
+        bounds=bounds,
+        granularity=steps,
+        max_contributions=rows,
+        epsilon=1.0,
+    ).plans
+    assert list(plans) == variables
+    assert {name: each.max_contributions for name, each in plans.items()} == rows
+    assert {name: each.sensitivity.l1 for name, each in plans.items()} == {
+        "visits": 24,
+        "deaths": 1,
+        "cost": 20,
+    }
+
+
 def test_a_joint_delta_is_used_up(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, epsilon=1.0, delta=1e-6, mechanism="gaussian")
     pairs = [(np.concatenate(each.node_noise_scales), each.sensitivity) for each in planned.plans.values()]

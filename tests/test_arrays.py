@@ -339,7 +339,7 @@ def test_levels_of_a_multiindex(cube: xr.DataArray) -> None:
 BAD = np.array([-3, np.nan, 2.9, np.inf, -np.inf, 4])
 
 
-def test_bad_counts_are_read_by_rule(recwarn: pytest.WarningsRecorder) -> None:
+def test_bad_counts_are_read_by_rule_and_without_a_warning() -> None:
     array = xr.DataArray(BAD, dims=["place"])
     tree = array.dp.tree_counts(["place"], epsilon=EXACT)
     counts = level(tree, "place")["count"].values.tolist()
@@ -469,6 +469,10 @@ def test_other_arguments_that_cannot_be_used(cube: xr.DataArray) -> None:
         cube.dp.tree_counts(BY)
     with pytest.raises(ArgumentError, match="must have a domain"):
         cube.dp.release(dpt.plan(Tree.from_branching([7]), epsilon=1.0))
+    keys = cube["city"].to_dataframe()[BY]
+    units = dpt.plan(dpt.Domain.from_frame(keys, by=BY), epsilon=1.0, privacy_unit="who", max_contributions=2)
+    with pytest.raises(ArgumentError, match="`plan` must have a domain and no privacy unit"):
+        cube.dp.release(units)
     planned = cube.dp.plan(BY, epsilon=1.0)
     with pytest.raises(ColumnsError, match=r"`plan` names neither dimensions nor coordinates.*'state'"):
         cube.drop_vars("state").dp.release(planned)
