@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, arguments)}")
     try:
         with warnings.catch_warnings():
+            # A table that has been paid for is written, even where warnings are errors.
+            warnings.simplefilter("always", DPTreeWarning)
             warnings.showwarning = partial(_tell, arguments, warnings.showwarning)
             arguments.run(arguments)
         sys.stdout.flush()

@@ -102,11 +102,13 @@ def naming(argument: str, example: str, value: object, otherwise: str | None = N
     return f'name the column, as in {argument}="{example}", not frame["{example}"].'
 
 
-def did_you_mean(missing: Iterable[object], known: Iterable[object]) -> str:
+def did_you_mean(missing: Iterable[object], known: Iterable[object], *, alike: float = 0.6) -> str:
     """Suggest public names close to those that are missing, as the beginning of a hint; empty without any.
 
-    Names of columns are public: they are part of the schema. What is missing may still be a column of
-    records that was passed for its name, so a long list is not compared at all.
+    What is missing may be a column of records that was passed for its name, so a long list is not compared at
+    all. Names of columns are public: they are part of the schema. But where a file without a header was read,
+    they are the first record. So of the columns of records only those are suggested that are `alike` to 1:
+    they differ in case and in blanks around them alone, and tell nothing that was not asked for.
 
     Examples
     --------
@@ -120,7 +122,7 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object]) -> str:
     meant = [
         told(candidates[match]) + (f" for {told(name)}" if len(wanted) > 1 else "")
         for name in wanted
-        for match in difflib.get_close_matches(_folded(name), candidates, n=1)
+        for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=alike)
     ]
     return f"did you mean {' and '.join(meant)}? " if meant else ""
 

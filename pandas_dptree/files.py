@@ -62,11 +62,12 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
     Notes
     -----
     **Privacy.** One line of a CSV file is one record. A line ends at a line feed, within quotes too; one
-    carriage return before it is removed. Each line is decoded and split by itself, so that one more line of
+    carriage return before it is removed. Each line is split and decoded by itself, so that one more line of
     any bytes adds at most one record and changes no other. A field that is empty, or that the line lacks, is
-    missing; those beyond the header's are ignored. Blank lines are no records. A line of records that cannot
-    be read, such as one that leaves a quote open, is dropped like a record outside the domain. So a text in
-    quotes that holds a line break is two lines: two records, or fewer.
+    missing; those beyond the header's are ignored. A field of a record that is not UTF-8 equals no other
+    field but one of the same bytes, so that two units never become one. Blank lines are no records. A line of
+    records that cannot be split, such as one that leaves a quote open, is dropped like a record outside the
+    domain. So a text in quotes that holds line breaks is several lines, and up to as many records.
 
     The header is public. So are the schema of a Parquet file, and whether a file is damaged: any text can be
     packed, so that a packed file that ends too early tells nothing of what the records say.
@@ -104,12 +105,18 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
             raise ArgumentError(
                 argument, "cannot be read: its first line is blank.", hint="it must name the columns."
             )
+        if len(names) == 1 and not {";", "\t"}.isdisjoint(names[0]):
+            raise ArgumentError(
+                argument,
+                "has a single column, in whose name there is a semicolon or a tab.",
+                hint="separate the fields by commas.",
+            )
         wanted = names if columns is None else columns
         check_columns(pd.DataFrame(columns=names), wanted, argument=argument)
         found = [(names.index(name), _Texts()) for name in wanted]
         last = max((place for place, _ in found), default=0)
         refused = None if argument == "records" else argument
-        lines = _split(stream, refused, first=2, most=last + 1)
+        lines = _split(stream, refused, first=2, most=last + 1, width=len(names))
         while batch := list(islice(lines, _BATCH)):
             for place, texts in found:
                 texts.extend([fields[place] or None if place < len(fields) else None for fields in batch])
@@ -117,7 +124,7 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
 
 
 def _split(
-    lines: Iterable[bytes], argument: str | None, *, first: int = 1, most: int = -1
+    lines: Iterable[bytes], argument: str | None, *, first: int = 1, most: int = -1, width: int | None = None
 ) -> Iterator[list[str]]:
     """Split each line into its fields, by itself. Blank lines are left out.
 
@@ -130,6 +137,8 @@ def _split(
         The number of the first line.
     most : int
         After how many commas the rest need not be split; -1 for never.
+    width : int, optional
+        How many fields a line of a public file may have.
 
     Yields
     ------
@@ -140,31 +149,53 @@ def _split(
     for number, line in enumerate(lines, first):
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            text = line.decode("utf-8", "replace" if argument is None else "strict")
+            text, is_text = line.decode("utf-8"), True
+        except UnicodeDecodeError:
+            if argument is not None:
+                raise _unreadable(argument, number, "it is not UTF-8", "save the file as UTF-8.") from None
+            text, is_text = line.decode("latin-1"), False  # a character for each byte
+        try:
             if argument is None and '"' not in text:
                 fields = text.split(",", most)
             else:
                 pending.append(text)
                 fields = next(quoted)
-        except (UnicodeDecodeError, csv.Error, IndexError) as error:
+        except (csv.Error, IndexError):
             if argument is not None:
-                raise _unreadable(argument, number, line, error) from None
+                raise _unquotable(argument, number, line) from None
             continue
+        if argument is not None and width is not None and any(fields[width:]):
+            reason = f"it has more than the {width} fields of the first line"
+            raise _unreadable(argument, number, reason, "put quotes around fields that hold commas.")
         if text.strip(" \t"):
-            yield fields
+            yield fields if is_text else list(map(_decoded, fields))
 
 
-def _unreadable(argument: str, number: int, line: bytes, error: Exception) -> ArgumentError:
+def _decoded(field: str) -> str:
+    """Decode a field that has a character for each byte.
+
+    What is not UTF-8 becomes a text that no field can be otherwise: it begins with a line feed.
+    """
+    try:
+        return field.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return f"\n{field}"
+
+
+def _unreadable(argument: str, number: int, reason: str, hint: str) -> ArgumentError:
     """Say what is wrong with a line that is public."""
-    if isinstance(error, UnicodeDecodeError):
-        reason, hint = "it is not UTF-8", "save the file as UTF-8."
-    elif b"\r" in line:
+    return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
+
+
+def _unquotable(argument: str, number: int, line: bytes) -> ArgumentError:
+    """Say why a line that is public cannot be split."""
+    if b"\r" in line:
         reason = "it holds a carriage return"
         hint = r"end each line by a line feed, for example with tr '\r' '\n'."
     else:
         reason = "a quote is left open, or does not stand around a whole field"
         hint = "one line is one record: put quotes around whole fields, and no line breaks within them."
-    return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
+    return _unreadable(argument, number, reason, hint)
 
 
 class _Texts:
@@ -266,8 +297,9 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
     """Write the whole file or nothing; if `force` is not given, only where no file is."""
+    path = path.resolve()  # what a link leads to may be on another file system
     try:
-        with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-") as scratch:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".dptree-") as scratch:
             whole = Path(scratch) / path.name
             fill(whole)
             if force:
@@ -294,7 +326,11 @@ def _move_where_nothing_is(whole: Path, path: Path) -> None:
         raise
     except OSError:  # a file system without links
         path.touch(exist_ok=False)
-        os.replace(whole, path)
+        try:
+            os.replace(whole, path)
+        except OSError:
+            path.unlink()
+            raise
 
 
 def _there_already(path: Path) -> ArgumentError:

@@ -167,7 +167,8 @@ def test_a_malformed_record_counts_for_itself_at_most(line):
         (b"a,x\r", ("a", "x")),
         (b"a,x\r\r", ("a", "x\r")),
         (b"\xef\xbb\xbfa,x", ("\ufeffa", "x")),  # only the file begins with a mark of byte order
-        (b"caf\xe9,x", ("caf\ufffd", "x")),
+        (b"caf\xe9,x", ("\ncaf\xe9", "x")),
+        ("\u00e9,".encode() + b"\xe9", ("\u00e9", "\n\xe9")),
         (b'"a,b","the ""old"" x"', ("a,b", 'the "old" x')),
         (b'a"b,x', ('a"b', "x")),
         ("a\x85,\u2028x\x1c".encode(), ("a\x85", "\u2028x\x1c")),
@@ -184,6 +185,34 @@ def test_a_malformed_record_counts_for_itself_at_most(line):
 )
 def test_what_a_line_says(line, record):
     assert listed(records(b"k,l\n" + line)) == ([] if record is None else [record])
+
+
+def test_units_that_are_not_utf8_stay_two():
+    """As in an export in Latin-1: otherwise a new unit could take the rows of another one with it."""
+    of_one = "k,unit\n" + "a,M\u00f6ller\n" * 3
+    of_both = of_one + "b,M\u00fcller\n" * 3
+    domain = dpt.Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    units = []
+    for text in (of_one, of_both):
+        read_again = records(text.encode("latin-1"), ("k", "unit"))
+        found = contributions(read_again, domain, privacy_unit="unit")
+        units.append([set(found.unit[found.leaf == leaf]) for leaf in range(2)])
+    assert [[len(names) for names in leaves] for leaves in units] == [[1, 0], [1, 1]]
+    assert units[1][0].isdisjoint(units[1][1])
+
+
+@pytest.mark.parametrize("argument", ["domain", "known"])
+def test_a_public_line_has_no_more_fields_than_the_first(argument):
+    with pytest.raises(ArgumentError, match="line 3: it has more than the 2 fields of the first line"):
+        records(b"k,l\na,x\nb,y, z\n", argument=argument)
+    assert len(records(b"k,l\na,x,\n", argument=argument)) == 1  # as some programs end each line
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_other_separators_are_recognized_by_the_first_line(mark):
+    with pytest.raises(ArgumentError, match="has a single column") as caught:
+        records(f"k{mark}l\na{mark}x\n".encode())
+    assert "commas" in caught.value.hint
 
 
 def test_a_text_with_a_line_break_is_two_lines():

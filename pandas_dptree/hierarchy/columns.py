@@ -131,7 +131,9 @@ def _titled(places: Any, wanted: Sequence[Hashable]) -> Any:
     return places
 
 
-def others_meant(absent: Sequence[Hashable], present: Sequence[Hashable], table: Any) -> str:
+def others_meant(
+    absent: Sequence[Hashable], present: Sequence[Hashable], table: Any, *, alike: float = 0.6
+) -> str:
     """Hint at where columns that a table lacks may be: in its index, or under another name; empty if nowhere.
 
     Parameters
@@ -140,6 +142,8 @@ def others_meant(absent: Sequence[Hashable], present: Sequence[Hashable], table:
         Names of columns.
     table : object
         Only its index is looked at, if it has one.
+    alike : float
+        As for `did_you_mean`.
 
     Returns
     -------
@@ -147,7 +151,7 @@ def others_meant(absent: Sequence[Hashable], present: Sequence[Hashable], table:
     """
     if isinstance(table, (pd.DataFrame, pd.Series)) and not {*absent}.isdisjoint(table.index.names):
         return "keys in the index become columns by reset_index()."
-    return did_you_mean(absent, present).rstrip()
+    return did_you_mean(absent, present, alike=alike).rstrip()
 
 
 def pick_categories(places: Any, wanted: Sequence[Hashable]) -> list[pd.Series]:

@@ -11,7 +11,7 @@ from pandas_dptree.errors import ArgumentError
 
 __all__ = ["supported"]
 
-_NO_OTHERS = ("pandas", "polars", "pyarrow", "narwhals", "xarray")
+_NO_OTHERS = ("pandas", "polars", "pyarrow", "narwhals", "xarray", "__main__")
 """Libraries without dataframes but those that are read: their columns, readers and arrays are none."""
 
 _FROM_FILES = 'pyarrow.parquet.read_table(path, columns=["state", "county"])'
@@ -89,5 +89,6 @@ def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | n
 
 def _library_of(kind: type) -> str:
     """Name the library that a type is from, or that it was derived from, without an import."""
-    libraries = [base.__module__.partition(".")[0].lstrip("_") for base in kind.__mro__]
+    modules = [base.__module__.partition(".")[0] for base in kind.__mro__]
+    libraries = [name if name.startswith("__") else name.lstrip("_") for name in modules]
     return next((library for library in libraries if library in _INSTEAD), libraries[0])

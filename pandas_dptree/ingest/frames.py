@@ -42,6 +42,9 @@ __all__ = [
 Answer = TypeVar("Answer")
 Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
 
+_SECRET = ("frame", "records")
+"""What records are called as an argument, in Python and in the shell."""
+
 _UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
 """Types whose values not every library can group by, or only if they are hashable. Polars 1.22 puts different
 whole numbers of 128 bits into one group."""
@@ -295,7 +298,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
             argument,
             "lacks the columns",
             columns=missing,
-            hint=others_meant(missing, present, frame) or hint,
+            hint=others_meant(missing, present, frame, alike=1 if argument in _SECRET else 0.6) or hint,
         )
     repeated = [name for name in columns if present.count(name) > 1]
     if repeated:

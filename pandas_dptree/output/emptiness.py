@@ -3,8 +3,9 @@
 Keys in another case than those of the domain, or text where numbers are wanted, give a table that looks like
 any other and holds noise alone. The records must not tell, but the released total does.
 
-**Privacy.** The warning is a function of released numbers and of the plan. That is post-processing, which
-whoever holds the table can do as well: it tells nothing that the table does not tell.
+**Privacy.** The warning is a function of the noisy estimates and of the plan, so it is post-processing, and
+the stated loss covers it. Whoever holds the table can compute the same; only for quantiles it tells besides
+whether the noisy total is small.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
 """By name, a quantity's total, or those of trees side by side, and how large the noise of one may be."""
 
 _FEWEST = 3.0
-"""Standard errors. The noise of one total is above this in fewer than one release in a hundred."""
+"""Standard errors. The noise of one total is above them in fewer than one release in a hundred."""
 
 _KEYS_MISSED = (
     'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501", True for 1)'
@@ -49,14 +50,16 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
     Notes
     -----
     The totals of n trees side by side are added up, and their noise is :math:`\sqrt n` times that of one.
-    Where the table shows 0 for a negative total, that of nobody has a mean of 0.4 standard errors; so the sum
-    is held against n standard errors, too.
+    Where the table shows 0 for a negative total, that of nobody has a mean of 0.4 standard errors and a
+    standard deviation of 0.58. So where none of them is negative, the sum is compared with that, too.
     """
     empty = []
     for name, (shown, noise) in totals.items():
         total, n = float(np.sum(shown)), np.size(shown)
-        most = noise * max(np.sqrt(n), n / _FEWEST)
-        if n and 0 < most and abs(total) <= most:
+        most = noise * np.sqrt(n)
+        if np.min(shown, initial=0) >= 0:
+            most = max(most, noise / _FEWEST * (0.4 * n + _FEWEST * 0.58 * np.sqrt(n)))
+        if n and 0 < most and total <= most:
             empty.append(f"the total of {told(name)} is {total:.6g}, of which {most:.3g} may be noise")
     if empty:
         warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
@@ -70,7 +73,8 @@ def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
     root : pandas.DataFrame or xarray.Dataset
         The row, or the dataset, of the level ``"total"``.
     quantities : mapping
-        What is added up, by name. Sums of values of both signs may well be near 0, and are left out.
+        What is added up, by name. Sums of values of both signs may well be near 0, and are left out. Of
+        values that are never positive, the size of the sum is read.
 
     Returns
     -------
@@ -81,7 +85,8 @@ def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
         own = f"{name}_std_error"
         error = np.asarray(root[own if own in root else "std_error"])
         if quantity.low >= 0 or quantity.high <= 0:
-            totals[name] = np.asarray(root[name]), _FEWEST * float(error.max(initial=0.0))
+            sign = 1 if quantity.low >= 0 else -1
+            totals[name] = sign * np.asarray(root[name]), _FEWEST * float(error.max(initial=0.0))
     return totals
 
 

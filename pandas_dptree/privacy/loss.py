@@ -85,7 +85,7 @@ class PrivacyLoss:
             raise ArgumentError(
                 "delta",
                 "cannot be given together with `rho`.",
-                hint="leave `delta` out: a rho says all by itself. For a pair, dpt.plan(domain, epsilon=1.0, "
+                hint="leave `delta` out: a rho needs none. For a pair, dpt.plan(domain, epsilon=1.0, "
                 "delta=1e-6) finds the noise.",
             )
         object.__setattr__(self, "delta", delta)
