@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import warnings
 
 import pandas as pd
 import pytest
@@ -193,6 +194,33 @@ def test_links_that_lead_nowhere_and_devices_stay(files, capsys):
         assert counts(files, "--epsilon", "1", "--out", device, "--force") == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("is a file of unknown type") == 2
+
+
+def test_with_force_what_a_link_leads_to_is_replaced(files):
+    out, target = files / "out.csv", files / "elsewhere" / "target.csv"
+    target.parent.mkdir()
+    target.write_text("old")
+    out.symlink_to(target)
+    assert counts(files, "--epsilon", "1", "--out", str(out), "--force") == 0
+    assert out.is_symlink() and target.read_text().startswith("level,")
+
+
+def test_nothing_is_left_behind_where_neither_links_nor_renames_work(files, monkeypatch):
+    def fails(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", fails)
+    monkeypatch.setattr(os, "replace", fails)
+    assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
+    assert not (files / "out.csv").exists() and not list(files.glob(".dptree-*"))
+
+
+def test_a_table_is_written_even_where_warnings_are_errors(files, capsys):
+    (files / "nobody.csv").write_text((files / "visits.csv").read_text().splitlines()[0] + "\n")
+    out = files / "out.csv"
+    with warnings.catch_warnings(action="error"):
+        assert counts(files, "--epsilon", "1", "--out", str(out), records="nobody.csv") == 0
+    assert "nearly empty" in capsys.readouterr().err and out.exists()
 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError, OSError])

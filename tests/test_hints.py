@@ -167,7 +167,7 @@ MISTAKES = {
     "several names": (
         lambda: counts(["regoin", "day"], "observed"),
         "`frame` lacks the columns: 'regoin', 'day'",
-        "did you mean 'Region' for 'regoin' and 'Day' for 'day'?",
+        "did you mean 'Day' for 'day'?",  # of records, only what was meant for certain
     ),
     "a unit in another case": (
         lambda: counts(privacy_unit="Person", max_contributions=1),
@@ -500,6 +500,15 @@ def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
 )
 def test_close_names_are_suggested(missing, known, hint):
     assert did_you_mean(missing, known) == hint
+
+
+@pytest.mark.parametrize("asked", ["person", "Bobb", "Ann", "anna smith jr"])
+def test_a_first_record_that_was_taken_for_the_header_is_never_quoted(asked):
+    """As of a file without a header, or of a transposed frame."""
+    frame = pd.DataFrame(columns=["person0", "Bob", "Anna", "Anna Smith"])
+    with pytest.raises(dpt.ColumnsError) as caught:
+        dpt.tree_counts(frame, [asked], epsilon=1.0, domain="observed")
+    assert not any(name in str(caught.value).replace(f"'{asked}'", "") for name in frame.columns)
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,28 @@ def test_many_empty_trees_are_found_although_none_shows_a_negative_total():
         arrays.tree_counts(hours, "city", epsilon=1.0, **seeded())
 
 
+@pytest.mark.parametrize("consistency", ["integer", "linear"])
+def test_many_trees_with_a_few_people_each_are_something(consistency):
+    """Their total is 19 standard errors, though that of each is below one."""
+    hours = xr.DataArray(np.full((3, 2000), 3), dims=["city", "hour"])
+    options = {"epsilon": 0.2, "consistency": consistency, **seeded()}
+    with warnings.catch_warnings(action="error"):
+        arrays.tree_counts(hours, "city", **options)
+    with pytest.warns(DPTreeWarning, match=EMPTY):
+        arrays.tree_counts(hours * 0, "city", **options)
+
+
+def test_a_total_far_below_0_is_that_of_nobody():
+    plan = dpt.plan(DOMAIN, epsilon=1.0, consistency="none")
+    totals = []
+    for seed in range(400):
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            table = plan.release(records()[:0], **seeded(seed))
+        totals.append((table["count"].iloc[0] / table["std_error"].iloc[0], len(caught)))
+    assert min(total for total, _ in totals) < -3
+    assert all(told == (total <= 3) for total, told in totals)
+
+
 def test_a_total_of_nobody_is_nearly_always_below_the_limit():
     plan = dpt.plan(DOMAIN, epsilon=1.0)
     told = 0
