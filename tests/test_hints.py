@@ -165,9 +165,14 @@ MISTAKES = {
         "did you mean 'Day'?",
     ),
     "several names": (
+        lambda: counts(["regoin", "day"], PLACES),
+        "`domain` lacks the columns: 'regoin', 'day'",
+        "did you mean 'Region' for 'regoin' and 'Day' for 'day'?",
+    ),
+    "several names of records, which are suggested if they differ in case alone": (
         lambda: counts(["regoin", "day"], "observed"),
         "`frame` lacks the columns: 'regoin', 'day'",
-        "did you mean 'Day' for 'day'?",  # of records, only what was meant for certain
+        "^did you mean 'Day' for 'day'?$",
     ),
     "a unit in another case": (
         lambda: counts(privacy_unit="Person", max_contributions=1),
