@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.ingest.frames import contributions
 from pandas_dptree.metrics import l2_error
 
@@ -166,7 +166,7 @@ def test_what_is_no_dataframe_is_called_by_its_type():
         table.column(0), table.to_reader(), table.to_batches()[0], [KEYS], {"state": ["A"]}, None, "records",
         object(), xr.DataArray([1]), np.ones(3), pd.DataFrame,
     ):  # fmt: skip
-        with pytest.raises(ArgumentError, match=f"`frame` must be a dataframe, not {type(other).__name__}"):
+        with pytest.raises(ArgumentError, match=f"`frame` must be a dataframe, not {kind_of_object(other)}"):
             contributions(other, DOMAIN)
 
 
