@@ -504,7 +504,7 @@ def pandas_of(array):
 
 
 def in_categories(array):
-    """Bring an array of Arrow into categories. Where pandas up to 3.0.0 makes them, it merges texts at a NUL."""
+    """Bring an array of Arrow into categories; pandas up to 3.0.0 would merge texts at a NUL."""
     text = array.type == pyarrow.string()
     return array.dictionary_encode().to_pandas() if text else pandas_of(array).astype("category")
 
