@@ -198,7 +198,9 @@ def polars_kinds():
         pool = [each for each in TIMES if each is None or storage == polars.Int64 or abs(each) < 2**31]
         yield str(kind), pool, lambda v, s=storage, k=kind: polars.Series(v, dtype=s).cast(k)
     odd = [value for value in ODD_VALUES if not isinstance(value, np.generic)]
-    yield "Object", odd, lambda values: polars.Series("c", values, dtype=polars.Object)
+    # From a list that begins with a member of an enumeration, polars would take the `value` of all.
+    objects = partial(np.fromiter, dtype=object)
+    yield "Object", odd, lambda values: polars.Series("c", objects(values), dtype=polars.Object)
 
 
 def kinds():
