@@ -6,6 +6,7 @@ whole and in parts, and what is read of each record must be the same.
 """
 
 import datetime
+import enum
 import math
 import uuid
 from collections import Counter
@@ -197,10 +198,9 @@ def polars_kinds():
         storage = polars.Int32 if kind == polars.Date else polars.Int64
         pool = [each for each in TIMES if each is None or storage == polars.Int64 or abs(each) < 2**31]
         yield str(kind), pool, lambda v, s=storage, k=kind: polars.Series(v, dtype=s).cast(k)
-    odd = [value for value in ODD_VALUES if not isinstance(value, np.generic)]
-    # From a list that begins with a member of an enumeration, polars would take the `value` of all.
-    objects = partial(np.fromiter, dtype=object)
-    yield "Object", odd, lambda values: polars.Series("c", objects(values), dtype=polars.Object)
+    # Of a list that begins with a member of an enumeration polars takes the `value` of all.
+    odd = [value for value in ODD_VALUES if not isinstance(value, (np.generic, enum.Enum))]
+    yield "Object", odd, lambda values: polars.Series("c", values, dtype=polars.Object)
 
 
 def kinds():
