@@ -1,0 +1,1 @@
+"""What the package computes, recorded: replayed after each step of a rearrangement, and compared."""

@@ -1,0 +1,196 @@
+"""Results as plain JSON, and how two of them differ.
+
+Whole numbers and texts are kept as they are, floats to 13 digits. They are compared exactly, and to a
+relative 1e-10. Of an account (``attrs["dp"]``) keys may be added later; none may go or change.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Hashable, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+RELATIVE = 1e-10
+_OF_ITS_LIST = 1e-14
+"""What remains of numbers that cancel out, beside the largest one of their list."""
+
+NOT_COMPARED = "message"
+"""Under this key stands what may change, and is kept to be read."""
+
+_MAY_GROW = ("account", "names")
+"""Under these keys, more may come to stand later."""
+
+_LABELS = (date, timedelta, np.datetime64, np.timedelta64, pd.Interval, pd.Period, Fraction, Decimal)
+_VERSION = re.compile(r"(?<=pandas_dptree )\d+\.\d+\S*?(?=[.,]?\s|<|$)")
+_MOST_SHOWN = 3
+
+
+def described(value: Any) -> Any:
+    """Describe what a case returns in plain JSON."""
+    if value is None:
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.13g}")
+    if isinstance(value, str):
+        text = _VERSION.sub("VERSION", str(value))
+        return {"lines": text.split("\n")} if "\n" in text else text
+    if isinstance(value, list | tuple):
+        return [described(each) for each in value]
+    if isinstance(value, pd.DataFrame):
+        columns = [{"name": described(name), **_column(each)} for name, each in value.items()]
+        return {"index": _index(value.index), "columns": columns, **_attrs(value.attrs)}
+    if isinstance(value, pd.Series):
+        return {"index": _index(value.index), "name": described(value.name), **_column(value)}
+    if isinstance(value, pd.Index):
+        return _index(value)
+    if isinstance(value, np.ndarray):
+        return {"dtype": str(value.dtype), "shape": list(value.shape), "values": _values(value.ravel())}
+    if isinstance(value, xr.DataTree):
+        groups = {name: described(group.to_dataset(inherit=False)) for name, group in value.children.items()}
+        return {"order": list(groups), "groups": groups, **_attrs(value.attrs)}
+    if isinstance(value, xr.Dataset):
+        return {
+            "sizes": described(dict(value.sizes)),
+            "coordinates": [
+                {"name": described(name), **_variable(each)} for name, each in value.coords.items()
+            ],
+            "variables": [{"name": described(name), **_variable(each)} for name, each in value.items()],
+            "indexed": sorted(map(str, value.xindexes)),
+            **_attrs(value.attrs),
+        }
+    if isinstance(value, Mapping):
+        return {str(key): described(each) for key, each in value.items() if key != "version"}
+    if isinstance(value, _LABELS):
+        return f"{type(value).__name__} {value}"
+    raise TypeError(f"nothing is known of how to describe a {type(value).__name__}")
+
+
+def _attrs(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """Describe the account of a release, which is text in xarray, and what else there is."""
+    account = attrs.get("dp")
+    account = json.loads(account) if isinstance(account, str) else account
+    others = {key: each for key, each in attrs.items() if key != "dp"}
+    told = {} if account is None else {"account": described(account)}
+    return told | ({"attrs": described(others)} if others else {})
+
+
+def _index(index: pd.Index) -> dict[str, Any]:
+    kind = {"type": type(index).__name__, "names": described(list(index.names))}
+    if isinstance(index, pd.RangeIndex):
+        return {**kind, "values": f"{index.start}, {index.stop}, {index.step}"}
+    if isinstance(index, pd.MultiIndex):
+        return {**kind, "levels": [_column(index.get_level_values(level)) for level in range(index.nlevels)]}
+    return {**kind, **_column(index)}
+
+
+def _column(column: pd.Series | pd.Index) -> dict[str, Any]:
+    told: dict[str, Any] = {"dtype": str(column.dtype)}
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        categories = column.dtype.categories
+        told |= {"ordered": column.dtype.ordered, "categories": _column(categories)}
+        told["codes"] = pd.Series(column).cat.codes.tolist()
+        return told
+    return {**told, "values": _values(column)}
+
+
+def _variable(variable: xr.DataArray) -> dict[str, Any]:
+    told = {"dims": described(variable.dims), **described(variable.to_numpy())}
+    return told | ({"attrs": described(variable.attrs)} if variable.attrs else {})
+
+
+def _values(values: Any) -> list[Any]:
+    """List entries; missing ones are nan among floats, and otherwise null."""
+    if getattr(values.dtype, "kind", "O") == "f" and isinstance(values.dtype, np.dtype):
+        return [described(float(each)) for each in values]
+    return [None if _is_missing(each) else described(each) for each in values]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
+
+
+def differences(stored: Any, found: Any, path: str = "") -> list[str]:
+    """Tell where a description differs from the stored one, a line for each place."""
+    if isinstance(stored, dict) and isinstance(found, dict):
+        told = []
+        for key in [*stored, *(key for key in found if key not in stored)]:
+            here = f"{path}.{key}" if path else key
+            if key == NOT_COMPARED:
+                continue
+            if key not in found:
+                told.append(f"{here} is gone, it was {_short(stored[key])}")
+            elif key not in stored:
+                told += [] if _may_grow(path) else [f"{here} is new: {_short(found[key])}"]
+            else:
+                told += differences(stored[key], found[key], here)
+        return told
+    if isinstance(stored, list) and isinstance(found, list):
+        return _differences_of_lists(stored, found, path)
+    return [] if _equal(stored, found) else [f"{path} is {_short(found)}, it was {_short(stored)}"]
+
+
+def _may_grow(path: str) -> bool:
+    """Whether keys may be added: to an account, for example, and to what it tells of each quantity."""
+    return path.endswith(_MAY_GROW) or "account.quantities." in path
+
+
+def _differences_of_lists(stored: list[Any], found: list[Any], path: str) -> list[str]:
+    told = []
+    if len(stored) != len(found):
+        told.append(f"{path} has {len(found)} entries, it had {len(stored)}")
+    plain = not any(isinstance(each, dict | list) for each in (*stored, *found))
+    if not plain:
+        for place, (old, new) in enumerate(zip(stored, found, strict=False)):
+            name = old.get("name", place) if isinstance(old, dict) else place
+            told += differences(old, new, f"{path}[{name}]")
+        return told
+    sizes = [abs(each) for each in stored if isinstance(each, float) and math.isfinite(each)]
+    floor = _OF_ITS_LIST * max(sizes, default=0.0)
+    unlike = [
+        f"{path}[{place}] is {_short(new)}, it was {_short(old)}"
+        for place, (old, new) in enumerate(zip(stored, found, strict=False))
+        if not _equal(old, new, floor)
+    ]
+    more = len(unlike) - _MOST_SHOWN
+    return [*told, *unlike[:_MOST_SHOWN], *([f"{path}: {more} more of {len(stored)}"] if more > 0 else [])]
+
+
+def _equal(stored: Any, found: Any, floor: float = 0.0) -> bool:
+    if type(stored) is not type(found):
+        return False
+    if isinstance(stored, float):
+        both_nan = math.isnan(stored) and math.isnan(found)
+        return both_nan or math.isclose(stored, found, rel_tol=RELATIVE, abs_tol=floor)
+    return bool(stored == found)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 160 else f"{text[:160]}..."
+
+
+def laid_out(value: Any, indent: int = 0) -> str:
+    """Write JSON with a line for each column and each line of a text, so that a change can be read."""
+    parts = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else [])
+    if not any(isinstance(each, dict | list) or (isinstance(each, str) and len(each) > 50) for each in parts):
+        return json.dumps(value, ensure_ascii=False)
+    inner = " " * (indent + 1)
+    lines = [laid_out(each, indent + 1) for each in parts]
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(value, lines, strict=True)]
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    joined = f",\n{inner}".join(lines)
+    return f"{start}\n{inner}{joined}\n{' ' * indent}{end}"
