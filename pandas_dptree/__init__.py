@@ -34,8 +34,8 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, release_distribution
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.plan import Plan
 from pandas_dptree.planning.targets import relative
+from pandas_dptree.plans.additive import Plan
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.recall import expected_recall
 

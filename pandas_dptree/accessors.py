@@ -18,7 +18,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page, write_page
-from pandas_dptree.plan import Plan
+from pandas_dptree.plans.additive import Plan
 from pandas_dptree.signatures import with_options_of
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]

@@ -21,7 +21,7 @@ from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.privacy.quantity import COUNT
 
 if TYPE_CHECKING:
-    from pandas_dptree.plan import Plan
+    from pandas_dptree.plans.additive import Plan
 
 __all__ = ["compare", "level_alpha_rmse", "variant"]
 

@@ -34,7 +34,7 @@ from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 if TYPE_CHECKING:
-    from pandas_dptree.plan import Plan
+    from pandas_dptree.plans.additive import Plan
 
 __all__ = [
     "Measured",

@@ -27,7 +27,7 @@ from pandas_dptree.privacy.quantity import Quantity
 
 if TYPE_CHECKING:
     from pandas_dptree.multiplicative_plan import MultiplicativePlan
-    from pandas_dptree.plan import Plan
+    from pandas_dptree.plans.additive import Plan
 
 __all__ = ["plan_kind", "read_multiplicative_plan", "read_plan", "write_multiplicative_plan", "write_plan"]
 

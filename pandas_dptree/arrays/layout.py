@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
-from pandas_dptree.plan import Plan
+from pandas_dptree.plans.additive import Plan
 
 __all__ = ["laid_out"]
 

@@ -47,7 +47,7 @@ from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.orbits import FloatArray, Orbits
 
 if TYPE_CHECKING:
-    from pandas_dptree.plan import Plan
+    from pandas_dptree.plans.additive import Plan
 
 __all__ = ["MAX_KINDS", "gap_of", "gaussian_lower_bound"]
 
