@@ -8,7 +8,6 @@ from typing import Any, Literal, overload
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.columns import kind_of
@@ -24,6 +23,7 @@ from pandas_dptree.planner import Mechanism, find_best_plan, find_implicit_plan
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public

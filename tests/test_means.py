@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 import pandas_dptree as dpt
-from pandas_dptree import combined
-from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.estimation.ratios import ratio_intervals
+from pandas_dptree.plans import joint as combined
+from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity

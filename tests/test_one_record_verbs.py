@@ -21,8 +21,8 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree import distribution_plan, release
-from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 import pandas_dptree as dpt
-from pandas_dptree.combined import plan_means, plan_sums
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity

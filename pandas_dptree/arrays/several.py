@@ -14,7 +14,6 @@ import xarray as xr
 
 from pandas_dptree.arrays import tables
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
-from pandas_dptree.combined import joint_account, plan_apart
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.derived import By
@@ -27,6 +26,7 @@ from pandas_dptree.planner import Mechanism
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.joint import joint_account, plan_apart
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
