@@ -8,7 +8,6 @@ from pandas_dptree import array_accessors as _array_accessors  # noqa: F401
 from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
-from pandas_dptree.distribution_plan import DistributionPlan, plan_distribution
 from pandas_dptree.errors import (
     ArgumentError,
     CallError,
@@ -36,6 +35,7 @@ from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, relea
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.recall import expected_recall
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.api import domain_of
-from pandas_dptree.distribution_plan import Strategy, plan_distribution
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.plans.distribution import Strategy, plan_distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_options_of
 

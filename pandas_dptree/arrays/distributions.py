@@ -13,7 +13,6 @@ import xarray as xr
 
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
 from pandas_dptree.distribution.ways import Ways
-from pandas_dptree.distribution_plan import DistributionPlan, Strategy
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
@@ -22,6 +21,7 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
+from pandas_dptree.plans.distribution import DistributionPlan, Strategy
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
