@@ -19,7 +19,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:
-    from pandas_dptree.implicit import ImplicitPlan
+    from pandas_dptree.plans.implicit import ImplicitPlan
 
 __all__ = ["compare", "expected_recall"]
 
@@ -56,7 +56,7 @@ def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     Examples
     --------
     >>> from pandas_dptree.hierarchy.levels import binary
-    >>> from pandas_dptree.implicit import plan_implicit
+    >>> from pandas_dptree.plans.implicit import plan_implicit
     >>> plan = plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6)
     >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
     [0.01, 0.756, 0.998]

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree import implicit
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels import binary, prefixes
-from pandas_dptree.implicit import plan_implicit
 from pandas_dptree.ingest.prefix_keys import addresses, read_keys
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.sampling import byte_source, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
+from pandas_dptree.plans import implicit
+from pandas_dptree.plans.implicit import plan_implicit
 from pandas_dptree.recall import expected_recall
 from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
 from tests.strategies import objects, zoo
