@@ -24,7 +24,6 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels import binary, prefixes
 from pandas_dptree.hierarchy.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -36,6 +35,7 @@ from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
 from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
+from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.recall import expected_recall
 

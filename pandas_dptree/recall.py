@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_counts import release_probability
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:

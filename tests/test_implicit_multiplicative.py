@@ -16,7 +16,6 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.implicit_multiplicative import _nodes_above
 from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
@@ -27,6 +26,7 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.settling import Nodes, settle_rounds
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
+from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.recall import expected_recall
 from tests.helpers_statistics import audited_epsilon, same_law

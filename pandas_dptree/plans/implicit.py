@@ -34,7 +34,6 @@ from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.ingest.prefixes import check_prefixes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.guarantees import Multiplicative
@@ -43,6 +42,7 @@ from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import sparse_frame
+from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
