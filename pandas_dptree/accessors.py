@@ -13,12 +13,12 @@ from pandas_dptree import api, numeric
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.hierarchy.levels import PrefixTree
-from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.signatures import with_options_of
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]

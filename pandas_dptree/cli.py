@@ -30,10 +30,10 @@ from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.written import plan_kind
 

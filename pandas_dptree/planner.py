@@ -16,13 +16,13 @@ from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors

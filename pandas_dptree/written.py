@@ -26,8 +26,8 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 
 if TYPE_CHECKING:
-    from pandas_dptree.multiplicative_plan import MultiplicativePlan
     from pandas_dptree.plans.additive import Plan
+    from pandas_dptree.plans.multiplicative import MultiplicativePlan
 
 __all__ = ["plan_kind", "read_multiplicative_plan", "read_plan", "write_multiplicative_plan", "write_plan"]
 

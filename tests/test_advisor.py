@@ -8,8 +8,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.metrics import predicted_alpha_rmse
-from pandas_dptree.multiplicative_plan import MultiplicativePlan
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 RAGGED = dpt.Tree.from_paths(np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 2, -1], [2, 3, 3], [2, 3, 4]]))

@@ -25,7 +25,7 @@ from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.metrics import alpha_rmse
-from pandas_dptree.multiplicative_plan import MultiplicativePlan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_statistics import audited_epsilon, same_law
 from tests.test_multiplicative import copies, settle_copies, settle_forest
