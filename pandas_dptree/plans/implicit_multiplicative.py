@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.levels import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
@@ -36,6 +35,7 @@ from pandas_dptree.mechanisms.settling import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.sparse import node_frame
+from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.progress import Done, progress_bar
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
@@ -22,6 +21,7 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
+from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.progress import Done, progress_bar
 from pandas_dptree.release import exact_leaves
