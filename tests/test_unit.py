@@ -13,7 +13,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree import api
 from pandas_dptree.cli import main
-from pandas_dptree.planner import find_plan
+from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from tests.helpers_verbs import (
     CLASSES,

@@ -17,8 +17,8 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
-from pandas_dptree.planner import find_plan, noises_for
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
