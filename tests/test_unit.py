@@ -65,7 +65,7 @@ def says_what_is_missing(error: pytest.ExceptionInfo) -> bool:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_unit_needs_a_bound_on_its_rows(name, monkeypatch):
-    monkeypatch.setattr("pandas_dptree.release.exact_leaves", None)  # it is never read
+    monkeypatch.setattr("pandas_dptree.plans.execute.exact_leaves", None)  # it is never read
     with pytest.raises(dpt.ArgumentError) as error:
         called(name, privacy_unit="day" if name == "plan_implicit" else "person")
     assert says_what_is_missing(error)

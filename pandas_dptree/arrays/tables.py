@@ -24,12 +24,12 @@ from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empt
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.execute import account, columns_of, measured, release_steps
 from pandas_dptree.plans.search import Mechanism, find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.progress import progress_bar
-from pandas_dptree.release import account, columns_of, measured, release_steps
 from pandas_dptree.signatures import public
 
 __all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
