@@ -34,8 +34,8 @@ from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.serialize import plan_kind
 from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.written import plan_kind
 
 __all__ = ["main"]
 

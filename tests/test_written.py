@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.plans.serialize import plan_kind
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
-from pandas_dptree.written import plan_kind
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district"]

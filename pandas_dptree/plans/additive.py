@@ -29,11 +29,11 @@ from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.execute import release
+from pandas_dptree.plans.serialize import read_plan, write_plan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 from pandas_dptree.privacy.unit import protected
-from pandas_dptree.written import read_plan, write_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
