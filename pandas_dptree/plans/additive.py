@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.bounds import gap_of
-from pandas_dptree.comparison import compare, level_alpha_rmse, variant
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
@@ -28,6 +27,7 @@ from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split
+from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import release
 from pandas_dptree.plans.serialize import read_plan, write_plan
 from pandas_dptree.privacy.loss import PrivacyLoss
