@@ -32,12 +32,12 @@ from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, relea
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.detection import expected_recall
 from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
 from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.recall import expected_recall
 
 __all__ = [
     "ROWS",
