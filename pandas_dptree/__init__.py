@@ -7,7 +7,6 @@ from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
 from pandas_dptree import array_accessors as _array_accessors  # noqa: F401
 from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
-from pandas_dptree.api import plan, tree_counts, tree_means, tree_sums
 from pandas_dptree.errors import (
     ArgumentError,
     CallError,
@@ -38,6 +37,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.verbs.tables import plan, tree_counts, tree_means, tree_sums
 
 __all__ = [
     "ROWS",

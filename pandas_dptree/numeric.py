@@ -8,13 +8,13 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.api import domain_of
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.derived import By
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution import Strategy, plan_distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.verbs.tables import domain_of
 
 __all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.api import domain_of
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from pandas_dptree.verbs.tables import domain_of
 
 BY = ["region", "district", "clinic"]
 UNIFORM = dpt.Tree.from_branching([2, 3, 4])
