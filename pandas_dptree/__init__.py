@@ -27,7 +27,6 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
-from pandas_dptree.numeric import cdf, histogram, quantiles, range_counts, release_distribution
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import Plan
@@ -37,6 +36,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
 from pandas_dptree.verbs.tables import plan, tree_counts, tree_means, tree_sums
 
 __all__ = [
