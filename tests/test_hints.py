@@ -12,8 +12,8 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, CallError, ColumnsError, DPTreeError, arrays
+from pandas_dptree.accessors.arrays import DataArrayAccessor, DatasetAccessor
 from pandas_dptree.accessors.frames import DataFrameAccessor, SeriesAccessor
-from pandas_dptree.array_accessors import DataArrayAccessor, DatasetAccessor
 from pandas_dptree.arrays import several
 from pandas_dptree.errors import did_you_mean, kind_of_object
 from pandas_dptree.signatures import public
