@@ -12,7 +12,7 @@ import pytest
 
 import pandas_dptree as dpt
 import pandas_dptree.cli
-from pandas_dptree.cli import main
+from pandas_dptree.cli.commands import main
 
 BY = ["--by", "region", "--by", "district"]
 
@@ -144,8 +144,8 @@ def test_a_file_that_is_there_stays_without_force(files, verbs, capsys, monkeypa
     first = out.read_bytes()
     capsys.readouterr()
     with monkeypatch.context() as nothing:  # nothing is read
-        nothing.setattr("pandas_dptree.cli.read", None)
-        nothing.setattr("pandas_dptree.cli._read_plan", None)
+        nothing.setattr("pandas_dptree.cli.commands.read", None)
+        nothing.setattr("pandas_dptree.cli.commands._read_plan", None)
         assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.startswith("dptree: `--out` is a file that is there already")
@@ -166,7 +166,7 @@ def test_a_file_that_appears_meanwhile_stays(files, verbs, capsys, monkeypatch, 
 
     if not links:
         monkeypatch.setattr(os, "link", no_links)
-    check = pandas_dptree.cli.check_out
+    check = pandas_dptree.cli.commands.check_out
 
     def and_then_it_appears(*args, **kwargs):
         check(*args, **kwargs)
@@ -174,7 +174,7 @@ def test_a_file_that_appears_meanwhile_stays(files, verbs, capsys, monkeypatch, 
 
     arguments = [*verbs[verb], "--out", str(out)]
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr("pandas_dptree.cli.check_out", and_then_it_appears)
+        meanwhile.setattr("pandas_dptree.cli.commands.check_out", and_then_it_appears)
         assert main(arguments) == 2
         told = capsys.readouterr()
         assert told.err.splitlines()[-2].startswith("dptree: `--out` is a file that is there already")
@@ -315,9 +315,7 @@ def test_capitals_do_not_change_the_format(files):
 
 @pytest.mark.parametrize("reader", ["head -1", "true"])
 def test_whoever_stops_reading_is_no_error(reader):
-    command = (
-        f"{sys.executable} -c 'from pandas_dptree.cli import main; import sys; sys.exit(main([\"demo\"]))'"
-    )
+    command = f"{sys.executable} -c 'from pandas_dptree.cli.commands import main; import sys; sys.exit(main([\"demo\"]))'"
     ended = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} | {reader}"], capture_output=True, text=True, timeout=60
     )

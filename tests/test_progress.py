@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree import cli
+from pandas_dptree.cli import commands as cli
 from pandas_dptree.progress import progress_bar
 
 PLACES = pd.DataFrame({"state": list("aabbb"), "city": list("vwxyz")})

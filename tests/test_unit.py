@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import main
+from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from pandas_dptree.verbs import tables as api

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from pandas_dptree.cli import main
+from pandas_dptree.cli.commands import main
 from tests.recording.cases.register import case
 from tests.recording.data import places, visits
 
