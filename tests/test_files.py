@@ -16,8 +16,8 @@ from hypothesis import example, given
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
+from pandas_dptree.cli.files import read
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.files import read
 from pandas_dptree.ingest.frames import contributions
 
 HEAD = b"k,l,other"

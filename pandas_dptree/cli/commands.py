@@ -17,6 +17,7 @@ import pandas as pd
 
 from pandas_dptree import api, datasets
 from pandas_dptree._version import __version__
+from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.errors import (
     ArgumentError,
     DomainError,
@@ -26,7 +27,6 @@ from pandas_dptree.errors import (
     told,
 )
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
-from pandas_dptree.files import check_out, read, write, write_table
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.thresholds import Calibration
