@@ -13,7 +13,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree.cli import commands as cli
-from pandas_dptree.progress import progress_bar
+from pandas_dptree.output.progress import progress_bar
 
 PLACES = pd.DataFrame({"state": list("aabbb"), "city": list("vwxyz")})
 BY = ["state", "city"]

@@ -21,6 +21,7 @@ from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
@@ -29,7 +30,6 @@ from pandas_dptree.plans.search import Mechanism, find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.progress import progress_bar
 from pandas_dptree.signatures import public
 
 __all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]

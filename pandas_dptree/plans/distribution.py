@@ -26,10 +26,10 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
+from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
-from pandas_dptree.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "plan_distribution"]

@@ -29,9 +29,9 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import prefix_of, release_frame
+from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_records
-from pandas_dptree.progress import Done, Step, nothing, progress_bar
 
 if TYPE_CHECKING:
     from pandas_dptree.plans.additive import Plan

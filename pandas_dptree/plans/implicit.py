@@ -41,6 +41,7 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.plans.detection import compare
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
@@ -48,7 +49,6 @@ from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
-from pandas_dptree.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitPlan", "plan_implicit"]

@@ -34,10 +34,10 @@ from pandas_dptree.mechanisms.sampling import random_words
 from pandas_dptree.mechanisms.settling import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
+from pandas_dptree.output.progress import Done, progress_bar
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.privacy.unit import check_rows_of_records
-from pandas_dptree.progress import Done, progress_bar
 
 __all__ = ["ImplicitMultiplicativePlan"]
 

@@ -17,6 +17,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
+from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.execute import (
     Levels,
@@ -35,7 +36,6 @@ from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 from pandas_dptree.privacy.unit import protected
-from pandas_dptree.progress import progress_bar
 
 __all__ = ["CombinedPlan", "joint_account", "plan_apart", "plan_means", "plan_sums"]
 

@@ -21,11 +21,11 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
+from pandas_dptree.output.progress import Done, progress_bar
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
 from pandas_dptree.plans.serialize import read_multiplicative_plan, write_multiplicative_plan
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.progress import Done, progress_bar
 
 __all__ = ["MultiplicativePlan"]
 
