@@ -19,7 +19,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
 from pandas_dptree.estimation.consistency import estimate
 from pandas_dptree.estimation.least_squares import propagate
-from pandas_dptree.hierarchy.levels import prefixes
+from pandas_dptree.hierarchy.levels.prefixes import prefixes
 from pandas_dptree.ingest.cells import sum_cells
 from pandas_dptree.privacy.quantity import COUNT
 

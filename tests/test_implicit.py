@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
-from pandas_dptree.hierarchy.levels import binary, prefixes
+from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.ingest.prefix_keys import addresses, read_keys
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.sampling import byte_source, random_words

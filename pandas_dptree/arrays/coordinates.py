@@ -13,7 +13,7 @@ import xarray as xr
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
 from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located

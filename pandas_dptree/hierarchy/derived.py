@@ -20,7 +20,7 @@ from pandas_dptree.hierarchy.calendar import Calendar
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.cuts import Cut
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.columns import ANY, exact, kind_of, may_hold_number
 from pandas_dptree.hierarchy.cuts import Cut
 from pandas_dptree.hierarchy.derived import Derived, Lookup
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located

@@ -16,7 +16,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ColumnsError, told
 from pandas_dptree.hierarchy.columns import ANY, exact, kind_of
-from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.values import canonical_codes
 
 __all__ = ["addresses", "as_text", "check_prefixed", "read_keys"]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.hierarchy.levels import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions

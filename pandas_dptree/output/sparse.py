@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.estimation.sparse_tree import SparseLevel, remainder_bounds, summed
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = ["node_frame", "sparse_frame"]

@@ -55,7 +55,7 @@ def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from pandas_dptree.hierarchy.levels import binary
+    >>> from pandas_dptree.hierarchy.levels.prefixes import binary
     >>> from pandas_dptree.plans.implicit import plan_implicit
     >>> plan = plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6)
     >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()

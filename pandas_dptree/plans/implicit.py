@@ -32,7 +32,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import check_prefixes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
@@ -247,7 +247,7 @@ class ImplicitPlan:
 
         Examples
         --------
-        >>> from pandas_dptree.hierarchy.levels import binary
+        >>> from pandas_dptree.hierarchy.levels.prefixes import binary
         >>> plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6).compare()["largest_unseen"]
         mechanism          calibration
         truncated_laplace                    1706
@@ -356,7 +356,7 @@ def plan_implicit(
     Examples
     --------
     >>> import pandas as pd
-    >>> from pandas_dptree.hierarchy.levels import prefixes
+    >>> from pandas_dptree.hierarchy.levels.prefixes import prefixes
     >>> plan = plan_implicit(prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
     >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
     {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}

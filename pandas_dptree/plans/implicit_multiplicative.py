@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source

@@ -12,7 +12,7 @@ from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.hierarchy.levels import PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.hierarchy.levels import PrefixTree, binary, prefixes
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.plans.implicit import plan_implicit
 from tests.benchmarks.bench_release import peak_gigabytes, seconds
