@@ -17,9 +17,9 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, told
 from pandas_dptree.hierarchy.columns import pick_columns
-from pandas_dptree.hierarchy.cuts import Cut
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
 from pandas_dptree.hierarchy.levels.calendar import Calendar
+from pandas_dptree.hierarchy.levels.cut import Cut
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
