@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.cut import cut
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
-from pandas_dptree.hierarchy.quadtree import quadtree
+from pandas_dptree.hierarchy.levels.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative

@@ -14,7 +14,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind
 from pandas_dptree.hierarchy.derived import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
 from pandas_dptree.ingest.derived import check_types, codes_of

@@ -12,7 +12,7 @@ import xarray as xr
 
 from pandas_dptree.arrays.coordinates import centres_of, kept_coordinates
 from pandas_dptree.hierarchy.derived import sole
-from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.plans.additive import Plan

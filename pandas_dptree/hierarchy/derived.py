@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerp
 from pandas_dptree.hierarchy.levels.calendar import Calendar
 from pandas_dptree.hierarchy.levels.cut import Cut
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 

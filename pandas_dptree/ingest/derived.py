@@ -19,7 +19,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import MISSING, Calendar
 from pandas_dptree.hierarchy.levels.cut import Cut
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.ingest.numbers import numbers

@@ -20,8 +20,8 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, to
 from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, others_meant, to_pandas
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.libraries import supported
-from pandas_dptree.hierarchy.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_units
 from pandas_dptree.ingest.derived import check_types, codes_of, leaves_of

@@ -17,7 +17,7 @@ import xarray as xr
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.derived import sole
 from pandas_dptree.hierarchy.domain import Domain, level_names
-from pandas_dptree.hierarchy.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.frames import TOLD, prefix_of
 
 __all__ = ["check_free", "check_groups", "check_held", "is_hash", "plain", "release_tree", "told_of"]
