@@ -16,8 +16,8 @@ from pandas_dptree.errors import (
     DPTreeWarning,
     MissingExtraError,
 )
-from pandas_dptree.hierarchy.derived import derived_domain, mapping
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.base import derived_domain, mapping
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.cut import cut
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
