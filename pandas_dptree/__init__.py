@@ -3,10 +3,10 @@
 Importing this package registers the accessor ``.dp``.
 """
 
-from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
-from pandas_dptree import array_accessors as _array_accessors  # noqa: F401
 from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
+from pandas_dptree.accessors import arrays as _array_accessors  # noqa: F401  # registers .dp
+from pandas_dptree.accessors import frames as _frame_accessors  # noqa: F401
 from pandas_dptree.errors import (
     ArgumentError,
     CallError,

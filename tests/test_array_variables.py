@@ -239,7 +239,7 @@ def test_errors_are_what_repeated_releases_show(stated: dict, consistency: str) 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list:
     """What `measure` is given, variable after variable: exact levels and noise scales."""
-    module, calls = importlib.import_module("pandas_dptree.release"), []
+    module, calls = importlib.import_module("pandas_dptree.plans.execute"), []
     original = module.measure
 
     def spy(noise, levels, noise_scales, source):

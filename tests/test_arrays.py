@@ -20,6 +20,7 @@ from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
 from pandas_dptree.estimation.consistency import estimate
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.levels.prefixes import prefixes
+from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.ingest.cells import sum_cells
 from pandas_dptree.privacy.quantity import COUNT
 
@@ -197,7 +198,7 @@ def test_the_noise_does_not_grow_with_the_number_of_trees(cube: xr.DataArray) ->
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list:
     """What `measure` is given: the exact values and the noise scale of each level."""
-    module, calls = importlib.import_module("pandas_dptree.release"), []
+    module, calls = importlib.import_module("pandas_dptree.plans.execute"), []
     original = module.measure
 
     def spy(noise, levels, noise_scales, source):
@@ -696,7 +697,7 @@ def world() -> xr.DataArray:
     )
 
 
-def listed(tree: xr.DataTree, squares: dpt.hierarchy.quadtree.Quadtree | None = None) -> dict:
+def listed(tree: xr.DataTree, squares: Quadtree | None = None) -> dict:
     """What each node of a tree shows, by level and keys, of a map by the text of its squares."""
     rows = {}
     for name in tree.children:

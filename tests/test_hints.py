@@ -445,7 +445,7 @@ def test_signatures_and_documentation_stay_as_they_are():
     assert signature.parameters["bounds"].default is inspect.Parameter.empty  # type checkers miss it, too
     assert list(signature.parameters)[:4] == ["frame", "columns", "by", "bounds"]
     assert dpt.tree_sums.__name__ == "tree_sums"
-    assert dpt.tree_sums.__module__ == "pandas_dptree.api"
+    assert dpt.tree_sums.__module__ == "pandas_dptree.verbs.tables"
     assert "Parameters" in dpt.tree_sums.__doc__
 
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree import distribution_plan, release
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.plans import distribution, execute
 from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -312,7 +312,7 @@ def make_exact(setattr: Callable[..., None]) -> None:
     words = np.random.default_rng(5).integers(2**64, size=10_000, dtype=np.uint64)
     for kind in (Laplace, Gaussian):
         setattr(kind, "sample", lambda self, scale, size, source: np.zeros(size, dtype=np.int64))
-    for module in (release, distribution_plan):
+    for module in (execute, distribution):
         setattr(module, "random_words", lambda source, size: words[:size])
 
 

@@ -1,0 +1,1 @@
+"""``.dp`` on frames, series, arrays and datasets."""

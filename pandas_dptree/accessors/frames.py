@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree import api, numeric
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
@@ -20,6 +19,7 @@ from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.signatures import with_options_of
+from pandas_dptree.verbs import distributions, tables
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
@@ -31,28 +31,28 @@ class DataFrameAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @with_options_of(api.tree_counts)
+    @with_options_of(tables.tree_counts)
     def tree_counts(self, by: By | PrefixTree, **options: Any) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
-        return api.tree_counts(self._frame, by, **options)
+        return tables.tree_counts(self._frame, by, **options)
 
-    @with_options_of(api.tree_sums)
+    @with_options_of(tables.tree_sums)
     def tree_sums(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
-        return api.tree_sums(self._frame, columns, by, **options)
+        return tables.tree_sums(self._frame, columns, by, **options)
 
-    @with_options_of(api.tree_means)
+    @with_options_of(tables.tree_means)
     def tree_means(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
-        return api.tree_means(self._frame, columns, by, **options)
+        return tables.tree_means(self._frame, columns, by, **options)
 
-    @with_options_of(api.plan)
+    @with_options_of(tables.plan)
     def plan(self, by: By, *, domain: Any = None, **options: Any) -> Plan | MultiplicativePlan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
 
         Spends nothing. The records are looked at only if `domain` is ``"observed"``.
         """
-        planned: Plan | MultiplicativePlan = api.plan(api.domain_of(self._frame, by, domain), **options)
+        planned: Plan | MultiplicativePlan = tables.plan(tables.domain_of(self._frame, by, domain), **options)
         return planned
 
     def release(self, plan: Any, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
@@ -75,30 +75,30 @@ class DataFrameAccessor:
             )
         return plan.release(self._frame, rng=rng, progress=progress)
 
-    @with_options_of(numeric.release_distribution)
+    @with_options_of(distributions.release_distribution)
     def release_distribution(self, column: Hashable, **options: Any) -> Distribution:
         """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
-        return numeric.release_distribution(self._frame, column, **options)
+        return distributions.release_distribution(self._frame, column, **options)
 
-    @with_options_of(numeric.cdf)
+    @with_options_of(distributions.cdf)
     def cdf(self, column: Hashable, **options: Any) -> pd.DataFrame:
         """Tell what part of a column lies below the end of each bin: see `pandas_dptree.cdf`."""
-        return numeric.cdf(self._frame, column, **options)
+        return distributions.cdf(self._frame, column, **options)
 
-    @with_options_of(numeric.histogram)
+    @with_options_of(distributions.histogram)
     def histogram(self, column: Hashable, **options: Any) -> pd.DataFrame:
         """Tell how many values of a column lie in each bin: see `pandas_dptree.histogram`."""
-        return numeric.histogram(self._frame, column, **options)
+        return distributions.histogram(self._frame, column, **options)
 
-    @with_options_of(numeric.range_counts)
+    @with_options_of(distributions.range_counts)
     def range_counts(self, column: Hashable, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
         """Tell how many values of a column lie in some ranges: see `pandas_dptree.range_counts`."""
-        return numeric.range_counts(self._frame, column, ranges, **options)
+        return distributions.range_counts(self._frame, column, ranges, **options)
 
-    @with_options_of(numeric.quantiles)
+    @with_options_of(distributions.quantiles)
     def quantiles(self, column: Hashable, q: Any, **options: Any) -> pd.DataFrame:
         """Tell below which value of a column a part of the values lies: see `pandas_dptree.quantiles`."""
-        return numeric.quantiles(self._frame, column, q, **options)
+        return distributions.quantiles(self._frame, column, q, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as ``groupby`` would index it.
@@ -201,27 +201,27 @@ class SeriesAccessor:
         name = "value" if self._series.name is None else self._series.name
         return pd.DataFrame({name: self._series}), name
 
-    @with_options_of(numeric.release_distribution, without=_OF_FRAMES)
+    @with_options_of(distributions.release_distribution, without=_OF_FRAMES)
     def release_distribution(self, **options: Any) -> Distribution:
         """Measure the distribution of the values once: see `pandas_dptree.release_distribution`."""
-        return numeric.release_distribution(*self._frame, **options)
+        return distributions.release_distribution(*self._frame, **options)
 
-    @with_options_of(numeric.cdf, without=_OF_FRAMES)
+    @with_options_of(distributions.cdf, without=_OF_FRAMES)
     def cdf(self, **options: Any) -> pd.DataFrame:
         """Tell what part of the values lies below the end of each bin: see `pandas_dptree.cdf`."""
-        return numeric.cdf(*self._frame, **options)
+        return distributions.cdf(*self._frame, **options)
 
-    @with_options_of(numeric.histogram, without=_OF_FRAMES)
+    @with_options_of(distributions.histogram, without=_OF_FRAMES)
     def histogram(self, **options: Any) -> pd.DataFrame:
         """Tell how many values lie in each bin: see `pandas_dptree.histogram`."""
-        return numeric.histogram(*self._frame, **options)
+        return distributions.histogram(*self._frame, **options)
 
-    @with_options_of(numeric.range_counts, without=_OF_FRAMES)
+    @with_options_of(distributions.range_counts, without=_OF_FRAMES)
     def range_counts(self, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
         """Tell how many values lie in some ranges: see `pandas_dptree.range_counts`."""
-        return numeric.range_counts(*self._frame, ranges, **options)
+        return distributions.range_counts(*self._frame, ranges, **options)
 
-    @with_options_of(numeric.quantiles, without=_OF_FRAMES)
+    @with_options_of(distributions.quantiles, without=_OF_FRAMES)
     def quantiles(self, q: Any, **options: Any) -> pd.DataFrame:
         """Tell below which value a part of the values lies: see `pandas_dptree.quantiles`."""
-        return numeric.quantiles(*self._frame, q, **options)
+        return distributions.quantiles(*self._frame, q, **options)

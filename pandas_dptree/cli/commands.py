@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from pandas_dptree import api, datasets
+from pandas_dptree import datasets
 from pandas_dptree._version import __version__
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.errors import (
@@ -36,6 +36,7 @@ from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.serialize import plan_kind
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.verbs import tables
 
 __all__ = ["main"]
 
@@ -269,7 +270,7 @@ def _parser() -> argparse.ArgumentParser:
 def _counts(arguments: argparse.Namespace) -> None:
     frame, domain = _records_and_domain(arguments)
     options = {**_options(arguments), "progress": arguments.progress}
-    released = api.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
+    released = tables.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
 
 
@@ -277,7 +278,7 @@ def _sums(arguments: argparse.Namespace) -> None:
     values = _values(arguments)
     frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments), "progress": arguments.progress}
-    released = api.tree_sums(frame, by=arguments.by, domain=domain, **options)
+    released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
 
 
@@ -285,7 +286,7 @@ def _means(arguments: argparse.Namespace) -> None:
     values = _values(arguments)
     frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments), "progress": arguments.progress}
-    released = api.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
+    released = tables.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
 
 
@@ -356,7 +357,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         (column,) = values["columns"]
         summed = {**values, "column": column, "bounds": values["bounds"][column]}
         del summed["columns"]
-    plan = api.plan(
+    plan = tables.plan(
         _domain(arguments, arguments.by),
         target=_by_level("target", arguments.target),
         known=_known(arguments),

@@ -1,0 +1,1 @@
+"""What a release will do, described before it happens."""

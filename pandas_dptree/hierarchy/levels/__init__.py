@@ -1,0 +1,1 @@
+"""Levels of a hierarchy that are made from columns of the records."""
