@@ -14,7 +14,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution import Strategy, plan_distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_options_of
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 
 __all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
 
