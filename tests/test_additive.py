@@ -143,7 +143,7 @@ class Known(AdditiveNoise):
     def budget(self, loss):
         raise NotImplementedError
 
-    _cost = variance = fourth_cumulant = half_width = delta = budget
+    _cost = variance = fourth_cumulant = half_width = squared_excess = delta = budget
 
     def sample(self, noise_scale, size, source):
         return np.full(size, self.value * int(noise_scale))

@@ -19,14 +19,13 @@ from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.domain import SOURCES, source_in_words
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.joint import joint_account, plan_apart
-from pandas_dptree.plans.search import Mechanism
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import progress_bar
@@ -26,7 +26,7 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.execute import account, columns_of, measured, release_steps
-from pandas_dptree.plans.search import Mechanism, find_plan
+from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors

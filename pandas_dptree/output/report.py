@@ -17,6 +17,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -163,8 +164,7 @@ def _neighbors(account: Mapping[str, Any]) -> str:
 def _noise(account: Mapping[str, Any]) -> str:
     mechanism = str(account.get("mechanism", "unknown"))
     noise = {
-        "laplace": "discrete Laplace",
-        "gaussian": "discrete Gaussian",
+        **{name: noise.in_words for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)

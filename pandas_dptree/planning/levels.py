@@ -188,7 +188,7 @@ def optimal_shares(
         splits = np.concatenate(
             [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
         )
-    tight = not problem.law.is_linear and _gain(noise, loss, sensitivity, even) > _WORTHWHILE
+    tight = not problem.law.is_linear and noise.composition_gain(loss, sensitivity, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
     finalists = 6 if tight else 1
@@ -216,11 +216,3 @@ def _calibrated_law(
     power, largest = noise.variance_power(loss), shares.argmax()
     scale = noise.noise_scales(loss, sensitivity, shares)[largest]
     return NoiseLaw(noise, float(scale * shares[largest] ** (power / 2)), power)
-
-
-def _gain(noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray) -> float:
-    """How much more budget tight composition finds in a delta than there is without."""
-    if loss.kind != "approximate":
-        return 1.0
-    plain = noise.noise_scales(PrivacyLoss(epsilon=loss.epsilon), sensitivity, shares)
-    return float(plain[-1] / noise.noise_scales(loss, sensitivity, shares)[-1])

@@ -21,7 +21,7 @@ from pandas_dptree.estimation.least_squares import FloatArray, Variances, propag
 from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.nodes import node_noise_scales
@@ -157,7 +157,7 @@ class Plan:
                 hint='with consistency="none", so does every node that is released, unless it is known.',
             )
         by_level = all(len(share) == 1 for share in self.node_shares)
-        if not by_level and not isinstance(self.noise, Gaussian):
+        if not by_level and not self.noise.euclidean:
             raise ArgumentError(
                 "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
             )

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
@@ -172,7 +172,7 @@ def _plan_together(
     found = []
     for noise in noises_for(mechanism, loss, options["split"]):
         divisible = loss
-        if loss.kind == "approximate" and isinstance(noise, Gaussian):
+        if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
         shares = _shares(noise, divisible, unknown, sensitivities, scales)
         plans = [

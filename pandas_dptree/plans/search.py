@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import (
+    MECHANISMS,
+    NOISES,
+    AdditiveNoise,
+    Mechanism,
+    candidate_noises,
+)
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
@@ -28,10 +34,7 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
-
-Mechanism = Literal["auto", "laplace", "gaussian"]
-MECHANISMS = get_args(Mechanism)
+__all__ = ["find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
 
 _FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
 
@@ -286,11 +289,9 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     _check_choice("mechanism", mechanism, MECHANISMS)
-    if mechanism != "auto":
-        return [Laplace() if mechanism == "laplace" else Gaussian()]
-    if isinstance(split, str) and split == "nodes":
-        return [Gaussian()]
-    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
+    if mechanism == "auto" and isinstance(split, str) and split == "nodes":
+        return [noise for noise in NOISES.values() if noise.euclidean]
+    return candidate_noises(mechanism, loss)
 
 
 def _loss_for(
@@ -303,8 +304,9 @@ def _loss_for(
     """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
     if epsilon is not None or rho is not None:
         PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
-    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
-    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
+    pure = PrivacyLoss(epsilon=1.0)
+    never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
+    concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)

@@ -19,7 +19,7 @@ from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, fingerprint, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -36,7 +36,6 @@ AnyPlan = TypeVar("AnyPlan")
 
 _FORMAT = "pandas_dptree plan, version 1"
 _HINT = "pass what to_dict() of a plan returned."
-_NOISES = {noise.name: noise for noise in (Laplace(), Gaussian())}
 _MULTIPLICATIVE = "multiplicative"
 
 
@@ -98,7 +97,7 @@ def plan_kind(data: Any) -> Kind:
     mechanism = data.get("mechanism")
     if mechanism == _MULTIPLICATIVE:
         return "MultiplicativePlan"
-    if isinstance(mechanism, str) and mechanism in _NOISES:
+    if isinstance(mechanism, str) and mechanism in NOISES:
         return "Plan"
     raise ArgumentError("data", "is not a whole plan: it names no known mechanism.", hint=_HINT)
 
@@ -109,7 +108,7 @@ def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) 
     def fields(tree: Tree) -> dict[str, Any]:
         quantity = data["quantity"]
         return {
-            "noise": _NOISES[data["mechanism"]],
+            "noise": NOISES[data["mechanism"]],
             "consistency": CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
             "fit": FITS[FITS.index(data["fit"])],
             "quantity": Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),

@@ -16,14 +16,14 @@ from pandas_dptree.hierarchy.levels.base import By, derived_domain, named
 from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, check_frame, key_frame
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.search import Mechanism, find_best_plan, find_implicit_plan
+from pandas_dptree.plans.search import find_best_plan, find_implicit_plan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -34,6 +35,20 @@ class AdditiveNoise(ABC):
     """Noise that is added to every count of a level, independently and at the level's own scale."""
 
     name: ClassVar[str]
+    """What callers choose it by, and what a release says."""
+
+    in_words: ClassVar[str]
+    """What a report calls it: "discrete Laplace", say."""
+
+    euclidean: ClassVar[bool] = False
+    """Whether privacy depends on the Euclidean distance of neighbours alone, in units of the noise scales.
+
+    Then scales may differ from node to node (`pandas_dptree.planning.nodes`), weighted sums can be measured
+    (`pandas_dptree.mechanisms.prefix_sums`), several quantities share a rho under an (epsilon, delta) too
+    (`pandas_dptree.plans.joint`), and there is a tight lower bound on the error
+    (`pandas_dptree.bounds.gaussian`). All four count on what is proven of discrete Gaussian noise: its
+    loss, and its variance.
+    """
 
     @abstractmethod
     def budget(self, loss: PrivacyLoss) -> Fraction:
@@ -131,6 +146,27 @@ class AdditiveNoise(ABC):
         """
 
     @abstractmethod
+    def squared_excess(
+        self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
+    ) -> FloatArray:
+        r"""Give the mean squared excess of the noise over a tolerance: :math:`E \max(|X| - t, 0)^2`.
+
+        Parameters
+        ----------
+        noise_scales : numpy.ndarray of float
+            Scales from 1e-3 to 1e12; with `continuous` from 0.
+        tolerance : numpy.ndarray of float
+            The t above, in counts, at least 0, of the same shape.
+        continuous : bool, default False
+            Of the continuous distribution of that scale, which the discrete one comes near from scale 10 on.
+
+        Returns
+        -------
+        numpy.ndarray
+            In squared counts, of the same shape.
+        """
+
+    @abstractmethod
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
         """Draw noise, in counts.
 
@@ -194,16 +230,7 @@ class AdditiveNoise(ABC):
                 f"not {told(parts.tolist())}.",
                 hint="for example equal shares.",
             )
-        cost, power = self._cost(loss, sensitivity)
-        whole = sum(map(Fraction, parts.tolist()), Fraction())
-
-        def scales_of(budget: Fraction | float) -> FloatArray:
-            costs = [
-                cost * whole / (Fraction(budget) * Fraction(part)) if part else None
-                for part in parts.tolist()
-            ]
-            return np.array([math.inf if each is None else _scale_up(each, power) for each in costs])
-
+        scales_of = partial(self._scales, loss, sensitivity, parts)
         budget: Fraction | float = self.budget(loss)
         if loss.kind == "approximate":
             epsilon = cast(float, loss.epsilon)
@@ -222,6 +249,35 @@ class AdditiveNoise(ABC):
                 hint="allow a larger privacy loss, or give that level a larger share or none.",
             )
         return scales
+
+    def _scales(
+        self, loss: PrivacyLoss, sensitivity: Sensitivity, parts: FloatArray, budget: Fraction | float
+    ) -> FloatArray:
+        """Give the scales at which levels with these shares keep to a budget, rounded up."""
+        cost, power = self._cost(loss, sensitivity)
+        whole = sum(map(Fraction, parts.tolist()), Fraction())
+        costs = [
+            cost * whole / (Fraction(budget) * Fraction(part)) if part else None for part in parts.tolist()
+        ]
+        return np.array([math.inf if each is None else _scale_up(each, power) for each in costs])
+
+    def composition_gain(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> float:
+        """Give how many times less noise an (epsilon, delta) needs than the budget that implies it.
+
+        Parameters
+        ----------
+        loss, sensitivity, shares
+            As for `noise_scales`.
+
+        Returns
+        -------
+        float
+            The ratio of the noise scales of the last level, which must have a share; 1 for other losses.
+        """
+        if loss.kind != "approximate":
+            return 1.0
+        plain = self._scales(loss, sensitivity, np.asarray(shares, dtype=np.float64), self.budget(loss))
+        return float(plain[-1] / self.noise_scales(loss, sensitivity, shares)[-1])
 
     def spent(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> Fraction:
         """Give what noise of these scales costs, in the quantity of `budget`.

@@ -19,6 +19,12 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian"]
 
+_SUMMED = 10.0
+"""Below this scale, the mean squared excess is summed term by term."""
+
+_REACH = 39.0
+"""So many scales from 0, the density is below the range of floats."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(AdditiveNoise):
@@ -36,6 +42,8 @@ class Gaussian(AdditiveNoise):
     """
 
     name: ClassVar[str] = "gaussian"
+    in_words: ClassVar[str] = "discrete Gaussian"
+    euclidean: ClassVar[bool] = True
 
     def can_give(self, loss: PrivacyLoss) -> bool:
         """Tell whether this noise can give privacy of that kind: of any but the pure one."""
@@ -130,6 +138,24 @@ class Gaussian(AdditiveNoise):
         beyond = np.ceil(z * (scales - 1 / (24 * scales)) - 0.5)
         return np.asarray(np.where(scales < 10.0, summed, beyond)[where])
 
+    def squared_excess(
+        self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
+    ) -> FloatArray:
+        r"""Give the mean squared excess of the noise over a tolerance.
+
+        Summed over the whole numbers above t below :math:`\sigma = 10`. Above, the sum is taken for an
+        integral with two corrections (Euler and Maclaurin), right to within
+        :math:`2 \cdot 10^{-8}\sigma^2`. That of continuous noise, with :math:`u = t/\sigma`, is
+        :math:`2\sigma^2 \bigl((1 + u^2)\,\Phi(-u) - u\,\varphi(u)\bigr)`.
+        """
+        if continuous:
+            return _continuous_excess(noise_scales, tolerance)
+        excess = np.empty(noise_scales.shape)
+        small = noise_scales < _SUMMED
+        excess[small] = _summed_excess(noise_scales[small], tolerance[small])
+        excess[~small] = _integrated_excess(noise_scales[~small], tolerance[~small])
+        return excess
+
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
         """Draw discrete Gaussian noise."""
         return discrete_gaussian(noise_scale, size, source)
@@ -140,3 +166,39 @@ def _each_once(noise_scales: npt.ArrayLike) -> tuple[FloatArray, IntArray]:
     scales = np.asarray(noise_scales, dtype=np.float64)
     distinct, where = np.unique(scales, return_inverse=True)
     return distinct, where.reshape(scales.shape)  # numpy before 2.0 gives it flat
+
+
+def _summed_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Sum (k - t)² over k > t, from sums of 1, k and k² over the tails of each scale."""
+    excess = np.zeros(len(scale))
+    order = np.argsort(scale)
+    alike = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
+    for rows in alike if len(order) else []:
+        sigma, tolerance = scale[rows[0]], t[rows]
+        k = np.arange(np.ceil(_REACH * sigma) + 2)
+        mass = np.exp(-((k / sigma) ** 2) / 2)
+        mass /= 2 * mass.sum() - 1
+        first = np.minimum(np.floor(tolerance) + 1, len(k) - 1).astype(np.int64)
+        none, one, two = (np.cumsum((k**power * mass)[::-1])[::-1][first] for power in range(3))
+        excess[rows] = 2 * np.maximum(two - 2 * tolerance * one + tolerance**2 * none, 0.0)
+    return excess
+
+
+def _integrated_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Correct that of continuous noise by the first terms of Euler and Maclaurin."""
+    f = np.floor(t) + 1 - t
+    u = t / scale
+    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / scale
+    slope = -u / scale * density
+    third, fourth = f * (f - 0.5) * (f - 1), f**2 * (f - 1) ** 2 - 1 / 30  # Bernoulli's polynomials
+    corrections = 2 * (third * density / 3 + fourth * slope / 4)
+    return np.asarray(np.maximum(_continuous_excess(scale, t) - corrections, 0.0))
+
+
+def _continuous_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
+    """Mean squared excess of a normal variable over t."""
+    from scipy.special import ndtr  # costs a tenth of a second to import
+
+    u = np.divide(t, scale, out=np.full(scale.shape, _REACH), where=scale > t / _REACH)
+    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
+    return np.asarray(2 * scale**2 * np.maximum((1 + u**2) * ndtr(-u) - u * density, 0.0))

@@ -38,6 +38,7 @@ class Laplace(AdditiveNoise):
     """
 
     name: ClassVar[str] = "laplace"
+    in_words: ClassVar[str] = "discrete Laplace"
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Give the epsilon, or the rho, that the levels share."""
@@ -95,6 +96,23 @@ class Laplace(AdditiveNoise):
         scales = np.asarray(noise_scales, dtype=np.float64)
         beyond = math.log(2) - np.log1p(np.exp(-1 / scales)) - math.log1p(-confidence)
         return np.maximum(np.ceil(scales * beyond - 1), 0.0)
+
+    def squared_excess(
+        self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
+    ) -> FloatArray:
+        r"""Give the mean squared excess of the noise over a tolerance.
+
+        With :math:`q = e^{-1/b}`, the first whole number m above t, and :math:`f = m - t`:
+        :math:`\frac{2 q^m}{1 + q} \bigl(f^2 + \frac{2fq}{1 - q} + \frac{q(1 + q)}{(1 - q)^2}\bigr)`. That of
+        continuous noise is :math:`2 b^2 e^{-t/b}`.
+        """
+        if continuous:
+            return np.asarray(2 * noise_scales**2 * np.exp(-tolerance / noise_scales))
+        first = np.floor(tolerance) + 1
+        f = first - tolerance
+        q, rest = np.exp(-1 / noise_scales), -np.expm1(-1 / noise_scales)
+        tail = 2 * np.exp(-first / noise_scales) / (1 + q)
+        return np.asarray(tail * (f**2 + 2 * f * q / rest + q * (1 + q) / rest**2))
 
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
         """Draw discrete Laplace noise."""
