@@ -315,7 +315,9 @@ def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
     tree = Tree(tuple(counts))
     for objective in OBJECTIVES:
         ours = optimal_shares(tree, Laplace(), EPSILON, ONE_ROW, objective=objective)
-        problem = replace(alternate_problem(tree, objective), law=alternate.NoiseLaw(Laplace(), 1.0, 2))
+        problem = replace(
+            alternate_problem(tree, objective), variance=alternate.VarianceFunction(Laplace(), 1.0, 2)
+        )
         splits = alternate.promising_splits(problem, tree.depth, keep=1)
         (least,) = problem.descend(splits, steps=500)[1]
         (found,) = problem.descend(ours[:, None], steps=1)[1]
@@ -329,7 +331,7 @@ def alternate_problem(tree, objective):
     floor[-1] = 1e-6
     return alternate.Problem(
         model=lambda precisions: level_variances_and_vjp(orbits, precisions),
-        law=alternate.NoiseLaw(Gaussian(), 100.0, 1),
+        variance=alternate.VarianceFunction(Gaussian(), 100.0, 1),
         weights=weights[:, None],
         worst=objective == "worst",
         floor=floor,

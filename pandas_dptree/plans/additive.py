@@ -17,7 +17,7 @@ from pandas_dptree.bounds import gap_of
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
-from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Plan"]
-
-
-_LEAST_VARIANCE = 1e-30
-"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -240,7 +236,7 @@ class Plan:
     def variances(self) -> Variances:
         """How the variances of the measurements go through the two passes of least squares."""
         noise = [
-            np.where(exact, 0.0, np.maximum(variance, _LEAST_VARIANCE))
+            np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
             for exact, variance in zip(self.known.exact, self._measured_variances, strict=True)
         ]
         return propagate(self.tree, noise)
