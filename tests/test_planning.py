@@ -304,6 +304,17 @@ def test_laplace_split_of_a_ragged_tree_is_the_best_of_all_sets_of_levels(seed, 
     assert cost_of(tree, Laplace(), EPSILON, shares, objective) <= theirs * 1.0001
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 80.0])
+def test_gaussian_noise_that_is_all_but_nothing_is_split_too(epsilon):
+    """Its precision rises faster than the share, as that of Laplace noise does."""
+    tree, loss = Tree.from_branching([2, 3]), PrivacyLoss(epsilon=epsilon, delta=1e-6)
+    shares = optimal_shares(tree, Gaussian(), loss, ONE_ROW)
+    even = uniform_shares(tree)
+    assert cost_of(tree, Gaussian(), loss, shares, "levels") <= cost_of(
+        tree, Gaussian(), loss, even, "levels"
+    )
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
     """Sets of levels are searched on a uniform tree; trying them all on the tree itself finds no better."""
