@@ -50,8 +50,7 @@ class Option(NamedTuple):
     text: str
 
 
-@cache
-def options_of(kind: Hashable) -> dict[str, Option]:
+def options_of(kind: type[Any]) -> dict[str, Option]:
     """List the options that a TypedDict has, by their names.
 
     Examples
@@ -62,7 +61,12 @@ def options_of(kind: Hashable) -> dict[str, Option]:
     >>> options_of(Running)["progress"].default
     False
     """
-    hints = get_type_hints(cast(type[Any], kind), include_extras=True)
+    return _options_of(cast(Hashable, kind))
+
+
+@cache
+def _options_of(kind: Any) -> dict[str, Option]:
+    hints = get_type_hints(kind, include_extras=True)
     return {
         name: next(each for each in get_args(hint) if isinstance(each, Option))
         for name, hint in hints.items()

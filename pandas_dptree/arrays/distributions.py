@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_n
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
+from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
@@ -43,7 +44,7 @@ def cdf(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
 ) -> xr.Dataset:
@@ -116,7 +117,7 @@ def quantiles(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
 ) -> xr.Dataset:
@@ -167,7 +168,7 @@ def _distribution(
     rho: float | None,
     neighbors: Neighbors,
     max_contributions: int | None,
-    mechanism: Literal["auto", "laplace", "gaussian"],
+    mechanism: Mechanism,
     tree: Strategy | Sequence[int],
     rng: np.random.Generator | None,
 ) -> tuple[Distribution, list[Hashable]]:

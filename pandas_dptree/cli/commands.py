@@ -28,6 +28,7 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.planning.objective import OBJECTIVES
@@ -39,7 +40,6 @@ from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
 
-_NOISES = ["auto", "laplace", "gaussian"]
 _FORCE = "replaces the file that --out names, if it is there already"
 
 
@@ -152,10 +152,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a column of the domain that says true or false: where true, nobody can be",
     )
     noise = argparse.ArgumentParser(add_help=False)
-    noise.add_argument("--mechanism", choices=_NOISES, default="auto")
+    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
-        "--mechanism", choices=[*_NOISES, "multiplicative"], default="auto",
+        "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
         help="the noise; or counts that are right up to a factor, for which the next five options are",
     )  # fmt: skip
     noise_or_factor.add_argument(

@@ -13,7 +13,7 @@ import numpy as np
 from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.distribution.optimal import best_tree
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
@@ -45,12 +45,12 @@ class Ways:
     max_contributions: int
     n_levels: int
 
-    def best(self, mechanism: str, tree: Any, *, known_total: bool) -> Measuring:
+    def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Measuring:
         """Choose the candidate that promises the least mean variance of the cumulative counts of a group."""
         candidates = self.candidates(mechanism, tree, known_total=known_total)
         return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
 
-    def candidates(self, mechanism: str, tree: Any, *, known_total: bool) -> list[Measuring]:
+    def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Measuring]:
         """List the ways of measuring that the arguments of `plan_distribution` allow, for one level each.
 
         Raises
@@ -58,15 +58,13 @@ class Ways:
         ArgumentError
             If there are none.
         """
-        if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace", "gaussian"):
+        if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
+            *others, last = (f'"{name}"' for name in MECHANISMS)
             raise ArgumentError(
-                "mechanism", f"is unknown: {told(mechanism)}.", hint='choose "auto", "laplace" or "gaussian".'
+                "mechanism",
+                f"is unknown: {told(mechanism)}.",
+                hint=f"choose {', '.join(others)} or {last}.",
             )
-        noises: list[AdditiveNoise] = [
-            noise
-            for noise in (Laplace(), Gaussian())
-            if mechanism == noise.name or (mechanism == "auto" and noise.can_give(self.loss))
-        ]
         strategy = tree if isinstance(tree, str) else "tree"
         if strategy not in ("auto", "tree", "factorization"):
             raise ArgumentError(
@@ -75,9 +73,9 @@ class Ways:
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
         ways: list[Callable[[], Measuring]] = []
-        for noise in noises:
+        for noise in candidate_noises(mechanism, self.loss):
             measured = partial(self._tree, noise, tree, known_total=known_total)
-            factorized = strategy != "tree" and isinstance(noise, Gaussian)
+            factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
                 ways.append(partial(self._factorization, otherwise=measured))
                 continue

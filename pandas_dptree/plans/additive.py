@@ -15,7 +15,7 @@ from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["AdditivePlan"]
-
-_NOISES = {noise.name: noise for noise in (Laplace(), Gaussian())}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -313,7 +311,7 @@ class AdditivePlan(Measurement):
         return cls(
             tree=tree,
             domain=hierarchy if isinstance(hierarchy, Domain) else None,
-            noise=_NOISES[data["mechanism"]],
+            noise=NOISES[data["mechanism"]],
             consistency=serialize.choice(data["consistency"], CONSISTENCIES),
             fit=serialize.choice(data["fit"], FITS),
             quantity=Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),

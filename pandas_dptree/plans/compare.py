@@ -11,7 +11,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration
@@ -30,10 +30,9 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
     """Compare the mechanisms and splits that could spend the same loss: see `AdditivePlan.compare`."""
     others = [
         variant(plan, noise, split)
-        for noise in (Laplace(), Gaussian())
-        if noise.can_give(plan.loss)
+        for noise in candidate_noises("auto", plan.loss)
         for split in SPLITS
-        if split != "nodes" or (isinstance(noise, Gaussian) and plan.consistency != "none")
+        if split != "nodes" or (noise.euclidean and plan.consistency != "none")
         if (noise, split) != (plan.noise, plan.split)
     ]
     if alpha is None:

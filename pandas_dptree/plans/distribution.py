@@ -21,6 +21,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words,
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.bins import binned_counts
+from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
@@ -254,7 +255,7 @@ def plan_distribution(
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
     domain: Domain | None = None,
     known: Any = None,

@@ -30,6 +30,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
@@ -54,9 +55,6 @@ __all__ = ["ImplicitPlan", "expected_recall"]
 
 Released = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
-
-_LEAST_VARIANCE = 1e-30
-"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -356,7 +354,7 @@ def _with_ancestors(
         complete = np.zeros(n, dtype=bool)
         if n_children is not None and n_children <= len(keys[place + 1]):
             complete = np.bincount(parents[place + 1], minlength=n) == n_children
-        variance = max(noise.variance, _LEAST_VARIANCE)
+        variance = max(noise.variance, LEAST_VARIANCE)
         levels.append(SparseLevel(parent, noisy, measured, complete, variance, noise.radius))
     return levels, keys
 

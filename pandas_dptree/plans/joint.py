@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.emptiness import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, release_frame
@@ -34,7 +34,7 @@ from pandas_dptree.plans.execute import (
     release_steps,
     unbiased,
 )
-from pandas_dptree.plans.options import AdditiveOptions, JointOptions, completed
+from pandas_dptree.plans.options import JointOptions, completed
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -398,7 +398,7 @@ def plan_jointly(
     found = []
     for noise in noises_for(given["mechanism"], loss, given["split"]):
         divisible = loss
-        if loss.kind == "approximate" and isinstance(noise, Gaussian):
+        if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
         shares = _shares(
             noise,
@@ -410,7 +410,7 @@ def plan_jointly(
         parts = zip(spending, divisible.divide(shares), strict=True)
         plans = []
         for name, part in parts:
-            own: AdditiveOptions = {
+            own: JointOptions = {
                 **options,
                 "epsilon": part.epsilon,
                 "delta": part.delta,

@@ -15,9 +15,9 @@ from pandas_dptree.bounds import gap_of
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
-from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
@@ -27,9 +27,6 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Measurement"]
-
-_LEAST_VARIANCE = 1e-30
-"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -114,7 +111,7 @@ class Measurement(TreePlan):
                 hint='with consistency="none", so does every node that is released, unless it is known.',
             )
         by_level = all(len(share) == 1 for share in self.node_shares)
-        if not by_level and not isinstance(self.noise, Gaussian):
+        if not by_level and not self.noise.euclidean:
             raise ArgumentError(
                 "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
             )
@@ -173,7 +170,7 @@ class Measurement(TreePlan):
     def variances(self) -> Variances:
         """How the variances of the measurements go through the two passes of least squares."""
         noise = [
-            np.where(exact, 0.0, np.maximum(variance, _LEAST_VARIANCE))
+            np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
             for exact, variance in zip(self.known.exact, self._measured_variances, strict=True)
         ]
         return propagate(self.tree, noise)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
@@ -38,7 +38,6 @@ __all__ = [
     "Keys",
     "Knowing",
     "Loss",
-    "Mechanism",
     "Noise",
     "Pair",
     "PlanOptions",
@@ -57,7 +56,6 @@ __all__ = [
 ]
 
 Given = TypeVar("Given")
-Mechanism = Literal["auto", "laplace", "gaussian"]
 
 # Groups ---------------------------------------------------------------------------------------------------
 

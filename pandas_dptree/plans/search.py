@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
 from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
@@ -29,7 +29,6 @@ from pandas_dptree.plans.options import (
     AllOptions,
     AlphaOptions,
     ImplicitOptions,
-    Mechanism,
     PlanOptions,
     RelativeErrorOptions,
     completed,
@@ -42,8 +41,6 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_best_plan", "find_implicit_plan", "find_plan", "find_plan_of_prefixes", "noises_for"]
-
-MECHANISMS = get_args(Mechanism)
 
 _FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
 
@@ -85,8 +82,8 @@ def _find_plan_by_alpha(
     noises = noises_for(given["mechanism"], loss, given["split"])
     plans = []
     for noise in noises:
-        worst: AdditiveOptions = {**judged, "mechanism": noise, "objective": "worst"}
-        plans.append(find_plan(domain, quantity, **worst))
+        own: AlphaOptions = {**judged, "mechanism": noise}
+        plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
     others = has_no_meaning(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
@@ -307,11 +304,9 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     _check_choice("mechanism", mechanism, MECHANISMS)
-    if mechanism != "auto":
-        return [Laplace() if mechanism == "laplace" else Gaussian()]
-    if isinstance(split, str) and split == "nodes":
-        return [Gaussian()]
-    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
+    if mechanism == "auto" and isinstance(split, str) and split == "nodes":
+        return [noise for noise in NOISES.values() if noise.euclidean]
+    return candidate_noises(mechanism, loss)
 
 
 def _loss_for(
@@ -324,8 +319,9 @@ def _loss_for(
     """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
     if epsilon is not None or rho is not None:
         PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
-    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
-    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
+    pure = PrivacyLoss(epsilon=1.0)
+    never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
+    concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)

@@ -12,7 +12,7 @@ from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.frames import check_frame
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
@@ -20,7 +20,6 @@ from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import (
     AllOptions,
     JointOptions,
-    Mechanism,
     PlanOptions,
     Running,
     SumOptions,
