@@ -17,7 +17,7 @@ from pandas_dptree.errors import (
     MissingExtraError,
 )
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import derived_domain, mapping
+from pandas_dptree.hierarchy.levels.combine import derived_domain, mapping
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.cut import cut
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes

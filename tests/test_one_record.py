@@ -24,7 +24,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import DPTreeError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import derived_domain
+from pandas_dptree.hierarchy.levels.combine import derived_domain
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.frames import _column, _held, _opened, contributions

@@ -9,7 +9,7 @@ import xarray as xr
 
 from pandas_dptree import arrays
 from pandas_dptree.arrays import several
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import Plan
 from pandas_dptree.signatures import with_options_of
 

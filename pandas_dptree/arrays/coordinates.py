@@ -12,7 +12,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, Derived, crossed, named, sole
+from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.tree import IntArray

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import centres_of, kept_coordinates
-from pandas_dptree.hierarchy.levels.base import sole
+from pandas_dptree.hierarchy.levels.combine import sole
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of

@@ -33,7 +33,7 @@ from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.signatures import public
 
 if TYPE_CHECKING:
-    from pandas_dptree.hierarchy.levels.base import Derived
+    from pandas_dptree.hierarchy.levels.combine import Derived
 
 __all__ = [
     "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "fingerprint",

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas_dptree.errors import ColumnsError, told
 from pandas_dptree.hierarchy.columns import ANY, exact, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import Derived, Lookup
+from pandas_dptree.hierarchy.levels.combine import Derived, Lookup
 from pandas_dptree.hierarchy.levels.calendar import MISSING, Calendar
 from pandas_dptree.hierarchy.levels.cut import Cut
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree

@@ -19,7 +19,7 @@ import xarray as xr
 from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, told, warn
 from pandas_dptree.hierarchy.columns import arrow_column, may_hold_numbers, others_meant, to_pandas
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import sole
+from pandas_dptree.hierarchy.levels.combine import sole
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.hierarchy.libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray

@@ -16,7 +16,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain, level_names
-from pandas_dptree.hierarchy.levels.base import sole
+from pandas_dptree.hierarchy.levels.combine import sole
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.frames import TOLD, prefix_of
 

@@ -12,7 +12,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, derived_domain, named
+from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
 from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.frames import check_columns, check_frame, key_frame
