@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import fingerprint
-from pandas_dptree.ingest.derived import leaves_of
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.leaves import leaves_of
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.verbs.tables import domain_of
 from tests.strategies import Hostile, objects
 
 polars = pytest.importorskip("polars")
@@ -378,9 +379,13 @@ def test_a_mapping_is_a_merge():
 def test_another_table_is_another_mapping():
     tables = [pd.DataFrame({"kind": kinds, "code": [10, 20]}) for kinds in (["a", "b"], ["b", "a"])]
     first, second = (dpt.mapping(table, ["kind", "code"]) for table in tables)
-    assert first.told == dpt.mapping(tables[0].iloc[::-1], ["kind", "code"]).told != second.told
+    assert (
+        first.definition
+        == dpt.mapping(tables[0].iloc[::-1], ["kind", "code"]).definition
+        != second.definition
+    )
     with pytest.raises(ArgumentError, match="derived in another way"):
-        dpt.api.domain_of(None, first, dpt.derived_domain(second))
+        domain_of(None, first, dpt.derived_domain(second))
 
 
 def test_a_mapping_takes_values_of_any_type():
@@ -498,7 +503,7 @@ def test_types_of_prefixes_are_those_of_the_tree_that_nobody_lists():
 
 def test_prefixes_that_are_made_in_another_way():
     told = [
-        each.told
+        each.definition
         for each in (BITS, BASES, BLOCKS, dpt.prefixes("x", bits=[2, 3, 6], width=9), ADDRESSES,
                      dpt.prefixes("x", chars=[1, 3], alphabet="ACGT"))
     ]  # fmt: skip
@@ -557,7 +562,7 @@ def test_the_release_is_that_of_keys_made_beforehand(how, library):
     by, domain = COMPOSED[how]
     columns = ["person", "region", "district", "clinic", "date", "age", "cost", "sex"]
     records = WITH_KEYS.assign(sex=np.where(WITH_KEYS["person"] % 2, "f", "m"))
-    full = dpt.api.domain_of(records, by, domain)
+    full = domain_of(records, by, domain)
     places = pd.DataFrame(
         {
             name: label.to_series().reset_index(drop=True).reindex(codes).array

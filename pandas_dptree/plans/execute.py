@@ -23,7 +23,8 @@ from pandas_dptree.hierarchy.domain import Domain, source_of
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.frames import contributions, discreetly
+from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.silence import discreetly
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words

@@ -13,9 +13,10 @@ from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
-from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.ingest.frames import check_columns, check_frame, key_frame
+from pandas_dptree.ingest.contributions import key_frame
+from pandas_dptree.ingest.frames import check_columns, check_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
@@ -196,7 +197,7 @@ def tree_counts(
         "confidence": confidence,
         "keep_measurements": keep_measurements,
     }
-    if isinstance(by, (BitPrefixes, CharPrefixes)):
+    if isinstance(by, PrefixTree):
         return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng, progress=progress)
     return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng, progress=progress)
 
@@ -588,7 +589,7 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     """
     names, derived = named(by)
     if isinstance(domain, Domain) and domain.by == names:
-        if [levels.told for levels in domain.derived] != [levels.told for levels in derived]:
+        if [levels.definition for levels in domain.derived] != [levels.definition for levels in derived]:
             raise ArgumentError(
                 "domain",
                 "has levels that are derived in another way.",

@@ -1,142 +1,26 @@
-"""Levels that are made from columns of the records, each with a public domain of its own.
-
-Of each kind the public side is in this room: the names of its keys, the list of its leaves, and where a value
-lies among them. What reads the records is in the ingest room.
-"""
+"""Plain keys and derived levels, combined into the domain of one hierarchy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, told
-from pandas_dptree.hierarchy.columns import pick_columns
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
-from pandas_dptree.hierarchy.levels.calendar import Calendar
-from pandas_dptree.hierarchy.levels.cut import Cut
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.levels.quadtree import Quadtree
-from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, source_of
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.signatures import public
 
-__all__ = ["By", "Derived", "Listed", "Lookup", "crossed", "derived_domain", "mapping", "named", "sole"]
+__all__ = ["By", "Derived", "crossed", "derived_domain", "named", "sole"]
 
 
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """What a public table tells of a column. Made by `mapping`.
+Derived = DerivedLevels[Domain]
+"""Levels that are made from columns of the records."""
 
-    Attributes
-    ----------
-    domain : Domain
-        The rows of the table; the finest key is the column of the records.
-    """
-
-    pitfall: ClassVar[str] = "values that the table of the mapping writes otherwise"
-    """What to look for where records lie nowhere."""
-
-    domain: Domain
-
-    @property
-    def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
-        return self.domain.by[-1:]
-
-    @property
-    def names(self) -> tuple[Hashable, ...]:
-        """Names of the keys, those of the table."""
-        return self.domain.by
-
-    @property
-    def told(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
-        return ("mapping", self.domain.by, fingerprint(self.domain))
-
-    @cached_property
-    def leaf_of(self) -> IntArray:
-        """The leaf of each label of the finest key."""
-        return np.argsort(self.domain.codes[-1])
-
-    def paths(self) -> pd.DataFrame:
-        """List the public leaves, one row each."""
-        return self.domain.keys(len(self.names))
-
-
-@public
-def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
-    """Describe levels that a public table tells of a column, such as the category of a product.
-
-    Parameters
-    ----------
-    table : dataframe
-        One row for each value of the column. Public.
-    by : sequence of hashable
-        Columns of the table, from the coarsest to the finest. The last one is the column of the records; the
-        others need not be columns there, and are not read if they are.
-
-    Returns
-    -------
-    Lookup
-        To be used in `by`.
-
-    Raises
-    ------
-    ColumnsError
-        If a column is missing or repeated, or holds labels that are no keys.
-    ArgumentError
-        If it is no table or an empty one, lists a value twice, or has missing keys.
-
-    Notes
-    -----
-    Keys are named as the columns of the table.
-
-    **Privacy.** Each value is looked up by itself, whatever its type: equal keys are equal, as everywhere.
-    Records whose value is not in the table are dropped silently.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pandas_dptree as dpt
-    >>> products = pd.DataFrame({"kind": ["fruit", "fruit", "tool"], "product": ["fig", "kiwi", "saw"]})
-    >>> dpt.mapping(products, by=["kind", "product"]).names
-    ('kind', 'product')
-    """
-    names = check_by(by)
-    try:
-        pick_columns(table, names, argument="table")
-    except DomainError as wrong:
-        raise ArgumentError(
-            "table", wrong.fact.removeprefix("`domain` "), hint="pass a frame with one row for each value."
-        ) from None
-    try:
-        domain = Domain.from_frame(table, by=names)
-    except ArgumentError as wrong:
-        raise ArgumentError("table", wrong.fact.removeprefix("`domain` "), hint=wrong.hint) from None
-    if any((codes < 0).any() for codes in domain.codes):
-        raise ArgumentError("table", "lacks keys in some rows.", hint="fill them in, or leave the rows out.")
-    if len(domain.labels[-1]) < domain.tree.n_leaves:
-        raise ArgumentError(
-            "table",
-            f"lists some {told(names[-1])} in two places.",
-            hint="each needs a place of its own; names that repeat can be told apart by their whole path "
-            "alone, as plain keys.",
-        )
-    return Lookup(domain)
-
-
-Listed = Calendar | Cut | Lookup | Quadtree
-"""Levels that are made from columns of the records, and always listed."""
-
-Derived = Listed | PrefixTree
-"""Those, and prefixes, which are listed where they stand in a list."""
-
-By = Sequence[Hashable] | Listed
+By = Sequence[Hashable] | Derived
 """Names of columns and derived levels, from the coarsest to the finest; or derived levels alone."""
 
 
@@ -151,16 +35,18 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
         If two keys have one name, one has a name that a release uses itself, or two derived levels are made
         of one column.
     """
-    if isinstance(by, PrefixTree):
+    if isinstance(by, DerivedLevels) and by.implicit:
         raise ArgumentError(
             "by",
             "is a tree of prefixes that nobody lists, as `tree_counts` and `plan_implicit` alone take it.",
             hint="put it into a list, as in by=[prefixes(...)]: there all its nodes are listed.",
         )
-    listed: Any = [by] if isinstance(by, Listed) else by
+    listed: Any = [by] if isinstance(by, DerivedLevels) else by
     if isinstance(listed, (list, tuple)):
-        derived = tuple(each for each in listed if isinstance(each, Derived))
-        listed = [name for each in listed for name in (each.names if isinstance(each, Derived) else [each])]
+        derived = tuple(each for each in listed if isinstance(each, DerivedLevels))
+        listed = [
+            name for each in listed for name in (each.names if isinstance(each, DerivedLevels) else [each])
+        ]
         names = check_by(listed)
         _check_sources(derived)
         return names, derived
@@ -242,26 +128,20 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
     DomainError
         If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
     ArgumentError
-        If a quadtree lacks its bounds.
+        If derived levels do not tell where values lie, as a quadtree without bounds.
     """
     for levels in derived:
-        if isinstance(levels, Quadtree):
-            levels.checked_bins()
+        levels.check()
     if plain is None and len(derived) == 1:
         return replace(derived[0].domain, derived=derived)
     sizes = [] if plain is None else [plain.tree.n_leaves]
-    # Prefixes can be counted without listing them.
-    sizes += [
-        levels.n_leaves if isinstance(levels, PrefixTree) else levels.domain.tree.n_leaves
-        for levels in derived
-    ]
+    sizes += [levels.n_leaves for levels in derived]
     if math.prod(sizes) > MAX_LEAVES:
-        prefixed = any(isinstance(levels, PrefixTree) for levels in derived)
+        ways = [levels.smaller for levels in derived if levels.smaller] or ["leave out the finest levels"]
         raise DomainError(
             f"would have {_written(math.prod(sizes))} leaves, all combinations of "
             f"{' and '.join(map(_written, sizes))}.",
-            hint=f"{_SHORTER if prefixed else 'leave out the finest levels'}; at most {MAX_LEAVES:,} can be "
-            "made this way.",
+            hint=f"{ways[0]}; at most {MAX_LEAVES:,} can be made this way.",
         )
     factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
     labels, forms, codes = {}, {}, {}
@@ -293,9 +173,6 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
 def sole(domain: Domain) -> Derived | None:
     """Give the derived levels that are all the levels of a domain: its leaves have the numbers of theirs."""
     return domain.derived[0] if len(domain.derived) == 1 and not domain.plain else None
-
-
-_SHORTER = "shorten the prefixes, or pass them as `by` without a list, so that nobody lists them"
 
 
 def _written(n: int) -> str:
