@@ -128,8 +128,8 @@ def release_tree(
         A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates;
         those of a quadtree that is the whole domain lie along y and x.
     """
-    levels_of_all = sole(domain)
-    plane = None if levels_of_all is None else levels_of_all.plane
+    only = sole(domain)
+    plane = None if only is None else only.plane
     groups = {}
     for level, name in enumerate(level_names(domain)):
         if not level:

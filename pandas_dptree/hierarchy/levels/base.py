@@ -32,7 +32,7 @@ class Leaves(Protocol):
         """List the keys of the nodes of one level."""
 
 
-DomainT = TypeVar("DomainT", bound=Leaves, covariant=True)
+DomainT_co = TypeVar("DomainT_co", bound=Leaves, covariant=True)
 """The type of the domain, which holds derived levels itself, so that it cannot be imported here."""
 
 
@@ -53,7 +53,7 @@ class Plane:
     lay: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]]
 
 
-class DerivedLevels(ABC, Generic[DomainT]):
+class DerivedLevels(ABC, Generic[DomainT_co]):
     """Levels that are made from columns of the records.
 
     A new kind gives what is abstract here; the rest has a default that fits most kinds.
@@ -85,7 +85,7 @@ class DerivedLevels(ABC, Generic[DomainT]):
 
     @property
     @abstractmethod
-    def domain(self) -> DomainT:
+    def domain(self) -> DomainT_co:
         """The public leaves."""
 
     @property
@@ -132,7 +132,7 @@ class DerivedLevels(ABC, Generic[DomainT]):
         """
         return None
 
-    def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> DerivedLevels[DomainT]:
+    def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> DerivedLevels[DomainT_co]:
         """Adapt the levels to an array, if they depend on its shape.
 
         Parameters
