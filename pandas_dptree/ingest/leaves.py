@@ -17,8 +17,8 @@ from pandas_dptree.hierarchy.levels.combine import Derived, sole
 from pandas_dptree.hierarchy.levels.read_as import Labels, ReadAs
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import located, numbered_combinations
-from pandas_dptree.ingest import readers
 from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.readers import check_readable, read_column
 
 __all__ = ["cells", "check_records", "check_types", "codes_of", "leaves_of", "leaves_of_domain"]
 
@@ -40,7 +40,7 @@ def leaves_of(levels: Derived, column: Columns) -> IntArray:
     numpy.ndarray of int64, shape (n_records,)
         -1 for records that lie nowhere.
     """
-    read = [array for name in levels.columns for array in readers.read_column(column(name), levels.read_as)]
+    read = [array for name in levels.columns for array in read_column(column(name), levels.read_as)]
     return levels.find(*read)
 
 
@@ -107,7 +107,7 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
     wanted: list[tuple[Hashable, ReadAs]]
     wanted = [(name, levels.read_as) for levels in domain.derived for name in levels.columns]
     wanted += [(name, Labels(labels, forms)) for name, labels, forms in known if name in domain.plain]
-    readers.check_types([(name, how, types[name]) for name, how in wanted], argument=argument)
+    check_readable([(name, how, types[name]) for name, how in wanted], argument=argument)
 
 
 def check_records(records: Records, domain: Domain) -> None:

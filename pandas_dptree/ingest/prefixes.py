@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
-from pandas_dptree.ingest.readers import check_types, read_column
+from pandas_dptree.ingest.readers import check_readable, read_column
 from pandas_dptree.ingest.silence import discreetly
 
 __all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
@@ -83,7 +83,7 @@ def sorted_keys(
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     records = Records(frame, columns)
     warn_if_released(frame)
-    check_types([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
+    check_readable([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
 
     def count() -> tuple[Keys, IntArray]:
         keys, fits = read_column(records.column(tree.column), tree.read_as)

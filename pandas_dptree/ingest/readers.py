@@ -20,7 +20,7 @@ from pandas_dptree.ingest.numbers import check_numbers, numbers
 from pandas_dptree.ingest.prefix_keys import check_texts, check_whole_numbers, read_texts, read_whole_numbers
 from pandas_dptree.ingest.times import check_times, seconds
 
-__all__ = ["READERS", "Reader", "check_types", "read_column"]
+__all__ = ["READERS", "Reader", "check_readable", "read_column"]
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
@@ -57,7 +57,7 @@ def read_column(column: pd.Series, wanted: ReadAs) -> Arrays:
     return READERS[type(wanted)].read(column, wanted)
 
 
-def check_types(columns: Sequence[tuple[Hashable, ReadAs, Any]], *, argument: str) -> None:
+def check_readable(columns: Sequence[tuple[Hashable, ReadAs, Any]], *, argument: str) -> None:
     """Refuse columns whose type tells that none of their values can be read.
 
     Parameters
