@@ -17,9 +17,10 @@ from pandas_dptree.errors import (
     MissingExtraError,
 )
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import derived_domain, mapping
 from pandas_dptree.hierarchy.levels.calendar import calendar
+from pandas_dptree.hierarchy.levels.combine import derived_domain
 from pandas_dptree.hierarchy.levels.cut import cut
+from pandas_dptree.hierarchy.levels.mapping import mapping
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.hierarchy.levels.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree

@@ -15,8 +15,9 @@ from hypothesis import assume, example, given, settings
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.bins import binned_counts, times
+from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.ingest.times import times
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.strategies import ODD_VALUES, TOKYO, Hostile, objects, zoo
 

@@ -315,7 +315,8 @@ def test_capitals_do_not_change_the_format(files):
 
 @pytest.mark.parametrize("reader", ["head -1", "true"])
 def test_whoever_stops_reading_is_no_error(reader):
-    command = f"{sys.executable} -c 'from pandas_dptree.cli import main; import sys; sys.exit(main([\"demo\"]))'"
+    program = 'import sys; from pandas_dptree.cli import main; sys.exit(main(["demo"]))'
+    command = f"{sys.executable} -c {shlex.quote(program)}"
     ended = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} | {reader}"], capture_output=True, text=True, timeout=60
     )

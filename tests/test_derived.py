@@ -10,15 +10,20 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import fingerprint
-from pandas_dptree.ingest.derived import leaves_of
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.read_as import Numbers, ReadAs
+from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.leaves import leaves_of
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.ingest.readers import READERS
+from pandas_dptree.verbs.tables import domain_of
 from tests.strategies import Hostile, objects
 
 polars = pytest.importorskip("polars")
@@ -378,9 +383,13 @@ def test_a_mapping_is_a_merge():
 def test_another_table_is_another_mapping():
     tables = [pd.DataFrame({"kind": kinds, "code": [10, 20]}) for kinds in (["a", "b"], ["b", "a"])]
     first, second = (dpt.mapping(table, ["kind", "code"]) for table in tables)
-    assert first.told == dpt.mapping(tables[0].iloc[::-1], ["kind", "code"]).told != second.told
+    assert (
+        first.definition
+        == dpt.mapping(tables[0].iloc[::-1], ["kind", "code"]).definition
+        != second.definition
+    )
     with pytest.raises(ArgumentError, match="derived in another way"):
-        dpt.api.domain_of(None, first, dpt.derived_domain(second))
+        domain_of(None, first, dpt.derived_domain(second))
 
 
 def test_a_mapping_takes_values_of_any_type():
@@ -498,7 +507,7 @@ def test_types_of_prefixes_are_those_of_the_tree_that_nobody_lists():
 
 def test_prefixes_that_are_made_in_another_way():
     told = [
-        each.told
+        each.definition
         for each in (BITS, BASES, BLOCKS, dpt.prefixes("x", bits=[2, 3, 6], width=9), ADDRESSES,
                      dpt.prefixes("x", chars=[1, 3], alphabet="ACGT"))
     ]  # fmt: skip
@@ -557,7 +566,7 @@ def test_the_release_is_that_of_keys_made_beforehand(how, library):
     by, domain = COMPOSED[how]
     columns = ["person", "region", "district", "clinic", "date", "age", "cost", "sex"]
     records = WITH_KEYS.assign(sex=np.where(WITH_KEYS["person"] % 2, "f", "m"))
-    full = dpt.api.domain_of(records, by, domain)
+    full = domain_of(records, by, domain)
     places = pd.DataFrame(
         {
             name: label.to_series().reset_index(drop=True).reindex(codes).array
@@ -829,3 +838,42 @@ def test_types_that_cannot_be_read_are_refused(library, levels, column, message)
     frame = LIBRARIES[library](pd.DataFrame({"v": column, "w": 0.5}))
     with pytest.raises(ColumnsError, match=message):
         dpt.tree_counts(frame, levels, epsilon=1.0)
+
+
+class Thousands(DerivedLevels[dpt.Domain]):
+    """The smallest kind of levels: the thousands of a number, from 0 to 3."""
+
+    pitfall = "numbers of another kind"
+    columns = ("pay",)
+    names = ("thousands",)
+    definition = ("thousands",)
+    read_as = Numbers()
+    domain = dpt.Domain.from_frame(pd.DataFrame({"thousands": range(4)}), by=["thousands"])
+
+    def find(self, pay):
+        return np.where((pay >= 0) & (pay < 4000), np.nan_to_num(pay) // 1000, -1).astype(np.int64)
+
+
+@pytest.mark.parametrize("build", LIBRARIES.values(), ids=LIBRARIES)
+def test_a_new_kind_of_levels_is_a_class_of_its_own(build):
+    records = build(pd.DataFrame({"sex": list("fmfmf"), "pay": [500.0, 999, 3000, 4000, np.nan]}))
+    exact = {"epsilon": 1e4, "rng": np.random.default_rng(0)}
+    alone = dpt.tree_counts(records, Thousands(), **exact)
+    assert alone["count"].tolist() == [3, 2, 0, 0, 1]
+    both = dpt.tree_counts(records, ["sex", Thousands()], domain=pd.DataFrame({"sex": list("fm")}), **exact)
+    assert both["count"].tolist() == [3, 2, 1, 1, 0, 0, 1, 1, 0, 0, 0]
+    assert Thousands().paths()["thousands"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(ColumnsError, match="has no numbers to be cut"):
+        dpt.tree_counts(
+            build(pd.DataFrame({"pay": pd.to_datetime(["2024-01-01"])})), [Thousands()], epsilon=1
+        )
+
+
+def test_a_new_kind_of_levels_is_made_of_arrays_as_well():
+    array = xr.DataArray([1, 2, 4], coords={"pay": [500, 1000, 9000]}, dims="pay")
+    tree = dpt.arrays.tree_counts(array, [Thousands()], epsilon=1e4, rng=np.random.default_rng(0))
+    assert tree["thousands"]["count"].values.tolist() == [1, 2, 0, 0]
+
+
+def test_every_way_to_read_a_column_has_a_reader():
+    assert set(READERS) == set(ReadAs.__subclasses__())

@@ -13,7 +13,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, positions
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.contributions import contributions
 from tests.strategies import ODD_VALUES, domains_and_rows, frame_of, names, objects, paths, zoo
 
 PLACES = pd.DataFrame(

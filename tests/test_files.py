@@ -18,7 +18,7 @@ import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.files import read
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.contributions import contributions
 
 HEAD = b"k,l,other"
 KEYS = pd.DataFrame({"k": ["a", "a", "b"], "l": ["x", "y", "x"]})

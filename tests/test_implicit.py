@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
-from pandas_dptree.ingest.prefix_keys import addresses, read_keys
+from pandas_dptree.ingest.prefix_keys import addresses
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.ingest.readers import read_column
 from pandas_dptree.mechanisms.sampling import byte_source, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
@@ -109,9 +110,9 @@ def test_a_text_with_a_nul_is_read_by_itself(dtype):
 @settings(max_examples=200)
 @given(st.lists(zoo(), max_size=8), st.sampled_from([ADDRESSES, ZIPS, binary("u", bits=64)]))
 def test_each_object_is_read_by_itself_and_none_raises(values, tree):
-    together = read_keys(objects(values), tree)
+    together = read_column(objects(values), tree.read_as)
     for place, value in enumerate(values):
-        keys, fits = read_keys(objects([value]), tree)
+        keys, fits = read_column(objects([value]), tree.read_as)
         assert fits[0] == together[1][place]
         assert not fits[0] or keys[0] == together[0][place]
 
@@ -187,7 +188,7 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(rows, own, k, repl
         neighbor = pd.concat([neighbor, new]).sample(frac=1, random_state=1)
     levels = []
     for records in (frame, neighbor):
-        priorities = records["priority"].to_numpy()[read_keys(records["x"], tree)[1]]
+        priorities = records["priority"].to_numpy()[read_column(records["x"], tree.read_as)[1]]
         keys, counts = sorted_keys(
             records, tree, privacy_unit="who", max_contributions=k,
             random_words=lambda n, priorities=priorities: priorities,

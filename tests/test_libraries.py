@@ -11,7 +11,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.ingest.frames import contributions
+from pandas_dptree.ingest.contributions import contributions
 from pandas_dptree.metrics import l2_error
 
 KEYS = pd.DataFrame({"state": ["A", "A", "B"], "county": ["x", "y", "x"]})
@@ -201,7 +201,7 @@ def test_frames_of_narwhals_are_what_they_hold(library, wrap):
     for options in ({}, units):
         pd.testing.assert_frame_equal(release(held, **options), release(lambda frame: frame, **options))
     table = dpt.mapping(held(KEYS.iloc[1:]), BY)
-    assert table.told == dpt.mapping(KEYS.iloc[1:], BY).told
+    assert table.definition == dpt.mapping(KEYS.iloc[1:], BY).definition
 
 
 # The libraries themselves, where they are installed. They, and narwhals about them, may warn of anything.

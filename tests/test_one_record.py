@@ -24,10 +24,11 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import DPTreeError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import derived_domain
+from pandas_dptree.hierarchy.levels.combine import derived_domain
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.ingest.frames import _column, _held, _opened, contributions
+from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
 from tests.strategies import ODD_VALUES, objects
@@ -377,7 +378,7 @@ def reading(frame):
 def form_alone(kind, place):
     """Give the key of a value in a frame of its own; None for what is no unit."""
     pool, build = KINDS[kind]
-    [code], forms = canonical_codes(_column(_held(_opened(build([pool[place]]), ["c"]), ["c"]), "c"))
+    [code], forms = canonical_codes(Records(build([pool[place]]), ["c"]).column("c"))
     return None if code < 0 or forms[code] == UNKNOWN else forms[code]
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from pandas_dptree import arrays
 from pandas_dptree.arrays import several
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import CellOptions

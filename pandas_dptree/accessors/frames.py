@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level

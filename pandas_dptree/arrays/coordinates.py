@@ -12,13 +12,12 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, Derived, crossed, named, sole
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.levels.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
-from pandas_dptree.ingest.derived import check_types, codes_of
-from pandas_dptree.ingest.derived import leaves_of as found_in
+from pandas_dptree.ingest.leaves import check_types, codes_of
+from pandas_dptree.ingest.leaves import leaves_of as found_in
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.output.datatree import check_groups, check_held
 from pandas_dptree.output.datatree import plain as as_plain
@@ -89,7 +88,8 @@ def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
 
 def domain_of(array: xr.DataArray, by: By) -> Domain:
     """Make the domain of an array from its coordinates, and from what derived levels make of them."""
-    if any(isinstance(each, PrefixTree) for each in (by if isinstance(by, (list, tuple)) else [by])):
+    each = by if isinstance(by, (list, tuple)) else [by]
+    if any(isinstance(levels, DerivedLevels) and levels.implicit for levels in each):
         raise ArgumentError(
             "by",
             "holds a tree of prefixes, which are those of records alone.",
@@ -100,7 +100,12 @@ def domain_of(array: xr.DataArray, by: By) -> Domain:
     plain = [name for name in names if name not in made]
     check_groups(names)
     dims_of(array, [*plain, *(name for levels in derived for name in levels.columns)])
-    derived = tuple(_over_cells(array, levels) for levels in derived)
+    derived = tuple(
+        levels.over_array(
+            dims_of(array, levels.columns), [array.coords[name].size for name in levels.columns]
+        )
+        for levels in derived
+    )
     public = _observed(array, plain) if plain else None
     domain = crossed(names, derived, public) if derived or public is None else public
     check_domain(array, domain)
@@ -139,13 +144,13 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
     dims = dims_of(array, domain.sources, argument="plan")
     types = {name: labels_of(array, name)[1].dtype for name in domain.sources}
     for levels in domain.derived:
-        if isinstance(levels, Quadtree) and levels.of_cells:
-            n_cells = [int(bins.edges[-1]) for bins in levels.checked_bins()]
-            found = [array.coords[name].size for name in levels.columns]
-            if found != n_cells:
+        if levels.cells is not None:
+            found = tuple(array.coords[name].size for name in levels.columns)
+            if found != levels.cells:
+                planned, present = (" x ".join(map(str, sizes)) for sizes in (levels.cells, found))
                 raise ArgumentError(
                     "plan",
-                    f"divides {n_cells[0]} x {n_cells[1]} cells, and the array has {found[0]} x {found[1]}.",
+                    f"divides {planned} cells, and the array has {present}.",
                     hint="plan anew, or give the quadtree `bounds`.",
                 )
             types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # the places, whatever the labels
@@ -196,18 +201,23 @@ def _leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) ->
     return domain.find_leaves([codes[name].ravel() for name in domain.by]).reshape(shape)
 
 
-def centres_of(array: xr.DataArray, levels: Quadtree) -> dict[Hashable, list[FloatArray]]:
-    """Give the centres of the squares of each level, along y and along x where these are numbers."""
-    steps = [2 ** (levels.depth - level) for level in range(1, levels.depth + 1)]
+def centres_of(array: xr.DataArray, domain: Domain) -> dict[Hashable, list[FloatArray]]:
+    """Give the centres of the nodes of each level, along each dimension on which they lie if it has numbers.
+
+    There are none where the nodes of a level lie side by side.
+    """
+    levels = sole(domain)
+    if levels is None or levels.plane is None:
+        return {}
     centres: dict[Hashable, list[FloatArray]] = {}
-    for bins in levels.checked_bins():
-        if not levels.of_cells:
-            centres[bins.column] = [_middles(bins.edges[::step]) for step in steps]
+    for name, edges in levels.plane.edges.items():
+        if levels.cells is None:
+            centres[name] = [_middles(ends) for ends in edges]
             continue
-        _, labels = labels_of(array, bins.column)
-        if bins.column in array.coords and pd.api.types.is_any_real_numeric_dtype(labels.dtype):
-            values, starts = numbers(labels), bins.edges.astype(np.int64)
-            centres[bins.column] = [_means(values, starts[::step]) for step in steps]
+        _, labels = labels_of(array, name)
+        if name in array.coords and pd.api.types.is_any_real_numeric_dtype(labels.dtype):
+            values = numbers(labels)
+            centres[name] = [_means(values, starts.astype(np.int64)) for starts in edges]
     return centres
 
 
@@ -221,18 +231,6 @@ def _means(values: FloatArray, starts: IntArray) -> FloatArray:
     if (sizes == sizes[0]).all():
         return np.asarray(values.reshape(len(sizes), -1).mean(axis=1))
     return np.asarray(np.add.reduceat(values, starts[:-1]) / sizes)
-
-
-def _over_cells(array: xr.DataArray, levels: Derived) -> Derived:
-    """Let a quadtree without bounds divide the cells of an array."""
-    if not isinstance(levels, Quadtree) or levels.bins is not None:
-        return levels
-    if len(dims_of(array, levels.columns)) < 2:
-        raise ColumnsError(
-            "by", "has a quadtree without bounds over a single dimension", columns=levels.columns,
-            hint="name two dimensions; or give `bounds`, which put points into squares by their coordinates.",
-        )  # fmt: skip
-    return levels.over_cells(*(array.coords[name].size for name in levels.columns))
 
 
 def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
@@ -260,7 +258,7 @@ def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derive
 
     def column(name: Hashable) -> pd.Series:
         dim, labels = labels_of(array, name)
-        if isinstance(levels, Quadtree) and levels.of_cells:
+        if levels.cells is not None:
             labels = pd.Series(np.arange(len(labels)))
         return _each_cell(array, own, dim, labels)
 

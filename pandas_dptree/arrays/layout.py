@@ -11,8 +11,6 @@ import numpy.typing as npt
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import centres_of, kept_coordinates
-from pandas_dptree.hierarchy.levels.base import sole
-from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.plans.additive import AdditivePlan
@@ -57,7 +55,6 @@ def laid_out(
         for name, levels in columns.items()
     }
     public = {f"{prefix_of(plan.quantity.column)}{what}" for what in ("std_error", "noise_scale")}
-    squares = sole(plan.domain)
     return release_tree(
         plan.domain,
         {
@@ -70,7 +67,7 @@ def laid_out(
         kept_coordinates(array, others),
         told,
         {name: each.attrs for name, each in array.coords.items()},
-        centres_of(array, squares) if isinstance(squares, Quadtree) else {},
+        centres_of(array, plan.domain),
     )
 
 

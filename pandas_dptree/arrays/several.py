@@ -13,7 +13,7 @@ from pandas_dptree.arrays import tables
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import SOURCES
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import TOLD

@@ -13,7 +13,7 @@ from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, l
 from pandas_dptree.arrays.layout import laid_out
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of

@@ -13,7 +13,7 @@ import xarray as xr
 from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed, told
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, named
+from pandas_dptree.hierarchy.levels.combine import By, named
 from pandas_dptree.output.datatree import check_held, is_hash, told_of
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.privacy.quantity import COUNT, Quantity

@@ -26,12 +26,15 @@ from pandas_dptree.errors import (
 from pandas_dptree.hierarchy.libraries import supported
 
 __all__ = [
-    "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers", "others_meant",
-    "pick_categories", "pick_columns", "python_values", "text_column", "to_pandas",
+    "ALL_MISSING", "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers",
+    "others_meant", "pick_categories", "pick_columns", "python_values", "text_column", "to_pandas",
 ]  # fmt: skip
 
 ANY = "objects"
 """The kind of a column that may hold anything."""
+
+ALL_MISSING = np.dtype(np.float64)
+"""The type that pandas gives to a column without values, so that it may stand for one of any type."""
 
 _ENCODED = ("dictionary", "run_end_encoded")
 """Types of Arrow that hold the values of another one in fewer bytes."""

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,10 @@ from pandas_dptree.errors import (
     told,
 )
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.signatures import public
-
-if TYPE_CHECKING:
-    from pandas_dptree.hierarchy.levels.base import Derived
 
 __all__ = [
     "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "fingerprint",
@@ -142,7 +140,7 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
         if len(hierarchy.impossible):
             digest.update(b"impossible" + hierarchy.impossible.astype("<i8").tobytes())
         for levels in hierarchy.derived:
-            digest.update(b"derived" + ascii(levels.told).encode())
+            digest.update(b"derived" + ascii(levels.definition).encode())
     return digest.hexdigest()
 
 
@@ -200,7 +198,7 @@ class Domain:
     forms: Sequence[tuple[Hashable, ...]]
     codes: tuple[IntArray, ...]
     impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedLevels[Domain], ...] = ()
     source: Source = "given"
 
     @classmethod
@@ -411,7 +409,7 @@ class Domain:
         forms: Sequence[tuple[Hashable, ...]],
         leaves: Sequence[IntArray],
         impossible: BoolArray | None = None,
-        derived: tuple[Derived, ...] = (),
+        derived: tuple[DerivedLevels[Domain], ...] = (),
     ) -> Domain:
         """Make the domain from the codes of its leaves.
 

@@ -24,7 +24,10 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
-__all__ = ["UNKNOWN", "canonical_codes", "located", "numbered_units", "positions", "sort_key"]
+__all__ = [
+    "UNKNOWN", "canonical_codes", "located", "numbered_combinations", "numbered_units", "positions",
+    "sort_key",
+]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
 
@@ -118,6 +121,30 @@ def numbered_units(column: pd.Series) -> IntArray:
     codes, keys = canonical_codes(column)
     known = np.array([*(key != UNKNOWN for key in keys), False])
     return np.where(known[codes], codes, -1)
+
+
+def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Number the combinations of codes from -2 to below their sizes: the number of each row's, and some row.
+
+    Grouping by one whole number per row is faster than ``groupby``, most of all for categories. Where there
+    are more rows than combinations could be, these are not even looked for; one that has no row is given
+    any.
+    """
+    cell, n_cells = np.zeros(len(codes[0]), dtype=np.int64), 1
+    for code, size in zip(codes, sizes, strict=True):
+        if n_cells * (size + 2) > 2**62:
+            cell, distinct = pd.factorize(cell)
+            n_cells = len(distinct)
+        cell *= size + 2
+        cell += code
+        cell += 2
+        n_cells *= size + 2
+    if n_cells > len(cell):
+        cell, distinct = pd.factorize(cell)
+        n_cells = len(distinct)
+    some_row = np.zeros(n_cells, dtype=np.int64)
+    some_row[cell] = np.arange(len(cell))
+    return cell, some_row
 
 
 def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
-from pandas_dptree.ingest.frames import Contributions
+from pandas_dptree.ingest.contributions import Contributions
 
 __all__ = ["bound_contributions", "count_leaves", "sum_leaves"]
 

@@ -6,7 +6,7 @@ No value has a say in how another one is read: there is no guess at the type of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import exact, python_values
+from pandas_dptree.errors import ColumnsError
+from pandas_dptree.hierarchy.columns import exact, may_hold_numbers, python_values
+from pandas_dptree.hierarchy.levels.read_as import Numbers
 
-__all__ = ["numbers"]
+__all__ = ["check_numbers", "numbers"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,6 +53,30 @@ def numbers(column: pd.Series) -> FloatArray:
         place, texts = pd.factorize(column)
         return np.append(_each(python_values(texts)), np.nan)[place]
     return _each(column.to_numpy(dtype=object))
+
+
+def check_numbers(columns: Mapping[Hashable, tuple[Numbers, Any]], argument: str) -> None:
+    """Refuse columns whose type tells that no value is a number, of which a level could be made.
+
+    Parameters
+    ----------
+    columns : mapping
+        For the name of each column, its pandas or narwhals data type, as the second of a pair.
+    argument : str
+        Where the columns stand.
+
+    Raises
+    ------
+    ColumnsError
+    """
+    for name, (_, dtype) in columns.items():
+        if not may_hold_numbers(dtype):
+            raise ColumnsError(
+                argument,
+                "has no numbers to be cut in the columns",
+                columns=[name],
+                hint="convert them to numbers; `calendar` makes levels of dates.",
+            )
 
 
 def _each(values: Iterable[Any]) -> FloatArray:

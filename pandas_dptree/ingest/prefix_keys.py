@@ -1,12 +1,12 @@
-"""A column of any type → leaves of a tree of prefixes, each value by itself. Secret: nothing here may leave.
+"""Columns of any type → keys of prefixes, each value by itself. Secret: nothing here may leave the package.
 
-A value that is missing, or does not fit the tree, is no leaf, whatever stands around it.
+A value that is missing, or does not fit, has no key, whatever stands around it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError, told
-from pandas_dptree.hierarchy.columns import ANY, exact, kind_of
-from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.errors import ColumnsError
+from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, exact, kind_of
+from pandas_dptree.hierarchy.levels.read_as import Keys, Texts, WholeNumbers
 from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.labels import as_text
 
-__all__ = ["addresses", "as_text", "check_prefixed", "read_keys"]
+__all__ = ["addresses", "check_texts", "check_whole_numbers", "read_texts", "read_whole_numbers"]
 
-Keys = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 
@@ -30,51 +30,67 @@ _DIGITS = np.uint32(ord("0"))
 _DOT = np.uint32(ord("."))
 
 
-def read_keys(column: pd.Series, tree: PrefixTree) -> tuple[Keys, BoolArray]:
-    """Read each value of a column as a leaf of the tree.
+def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArray, BoolArray]:
+    """Read each value of a column as a whole number.
 
     Parameters
     ----------
     column : pandas.Series
         Of any type.
-    tree : BitPrefixes or CharPrefixes
+    wanted : WholeNumbers
+
+    Returns
+    -------
+    numbers : numpy.ndarray of uint64, shape (len(column),)
+    fits : numpy.ndarray of bool, shape (len(column),)
+        False for a value that is missing or no such number; what stands for it means nothing.
+    """
+    column = exact(column)
+    if column.dtype.kind in "iuf":
+        present = column.notna().to_numpy(dtype=bool)
+        numbers, fits = _numbers(column.to_numpy(dtype=f"{column.dtype.kind}8", na_value=0), wanted.width)
+        return numbers, fits & present
+    codes, forms = canonical_codes(column)
+    numbers = np.zeros(len(forms) + 1, dtype=np.uint64)  # the last one is where -1 leads
+    fits = np.zeros(len(forms) + 1, dtype=bool)
+    is_text, texts = _texts(forms)
+    if wanted.addresses:
+        numbers[:-1][is_text], fits[:-1][is_text] = addresses(texts)
+    for place in np.flatnonzero(~is_text).tolist():
+        form = forms[place]
+        if isinstance(form, (int, float, Fraction)) and 0 <= form < 1 << wanted.width and form == int(form):
+            numbers[place], fits[place] = int(form), True
+    return numbers[codes], fits[codes]
+
+
+def read_texts(column: pd.Series, wanted: Texts) -> tuple[Keys, BoolArray]:
+    """Read each value of a column as an encoded text.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Of any type.
+    wanted : Texts
 
     Returns
     -------
     keys : numpy.ndarray, shape (len(column),)
-        Numbers (uint64), or encoded texts (bytes).
     fits : numpy.ndarray of bool, shape (len(column),)
-        False for a value that is missing or no leaf of the tree; its key means nothing.
+        False for a value that is missing, or no such text; its key means nothing.
     """
-    column = exact(column)
-    if isinstance(tree, BitPrefixes) and column.dtype.kind in "iuf":
-        present = column.notna().to_numpy(dtype=bool)
-        numbers, fits = _numbers(column.to_numpy(dtype=f"{column.dtype.kind}8", na_value=0), tree.width)
-        return numbers, fits & present
-    codes, forms = canonical_codes(column)
-    keys, fits = _parsed(forms, tree)
-    missing = np.zeros(1, dtype=keys.dtype)  # at the end, where -1 leads
-    return np.append(keys, missing)[codes], np.append(fits, False)[codes]
+    codes, forms = canonical_codes(exact(column))
+    is_text, texts = _texts(forms)
+    encoded, could_be = wanted.encode(texts)
+    keys = np.zeros(len(forms) + 1, dtype=encoded.dtype)  # the last one is where -1 leads
+    fits = np.zeros(len(forms) + 1, dtype=bool)
+    keys[:-1][is_text], fits[:-1][is_text] = encoded, could_be
+    return keys[codes], fits[codes]
 
 
-def _parsed(forms: Sequence[Hashable], tree: PrefixTree) -> tuple[Keys, BoolArray]:
-    """Read canonical forms of values, as `read_keys` does."""
+def _texts(forms: Sequence[Hashable]) -> tuple[BoolArray, list[str]]:
+    """Tell which canonical forms are texts, and list them."""
     is_text = np.fromiter((type(form) is str for form in forms), dtype=bool, count=len(forms))
-    texts = [str(form) for form, text in zip(forms, is_text, strict=True) if text]
-    fits = np.zeros(len(forms), dtype=bool)
-    if isinstance(tree, CharPrefixes):
-        encoded, fits[is_text] = tree.encode(texts)
-        keys = np.zeros(len(forms), dtype=encoded.dtype)
-        keys[is_text] = encoded
-        return keys, fits
-    keys = np.zeros(len(forms), dtype=np.uint64)
-    if tree.notation == "ipv4":
-        keys[is_text], fits[is_text] = addresses(texts)
-    for place in np.flatnonzero(~is_text).tolist():
-        form = forms[place]
-        if isinstance(form, (int, float, Fraction)) and 0 <= form < 1 << tree.width and form == int(form):
-            keys[place], fits[place] = int(form), True
-    return keys, fits
+    return is_text, [str(form) for form, text in zip(forms, is_text, strict=True) if text]
 
 
 def _numbers(values: npt.NDArray[Any], width: int) -> tuple[UIntArray, BoolArray]:
@@ -125,34 +141,38 @@ def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
     return address, fits & (octets == 4)
 
 
-def as_text(numbers: Sequence[Hashable]) -> str:
-    """Tell how columns become text; those of numbers may be codes that have lost what they began with."""
-    if not numbers:
-        return "for example with astype(str)"
-    types = ", ".join(f"{told(name)}: str" for name in numbers)
-    return (
-        'for example with astype(str); codes that lost zeros when they were read ("00501" as 501) need '
-        f"read_csv(..., dtype={{{types}}})"
-    )
+def check_whole_numbers(columns: Mapping[Hashable, tuple[WholeNumbers, Any]], argument: str) -> None:
+    """Refuse columns whose type tells that no value is such a number.
 
-
-def check_prefixed(tree: PrefixTree, dtype: Any, *, argument: str = "frame") -> None:
-    """Refuse a column whose type tells that none of its values fits the tree.
+    Parameters
+    ----------
+    columns : mapping
+        For the name of each column, which numbers are wanted, and its pandas or narwhals data type.
+    argument : str
+        Where the columns stand.
 
     Raises
     ------
     ColumnsError
     """
+    for name, (wanted, dtype) in columns.items():
+        kinds = ["numbers", "text"] if wanted.addresses else ["numbers"]
+        _check_kind(name, dtype, kinds, argument, "for example numbers in texts with astype(int)")
+
+
+def check_texts(columns: Mapping[Hashable, tuple[Texts, Any]], argument: str) -> None:
+    """Refuse columns whose type tells that no value is a text, as `check_whole_numbers` does."""
+    for name, (_, dtype) in columns.items():
+        codes = [name] if kind_of(dtype) == "numbers" else []
+        _check_kind(name, dtype, ["text"], argument, as_text(codes))
+
+
+def _check_kind(name: Hashable, dtype: Any, wanted: Sequence[str], argument: str, way: str) -> None:
     kind = kind_of(dtype)
-    wanted = ["text"] if isinstance(tree, CharPrefixes) else ["numbers"]
-    if isinstance(tree, BitPrefixes) and tree.notation == "ipv4":
-        wanted.append("text")
-    if kind not in (*wanted, ANY) and dtype != np.dtype(np.float64):
+    if kind not in (*wanted, ANY) and dtype != ALL_MISSING:
         raise ColumnsError(
             argument,
             f"has keys of another type than the tree ({kind}, not {' or '.join(wanted)})",
-            columns=[tree.column],
-            hint="convert them, for example numbers in texts with astype(int)."
-            if isinstance(tree, BitPrefixes)
-            else f"convert them, {as_text([tree.column] if kind == 'numbers' else [])}.",
+            columns=[name],
+            hint=f"convert them, {way}.",
         )

@@ -13,20 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.bounding import bound_contributions
-from pandas_dptree.ingest.frames import (
-    _column,
-    _held,
-    _opened,
-    _types,
-    check_columns,
-    discreetly,
-    warn_if_released,
-)
-from pandas_dptree.ingest.prefix_keys import check_prefixed, read_keys
+from pandas_dptree.ingest.frames import Records, warn_if_released
+from pandas_dptree.ingest.readers import check_readable, read_column
+from pandas_dptree.ingest.silence import discreetly
 
 __all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
 
@@ -42,7 +35,7 @@ def check_prefixes(tree: object) -> None:
     ArgumentError
         If it is not.
     """
-    if not isinstance(tree, (BitPrefixes, CharPrefixes)):
+    if not isinstance(tree, PrefixTree):
         raise ArgumentError(
             "tree",
             f"must describe prefixes, not be {kind_of_object(tree)}.",
@@ -88,17 +81,14 @@ def sorted_keys(
         If a column is missing or repeated, or is of a type that cannot fit the tree.
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
-    check_columns(frame, list(dict.fromkeys(columns)))
+    records = Records(frame, columns)
     warn_if_released(frame)
-    frame = _opened(frame, columns)
-    [dtype] = _types(frame, [tree.column])
-    check_prefixed(tree, dtype)
+    check_readable([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
 
     def count() -> tuple[Keys, IntArray]:
-        held = _held(frame, columns)
-        keys, fits = read_keys(_column(held, tree.column), tree)
+        keys, fits = read_column(records.column(tree.column), tree.read_as)
         if privacy_unit is not None:
-            unit = numbered_units(_column(held, privacy_unit))
+            unit = numbered_units(records.column(privacy_unit))
             fits &= unit >= 0
             stays = bound_contributions(unit[fits], random_words(int(fits.sum())), max_contributions)
             fits[fits] = stays
@@ -123,7 +113,7 @@ def nonempty_levels(keys: Keys, rows: IntArray, tree: PrefixTree) -> Iterator[tu
     counts : numpy.ndarray of int64, of the same shape
         At least 1.
     """
-    start = tree.width if isinstance(tree, BitPrefixes) else tree.lengths[-1]
+    start = tree.longest
     for length in reversed(tree.lengths):
         keys, rows = _merged(tree.shorten(keys, start, length), rows)
         start, reaches = length, tree.reaches(keys, length)

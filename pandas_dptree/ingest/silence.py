@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, told
 
-__all__ = ["silently"]
+__all__ = ["discreetly", "silently"]
 
 Answer = TypeVar("Answer")
 
@@ -37,3 +37,15 @@ def silently(work: Callable[[], Answer], failure: ArgumentError) -> Answer:
     except BaseException:  # polars panics with one that is no Exception
         pass  # its text and its context may hold records; what is raised below has neither
     raise failure
+
+
+def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:
+    """Count without a word about the records, whatever other libraries warn of or quote when they fail."""
+    return silently(
+        count,
+        ArgumentError(
+            "frame",
+            f"cannot be counted by its columns {told(list(columns))}.",
+            hint="convert the keys to strings, whole numbers, dates or categories.",
+        ),
+    )

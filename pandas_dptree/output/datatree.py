@@ -16,8 +16,8 @@ import xarray as xr
 
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain, level_names
-from pandas_dptree.hierarchy.levels.base import sole
-from pandas_dptree.hierarchy.levels.quadtree import Quadtree
+from pandas_dptree.hierarchy.levels.base import Plane
+from pandas_dptree.hierarchy.levels.combine import sole
 from pandas_dptree.output.frames import TOLD, prefix_of
 
 __all__ = ["check_free", "check_groups", "check_held", "is_hash", "plain", "release_tree", "told_of"]
@@ -128,13 +128,14 @@ def release_tree(
         A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates;
         those of a quadtree that is the whole domain lie along y and x.
     """
-    squares = sole(domain)
+    only = sole(domain)
+    plane = None if only is None else only.plane
     groups = {}
     for level, name in enumerate(level_names(domain)):
         if not level:
             lay: Layout = _root()
-        elif isinstance(squares, Quadtree):
-            lay = _grid(squares, level, centres, described)
+        elif plane is not None:
+            lay = _grid(plane, level, centres, described)
         else:
             lay = _line(domain, level, name, described)
         group = coordinates.assign(
@@ -186,10 +187,10 @@ def _line(domain: Domain, level: int, name: Hashable, described: Attributes) -> 
     return Layout((name,), lambda nodes: nodes[..., shown], coordinates, list(keys.columns[:-1]))
 
 
-def _grid(squares: Quadtree, level: int, centres: Centres, described: Attributes) -> Layout:
-    """Lay squares out in the plane, with their centres."""
+def _grid(plane: Plane, level: int, centres: Centres, described: Attributes) -> Layout:
+    """Lay nodes out in the plane, with their centres."""
     coordinates = {name: ((name,), along[level - 1], described.get(name)) for name, along in centres.items()}
-    return Layout(squares.columns, partial(squares.grid, level), coordinates)
+    return Layout(tuple(plane.edges), partial(plane.lay, level), coordinates)
 
 
 def plain(labels: pd.Series) -> npt.NDArray[Any]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import told, warn
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import Derived
+from pandas_dptree.hierarchy.levels.combine import Derived
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.quantity import Quantity
 

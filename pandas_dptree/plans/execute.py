@@ -21,7 +21,8 @@ from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.frames import contributions, discreetly
+from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.silence import discreetly
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words

@@ -51,7 +51,7 @@ def choice(value: Any, choices: tuple[Any, ...]) -> Any:
 def fingerprint_of(hierarchy: Any) -> str | None:
     """Digest a public hierarchy, to tell whether another one is the same; None stays None."""
     if isinstance(hierarchy, PrefixTree):
-        return hashlib.sha256(ascii(hierarchy.told).encode()).hexdigest()
+        return hashlib.sha256(ascii(hierarchy.definition).encode()).hexdigest()
     return None if hierarchy is None else fingerprint(hierarchy)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution import Strategy, plan_distribution

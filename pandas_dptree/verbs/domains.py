@@ -6,8 +6,9 @@ from typing import Any
 
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, derived_domain, named
-from pandas_dptree.ingest.frames import check_columns, key_frame
+from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
+from pandas_dptree.ingest.contributions import key_frame
+from pandas_dptree.ingest.frames import check_columns
 
 __all__ = ["domain_of"]
 
@@ -33,7 +34,7 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     """
     names, derived = named(by)
     if isinstance(domain, Domain) and domain.by == names:
-        if [levels.told for levels in domain.derived] != [levels.told for levels in derived]:
+        if [levels.definition for levels in domain.derived] != [levels.definition for levels in derived]:
             raise ArgumentError(
                 "domain",
                 "has levels that are derived in another way.",

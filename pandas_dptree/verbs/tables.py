@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.estimation.consistency import Consistency, Fit
-from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.frames import check_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism

@@ -1,302 +1,155 @@
-"""Levels that are made from columns of the records, each with a public domain of its own.
+"""What every kind of derived levels has: levels of a hierarchy that are made from columns of the records.
 
-Of each kind the public side is in this room: the names of its keys, the list of its leaves, and where a value
-lies among them. What reads the records is in the ingest room.
+A kind states the names of its keys, the list of its leaves, how its columns are read, and where a value lies
+among the leaves. All of that is public. The records are read by `ingest`, as `DerivedLevels.read_as` tells.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, told
-from pandas_dptree.hierarchy.columns import pick_columns
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, fingerprint, source_of
-from pandas_dptree.hierarchy.levels.calendar import Calendar
-from pandas_dptree.hierarchy.levels.cut import Cut
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.levels.quadtree import Quadtree
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.signatures import public
+from pandas_dptree.hierarchy.levels.read_as import ReadAs
+from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["By", "Derived", "Listed", "Lookup", "crossed", "derived_domain", "mapping", "named", "sole"]
+__all__ = ["DerivedLevels", "Plane"]
+
+
+class Leaves(Protocol):
+    """What derived levels need of the domain that lists their leaves."""
+
+    @property
+    def tree(self) -> Tree:
+        """The shape."""
+
+    def keys(self, level: int) -> pd.DataFrame:
+        """List the keys of the nodes of one level."""
+
+
+DomainT_co = TypeVar("DomainT_co", bound=Leaves, covariant=True)
+"""The type of the domain, which holds derived levels itself, so that it cannot be imported here."""
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
-    """What a public table tells of a column. Made by `mapping`.
+class Plane:
+    """How the nodes of each level lie in a plane, or along any number of dimensions.
 
     Attributes
     ----------
-    domain : Domain
-        The rows of the table; the finest key is the column of the records.
+    edges : mapping
+        For each dimension, named like the column that is read, the edges between the nodes of each level from
+        the first: in the units of the column, or counted in cells if `DerivedLevels.cells` has them.
+    lay : callable
+        ``lay(level, values)`` lays values of shape (..., nodes of the level) out along the dimensions.
     """
 
-    pitfall: ClassVar[str] = "values that the table of the mapping writes otherwise"
+    edges: Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
+    lay: Callable[[int, npt.NDArray[Any]], npt.NDArray[Any]]
+
+
+class DerivedLevels(ABC, Generic[DomainT_co]):
+    """Levels that are made from columns of the records.
+
+    A new kind gives what is abstract here; the rest has a default that fits most kinds.
+    """
+
+    pitfall: ClassVar[str]
     """What to look for where records lie nowhere."""
 
-    domain: Domain
+    smaller: ClassVar[str | None] = None
+    """How to have fewer leaves, if there is another way than to leave the finest levels out."""
+
+    implicit: ClassVar[bool] = False
+    """Whether they are a tree that nobody lists where they stand outside a list. Arrays do not have them."""
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[Hashable, ...]:
         """The columns of the records that are read."""
-        return self.domain.by[-1:]
 
     @property
+    @abstractmethod
     def names(self) -> tuple[Hashable, ...]:
-        """Names of the keys, those of the table."""
-        return self.domain.by
+        """Names of the keys, from the coarsest to the finest."""
 
     @property
-    def told(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
-        return ("mapping", self.domain.by, fingerprint(self.domain))
+    @abstractmethod
+    def definition(self) -> tuple[Any, ...]:
+        """How the keys are made, in plain Python. Equal definitions make equal keys."""
 
-    @cached_property
-    def leaf_of(self) -> IntArray:
-        """The leaf of each label of the finest key."""
-        return np.argsort(self.domain.codes[-1])
+    @property
+    @abstractmethod
+    def domain(self) -> DomainT_co:
+        """The public leaves."""
+
+    @property
+    @abstractmethod
+    def read_as(self) -> ReadAs:
+        """How each of the columns is read."""
+
+    @abstractmethod
+    def find(self, *args: Any, **kwargs: Any) -> IntArray:
+        """Find the leaf of each record: -1 for those that lie nowhere.
+
+        It takes, column by column, the arrays that `read_as` tells of. The answer for a record depends on
+        that record alone.
+        """
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves there are."""
+        return self.domain.tree.n_leaves
 
     def paths(self) -> pd.DataFrame:
         """List the public leaves, one row each."""
         return self.domain.keys(len(self.names))
 
+    def check(self) -> None:
+        """Check that they tell where values lie: some kinds can be made before they do.
 
-@public
-def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
-    """Describe levels that a public table tells of a column, such as the category of a product.
+        Raises
+        ------
+        ArgumentError
+            If something is still missing.
+        """
 
-    Parameters
-    ----------
-    table : dataframe
-        One row for each value of the column. Public.
-    by : sequence of hashable
-        Columns of the table, from the coarsest to the finest. The last one is the column of the records; the
-        others need not be columns there, and are not read if they are.
+    @property
+    def plane(self) -> Plane | None:
+        """How the nodes of a level lie in an array; None if they lie side by side."""
+        return None
 
-    Returns
-    -------
-    Lookup
-        To be used in `by`.
+    @property
+    def cells(self) -> tuple[int, ...] | None:
+        """How many cells of an array lie along each column, if these are read by their places, not by labels.
 
-    Raises
-    ------
-    ColumnsError
-        If a column is missing or repeated, or holds labels that are no keys.
-    ArgumentError
-        If it is no table or an empty one, lists a value twice, or has missing keys.
+        The places 0, 1, 2, … then stand for the labels. None if labels are read, as of records.
+        """
+        return None
 
-    Notes
-    -----
-    Keys are named as the columns of the table.
+    def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> DerivedLevels[DomainT_co]:
+        """Adapt the levels to an array, if they depend on its shape.
 
-    **Privacy.** Each value is looked up by itself, whatever its type: equal keys are equal, as everywhere.
-    Records whose value is not in the table are dropped silently.
+        Parameters
+        ----------
+        dims : sequence of hashable
+            The dimensions that the columns lie along, without repetition.
+        sizes : sequence of int
+            How many cells there are along each of the columns.
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pandas_dptree as dpt
-    >>> products = pd.DataFrame({"kind": ["fruit", "fruit", "tool"], "product": ["fig", "kiwi", "saw"]})
-    >>> dpt.mapping(products, by=["kind", "product"]).names
-    ('kind', 'product')
-    """
-    names = check_by(by)
-    try:
-        pick_columns(table, names, argument="table")
-    except DomainError as wrong:
-        raise ArgumentError(
-            "table", wrong.fact.removeprefix("`domain` "), hint="pass a frame with one row for each value."
-        ) from None
-    try:
-        domain = Domain.from_frame(table, by=names)
-    except ArgumentError as wrong:
-        raise ArgumentError("table", wrong.fact.removeprefix("`domain` "), hint=wrong.hint) from None
-    if any((codes < 0).any() for codes in domain.codes):
-        raise ArgumentError("table", "lacks keys in some rows.", hint="fill them in, or leave the rows out.")
-    if len(domain.labels[-1]) < domain.tree.n_leaves:
-        raise ArgumentError(
-            "table",
-            f"lists some {told(names[-1])} in two places.",
-            hint="each needs a place of its own; names that repeat can be told apart by their whole path "
-            "alone, as plain keys.",
-        )
-    return Lookup(domain)
+        Returns
+        -------
+        DerivedLevels
 
-
-Listed = Calendar | Cut | Lookup | Quadtree
-"""Levels that are made from columns of the records, and always listed."""
-
-Derived = Listed | PrefixTree
-"""Those, and prefixes, which are listed where they stand in a list."""
-
-By = Sequence[Hashable] | Listed
-"""Names of columns and derived levels, from the coarsest to the finest; or derived levels alone."""
-
-
-def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
-    """Take apart what the levels are: the names of all keys, and how some of them are made.
-
-    Raises
-    ------
-    ArgumentError
-        If `by` is no list of columns and derived levels.
-    ColumnsError
-        If two keys have one name, one has a name that a release uses itself, or two derived levels are made
-        of one column.
-    """
-    if isinstance(by, PrefixTree):
-        raise ArgumentError(
-            "by",
-            "is a tree of prefixes that nobody lists, as `tree_counts` and `plan_implicit` alone take it.",
-            hint="put it into a list, as in by=[prefixes(...)]: there all its nodes are listed.",
-        )
-    listed: Any = [by] if isinstance(by, Listed) else by
-    if isinstance(listed, (list, tuple)):
-        derived = tuple(each for each in listed if isinstance(each, Derived))
-        listed = [name for each in listed for name in (each.names if isinstance(each, Derived) else [each])]
-        names = check_by(listed)
-        _check_sources(derived)
-        return names, derived
-    return check_by(listed), ()
-
-
-def _check_sources(derived: Sequence[Derived]) -> None:
-    """Refuse levels of one column that are made apart: few of all their combinations can be."""
-    read = [name for levels in derived for name in levels.columns]
-    twice = list(dict.fromkeys(name for place, name in enumerate(read) if name in read[:place]))
-    if twice:
-        raise ColumnsError(
-            "by", "makes levels twice, most combinations of which cannot be, of the columns", columns=twice,
-            hint='make them at once: calendar("date", ["quarter", "month"], ...), '
-            'cut("age", levels={"group": [...], "band": 1}), or prefixes with several lengths.',
-        )  # fmt: skip
-
-
-@public
-def derived_domain(by: By, places: Any = None) -> Domain:
-    """Make the public domain of levels some of which are derived: all combinations with the plain keys.
-
-    Parameters
-    ----------
-    by : sequence
-        Names of columns, and derived levels (`calendar`, `cut`, `mapping`, `quadtree`, `prefixes`), from the
-        coarsest to the finest.
-    places : DataFrame, MultiIndex or Domain, optional
-        The public leaves of the plain keys; left out if there are none.
-
-    Returns
-    -------
-    Domain
-
-    Raises
-    ------
-    ArgumentError
-        If `by` or `places` cannot be used.
-    DomainError
-        If a path of `places` ends above a derived level, or there would be more than 10**8 leaves.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pandas_dptree as dpt
-    >>> years = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
-    >>> dpt.derived_domain(["state", years], pd.DataFrame({"state": ["CA", "WA"]}))
-    Domain(by=('state', 'date_year'), level_sizes=(1, 2, 4))
-    """
-    names, derived = named(by)
-    plain = tuple(name for name in names if not any(name in levels.names for levels in derived))
-    if not plain:
-        if places is not None:
-            raise DomainError(
-                "has no meaning where all levels are derived: they have domains of their own.",
-                hint="leave it out.",
-            )
-        return crossed(names, derived, None)
-    if places is None:
-        raise DomainError(
-            f"must be given for the keys {told(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}.",
-            hint="pass a frame with one row per leaf.",
-        )
-    if isinstance(places, Domain) and (places.by != plain or places.derived):
-        raise DomainError(
-            f"has the keys {listed(places.by)}, not {told(list(plain))}.",
-            hint="name the same columns in the same order.",
-        )
-    public = places if isinstance(places, Domain) else Domain.from_frame(places, by=plain)
-    return crossed(names, derived, public) if derived else public
-
-
-def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Domain | None) -> Domain:
-    """Combine each leaf of the plain keys with each of the derived levels, in the order of the names.
-
-    Raises
-    ------
-    DomainError
-        If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
-    ArgumentError
-        If a quadtree lacks its bounds.
-    """
-    for levels in derived:
-        if isinstance(levels, Quadtree):
-            levels.checked_bins()
-    if plain is None and len(derived) == 1:
-        return replace(derived[0].domain, derived=derived)
-    sizes = [] if plain is None else [plain.tree.n_leaves]
-    # Prefixes can be counted without listing them.
-    sizes += [
-        levels.n_leaves if isinstance(levels, PrefixTree) else levels.domain.tree.n_leaves
-        for levels in derived
-    ]
-    if math.prod(sizes) > MAX_LEAVES:
-        prefixed = any(isinstance(levels, PrefixTree) for levels in derived)
-        raise DomainError(
-            f"would have {_written(math.prod(sizes))} leaves, all combinations of "
-            f"{' and '.join(map(_written, sizes))}.",
-            hint=f"{_SHORTER if prefixed else 'leave out the finest levels'}; at most {MAX_LEAVES:,} can be "
-            "made this way.",
-        )
-    factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
-    labels, forms, codes = {}, {}, {}
-    impossible = np.zeros(math.prod(sizes), dtype=bool)
-    for place, factor in enumerate(factors):
-        before, after = math.prod(sizes[:place]), math.prod(sizes[place + 1 :])
-        row = np.tile(np.repeat(np.arange(sizes[place]), after), before)
-        impossible |= np.isin(row, factor.impossible)
-        paths = factor.path_codes(factor.tree.depth)
-        for name, label, form, path in zip(factor.by, factor.labels, factor.forms, paths, strict=True):
-            labels[name], forms[name], codes[name] = label, form, path[row]
-    lowest = max((names.index(name) for levels in derived for name in levels.names), default=-1)
-    if any((codes[name] < 0).any() for name in names[:lowest]):
-        raise DomainError(
-            "has paths that end early, above a derived level.",
-            hint="put the derived levels first in `by`, or give all paths their full length.",
-        )
-    domain = Domain.from_codes(
-        names,
-        [labels[name] for name in names],
-        [forms[name] for name in names],
-        [codes[name] for name in names],
-        impossible,
-        derived,
-    )
-    return replace(domain, source=source_of(plain))
-
-
-def sole(domain: Domain) -> Derived | None:
-    """Give the derived levels that are all the levels of a domain: its leaves have the numbers of theirs."""
-    return domain.derived[0] if len(domain.derived) == 1 and not domain.plain else None
-
-
-_SHORTER = "shorten the prefixes, or pass them as `by` without a list, so that nobody lists them"
-
-
-def _written(n: int) -> str:
-    return f"{n:,}" if n < 10**15 else f"about 10**{math.log10(n):.0f}"
+        Raises
+        ------
+        DPTreeError
+            If they cannot be made of such an array.
+        """
+        del dims, sizes
+        return self

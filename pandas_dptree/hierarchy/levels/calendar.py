@@ -18,10 +18,12 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.read_as import MISSING, Times
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
-__all__ = ["MISSING", "Calendar", "calendar"]
+__all__ = ["Calendar", "calendar"]
 
 Unit = Literal["year", "quarter", "month", "iso_year", "iso_week", "day", "hour"]
 
@@ -33,12 +35,9 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 
 _HOUR, _DAY = 3_600, 86_400
 
-MISSING = np.iinfo(np.int64).min
-"""Stands for a missing time among seconds."""
-
 
 @dataclass(frozen=True, eq=False)
-class Calendar:
+class Calendar(DerivedLevels[Domain]):
     """Units of time between two dates, each within the one before. Made by `calendar`.
 
     Attributes
@@ -76,7 +75,7 @@ class Calendar:
         return tuple(f"{self.column}_{unit}" for unit in self.units)
 
     @property
-    def told(self) -> tuple[Any, ...]:
+    def definition(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
         zone = None if self.timezone is None else str(self.timezone)
         return ("calendar", self.column, self.units, str(self.start), str(self.end), zone, self.format)
@@ -103,9 +102,10 @@ class Calendar:
         forms = [tuple(label.tolist()) for label in labels]
         return Domain.from_codes(self.names, labels, forms, [codes for _, codes in found])
 
-    def paths(self) -> pd.DataFrame:
-        """List the public leaves, one row each."""
-        return self.domain.keys(len(self.units))
+    @property
+    def read_as(self) -> Times:
+        """Values are read as times, with a time zone or without."""
+        return Times(zoned=self.timezone is not None, format=self.format)
 
     def find(self, seconds: IntArray) -> IntArray:
         """Find the leaf of each time.

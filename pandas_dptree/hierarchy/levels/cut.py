@@ -16,6 +16,9 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.read_as import Numbers
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
 __all__ = ["Cut", "cut"]
@@ -27,7 +30,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class Cut(DerivedLevels[Domain]):
     """Intervals of a number, each within one of the level above. Made by `cut`.
 
     Attributes
@@ -58,7 +61,7 @@ class Cut:
         return tuple(f"{self.column}_{level}" for level in self.levels)
 
     @property
-    def told(self) -> tuple[Any, ...]:
+    def definition(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
         return ("cut", self.column, self.levels, *(edges.tolist() for edges in self.edges))
 
@@ -75,9 +78,24 @@ class Cut:
         codes = [np.searchsorted(edges, self.edges[-1][:-1], side="right") - 1 for edges in self.edges]
         return Domain.from_codes(self.names, labels, [tuple(each) for each in texts], codes)
 
-    def paths(self) -> pd.DataFrame:
-        """List the public leaves, one row each."""
-        return self.domain.keys(len(self.levels))
+    @property
+    def read_as(self) -> Numbers:
+        """Values are read as numbers."""
+        return Numbers()
+
+    def find(self, values: FloatArray) -> IntArray:
+        """Find the leaf of each number; what lies outside is clipped.
+
+        Parameters
+        ----------
+        values : numpy.ndarray of float64, shape (n,)
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            -1 for nan.
+        """
+        return self.bins.find(values)
 
 
 @public

@@ -8,7 +8,7 @@ keys the nodes are written down after all, as a domain.
 from __future__ import annotations
 
 import string
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
@@ -20,6 +20,8 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, told
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.read_as import Texts, WholeNumbers
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.signatures import public
 
@@ -39,13 +41,19 @@ _LARGEST_ALPHABET = 255
 
 
 @dataclass(frozen=True)
-class _Prefixes(ABC):
+class PrefixTree(DerivedLevels[Domain]):
     """What prefixes of numbers and of texts have in common."""
 
     pitfall: ClassVar[str] = (
         'values that do not fit the prefixes, or have lost zeros in front ("501" for "00501")'
     )
     """What to look for where records lie nowhere."""
+
+    smaller: ClassVar[str | None] = (
+        "shorten the prefixes, or pass them as `by` without a list, so that nobody lists them"
+    )
+
+    implicit: ClassVar[bool] = True
 
     column: Hashable
     lengths: tuple[int, ...]
@@ -66,7 +74,7 @@ class _Prefixes(ABC):
         return tuple(f"{self.column}/{length}" for length in self.lengths)
 
     @property
-    def told(self) -> tuple[Any, ...]:
+    def definition(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
         return ("prefixes", *astuple(self))
 
@@ -96,10 +104,6 @@ class _Prefixes(ABC):
         codes = [np.arange(size) for size in sizes]
         return Domain(self.names, Tree.from_branching(branching), tuple(labels), tuple(forms), tuple(codes))
 
-    def paths(self) -> pd.DataFrame:
-        """List the public leaves, one row each."""
-        return self.domain.keys(len(self.lengths))
-
     @abstractmethod
     def n_prefixes(self, length: int) -> int:
         """Count all prefixes of a length."""
@@ -108,13 +112,50 @@ class _Prefixes(ABC):
     def every(self, length: int) -> Keys:
         """List all prefixes of a length, in their order."""
 
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """The length of the keys that are read, from which `shorten` starts."""
+
+    @abstractmethod
+    def shorten(self, keys: Keys, start: int, length: int) -> Keys:
+        """Cut prefixes of up to `start` bits or characters to their first `length`."""
+
+    @abstractmethod
+    def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
+        """Tell which prefixes are as long as a level asks."""
+
+    @abstractmethod
+    def n_children(self, level: int) -> int | None:
+        """Count the children of each node of a level, whether or not they hold anybody.
+
+        None if a key may end at a node, so that its children are never all there is.
+        """
+
+    @abstractmethod
+    def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
+        """Find the leaf of each key in the domain.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray, shape (n,)
+            Whole numbers (uint64), or encoded texts (bytes).
+        fits : numpy.ndarray of bool, shape (n,)
+            False where there is no key.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            -1 where there is no key, or one that ends above the deepest level.
+        """
+
     @abstractmethod
     def labels(self, keys: Keys, length: int) -> Any:
         """Write prefixes of a length as the released table does, in an array that can lack values."""
 
 
 @dataclass(frozen=True)
-class BitPrefixes(_Prefixes):
+class BitPrefixes(PrefixTree):
     """All whole numbers of so many bits, level by level by their leading bits.
 
     Parameters
@@ -171,9 +212,19 @@ class BitPrefixes(_Prefixes):
         """List all prefixes of a length, in their order."""
         return np.arange(1 << length, dtype=np.uint64)
 
-    def find(self, keys: Keys) -> IntArray:
+    @property
+    def read_as(self) -> WholeNumbers:
+        """Values are read as whole numbers, or addresses."""
+        return WholeNumbers(self.width, addresses=self.notation == "ipv4")
+
+    @property
+    def longest(self) -> int:
+        """How many bits the numbers have."""
+        return self.width
+
+    def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
         """Find the leaf of each number in the domain."""
-        return self.shorten(keys, self.width, self.lengths[-1]).astype(np.int64)
+        return np.where(fits, self.shorten(keys, self.width, self.lengths[-1]).astype(np.int64), -1)
 
     def shorten(self, keys: Keys, start: int, length: int) -> Keys:
         """Cut prefixes of `start` bits to their first `length`."""
@@ -198,7 +249,7 @@ class BitPrefixes(_Prefixes):
 
 
 @dataclass(frozen=True)
-class CharPrefixes(_Prefixes):
+class CharPrefixes(PrefixTree):
     """All texts over an alphabet, level by level by their first characters.
 
     Parameters
@@ -254,12 +305,22 @@ class CharPrefixes(_Prefixes):
             places[:, place] = digit + 1
         return places.view(f"S{length}").reshape(len(places))
 
-    def find(self, keys: Keys) -> IntArray:
+    @property
+    def read_as(self) -> Texts:
+        """Values are read as texts over the alphabet."""
+        return Texts(self.encode)
+
+    @property
+    def longest(self) -> int:
+        """How many characters of a text are read."""
+        return self.lengths[-1]
+
+    def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
         """Find the leaf of each encoded text in the domain: -1 for those that end above the deepest level."""
         number = np.zeros(len(keys), dtype=np.int64)
         for place in _bytes(keys, self.lengths[-1]).T:
             number = number * len(self.alphabet) + place - 1
-        return np.where(self.reaches(keys, self.lengths[-1]), number, -1)
+        return np.where(fits & self.reaches(keys, self.lengths[-1]), number, -1)
 
     def encode(self, texts: Sequence[str]) -> tuple[Keys, npt.NDArray[np.bool_]]:
         """Turn texts into prefixes of the deepest level.
@@ -302,9 +363,6 @@ class CharPrefixes(_Prefixes):
         symbols = np.array(["", *self.alphabet])
         texts = symbols[_bytes(keys, length)].view(f"U{length}").reshape(len(keys))
         return pd.Series(texts.tolist(), dtype="str").array
-
-
-PrefixTree = BitPrefixes | CharPrefixes
 
 
 @public

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
+from pandas_dptree.hierarchy.levels.base import DerivedLevels, Plane
+from pandas_dptree.hierarchy.levels.read_as import Numbers
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.signatures import public
 
@@ -57,13 +59,13 @@ class _Forms(Sequence[tuple[Hashable, ...]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Quadtree:
+class Quadtree(DerivedLevels[Domain]):
     """Squares within squares of a plane. Made by `quadtree`.
 
     Attributes
     ----------
-    columns : (hashable, hashable)
-        The columns of the records that are read: y and x.
+    y, x : hashable
+        The columns of the records that are read.
     depth : int
         How many levels there are.
     name : str
@@ -79,11 +81,17 @@ class Quadtree:
     pitfall: ClassVar[str] = "points outside the bounds of the map, as when those of y and of x are swapped"
     """What to look for where records lie nowhere."""
 
-    columns: tuple[Hashable, Hashable]
+    y: Hashable
+    x: Hashable
     depth: int
     name: str
     bins: tuple[Bins, Bins] | None = None
     of_cells: bool = False
+
+    @property
+    def columns(self) -> tuple[Hashable, Hashable]:
+        """The columns of the records that are read: y and x."""
+        return (self.y, self.x)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,7 +99,7 @@ class Quadtree:
         return tuple(f"{self.name}_{level}" for level in range(1, self.depth + 1))
 
     @property
-    def told(self) -> tuple[Any, ...]:
+    def definition(self) -> tuple[Any, ...]:
         """How the keys are made, in plain Python."""
         if self.bins is None:
             return ("quadtree", *((column,) for column in self.columns), self.depth, self.name)
@@ -105,10 +113,6 @@ class Quadtree:
         keys = _Keys(self.depth)
         codes = tuple(np.arange(4**level) for level in range(1, self.depth + 1))
         return Domain(self.names, Tree.from_branching([4] * self.depth), keys, _Forms(keys), codes)
-
-    def paths(self) -> pd.DataFrame:
-        """List the public leaves, one row each."""
-        return self.domain.keys(self.depth)
 
     def square(self, key: str) -> tuple[tuple[float, float], tuple[float, float]]:
         """Tell where the square of a key lies: its ends along y, and along x."""
@@ -143,6 +147,36 @@ class Quadtree:
                 "without.",
             )
         return self.bins
+
+    def check(self) -> None:
+        """Check that there are bounds.
+
+        Raises
+        ------
+        ArgumentError
+            If there are none.
+        """
+        self.checked_bins()
+
+    def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> Quadtree:
+        """Let a quadtree without bounds divide the cells of an array.
+
+        Raises
+        ------
+        ColumnsError
+            If both columns lie along one dimension.
+        ArgumentError
+            If some part would hold no cell.
+        """
+        if self.bins is not None:
+            return self
+        if len(dims) < 2:
+            raise ColumnsError(
+                "by", "has a quadtree without bounds over a single dimension", columns=self.columns,
+                hint="name two dimensions; or give `bounds`, which put points into squares by their "
+                "coordinates.",
+            )  # fmt: skip
+        return self.over_cells(*sizes)
 
     def over_cells(self, n_rows: int, n_columns: int) -> Quadtree:
         """Cut the cells of an array into blocks, as even as can be.
@@ -179,6 +213,23 @@ class Quadtree:
             for column, starts in zip(self.columns, along, strict=True)
         )
         return replace(self, bins=(y, x), of_cells=True)
+
+    @property
+    def cells(self) -> tuple[int, ...] | None:
+        """How many cells of an array lie along y and x, if they are divided by their number."""
+        return tuple(int(bins.edges[-1]) for bins in self.checked_bins()) if self.of_cells else None
+
+    @property
+    def plane(self) -> Plane:
+        """Where the squares of each level lie."""
+        steps = [2 ** (self.depth - level) for level in range(1, self.depth + 1)]
+        edges = {bins.column: [bins.edges[::step] for step in steps] for bins in self.checked_bins()}
+        return Plane(edges, self.grid)
+
+    @property
+    def read_as(self) -> Numbers:
+        """Coordinates are read as numbers."""
+        return Numbers()
 
     def find(self, y: FloatArray, x: FloatArray) -> IntArray:
         """Find the leaf of each point: -1 for those outside and those without coordinates."""
@@ -288,7 +339,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
             hint=f"there are 4 ** depth squares, and at most {MAX_LEAVES:,} can be listed.",
         )
     if bounds is None:
-        return Quadtree((y, x), int(depth), name)
+        return Quadtree(y, x, int(depth), name)
     pairs = list(bounds) if isinstance(bounds, (list, tuple, np.ndarray)) else []
     if len(pairs) != 2:
         raise ArgumentError(
@@ -301,7 +352,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
     )
     if along_y.is_time or along_x.is_time:
         raise ArgumentError("bounds", "must be numbers.", hint="`calendar` makes levels of dates.")
-    return Quadtree((y, x), int(depth), name, (along_y, along_x))
+    return Quadtree(y, x, int(depth), name, (along_y, along_x))
 
 
 def _check_column(argument: str, column: Any) -> None:

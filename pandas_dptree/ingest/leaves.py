@@ -1,0 +1,129 @@
+"""Records → where they lie in a domain. Secret: nothing here may leave the package.
+
+Each value is read by itself, and what cannot be read lies nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.combine import Derived, sole
+from pandas_dptree.hierarchy.levels.read_as import Labels, ReadAs
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.values import located, numbered_combinations
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.readers import check_readable, read_column
+
+__all__ = ["cells", "check_records", "check_types", "codes_of", "leaves_of", "leaves_of_domain"]
+
+Columns = Callable[[Hashable], pd.Series]
+"""Gives a column of the records by its name."""
+
+
+def leaves_of(levels: Derived, column: Columns) -> IntArray:
+    """Find the leaf of each record in the levels' own domain.
+
+    Parameters
+    ----------
+    levels : DerivedLevels
+    column : callable
+        Gives a column of the records by its name.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_records,)
+        -1 for records that lie nowhere.
+    """
+    read = [array for name in levels.columns for array in read_column(column(name), levels.read_as)]
+    return levels.find(*read)
+
+
+def codes_of(levels: Derived, leaf: IntArray) -> dict[Hashable, IntArray]:
+    """Give the keys of leaves in the levels' own domain.
+
+    Parameters
+    ----------
+    levels : DerivedLevels
+    leaf : numpy.ndarray of int64
+        As `leaves_of` gives them.
+
+    Returns
+    -------
+    dict
+        By the names of the keys, their codes, of the shape of `leaf`; -2 where that is -1.
+    """
+    paths = levels.domain.path_codes(len(levels.names))
+    return {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
+
+
+def leaves_of_domain(domain: Domain, column: Columns) -> IntArray:
+    """Find the leaf of each record in a domain; -1 for records that lie nowhere."""
+    levels = sole(domain)
+    return domain.find_leaves(_codes(domain, column)) if levels is None else leaves_of(levels, column)
+
+
+def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
+    """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
+    if (levels := sole(domain)) is not None:
+        return leaves_of(levels, column) + 1, np.arange(-1, domain.tree.n_leaves)
+    codes = _codes(domain, column)
+    cell, row = numbered_combinations(codes, [len(forms) for forms in domain.forms])
+    return cell, domain.find_leaves([code[row] for code in codes])
+
+
+def _codes(domain: Domain, column: Columns) -> list[IntArray]:
+    """Find the keys of each record among the domain's: those of its columns, and those made of them."""
+    made: dict[Hashable, IntArray] = {}
+    for levels in domain.derived:
+        made |= codes_of(levels, leaves_of(levels, column))
+    return [
+        made[name] if name in made else located(column(name), forms)
+        for name, forms in zip(domain.by, domain.forms, strict=True)
+    ]
+
+
+def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str) -> None:
+    """Refuse columns whose type can never equal the domain's labels, or from which no level can be made.
+
+    Parameters
+    ----------
+    domain : Domain
+    types : mapping
+        The pandas or narwhals data types of its `Domain.sources`, by name.
+    argument : str
+        Where the columns stand.
+
+    Raises
+    ------
+    ColumnsError
+    """
+    known = zip(domain.by, domain.labels, domain.forms, strict=True)
+    wanted: list[tuple[Hashable, ReadAs]]
+    wanted = [(name, levels.read_as) for levels in domain.derived for name in levels.columns]
+    wanted += [(name, Labels(labels, forms)) for name, labels, forms in known if name in domain.plain]
+    check_readable([(name, how, types[name]) for name, how in wanted], argument=argument)
+
+
+def check_records(records: Records, domain: Domain) -> None:
+    """Refuse records from which the keys of a domain cannot be read, by the types of their columns.
+
+    Raises
+    ------
+    ArgumentError
+        If the domain divides the cells of an array.
+    ColumnsError
+        As `check_types` tells.
+    """
+    if any(levels.cells is not None for levels in domain.derived):
+        raise ArgumentError(
+            "domain",
+            "divides the cells of an array, of which records know nothing.",
+            hint="give the quadtree `bounds`.",
+        )
+    check_types(domain, records.types(domain.sources), argument="frame")

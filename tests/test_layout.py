@@ -1,0 +1,133 @@
+"""How the modules of the package depend on each other, read from their sources.
+
+Imports for type checking count, and so do those inside of functions: whoever reads a module follows them all.
+What merely importing a module brings along (the packages that it lies in) does not count.
+"""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import pandas_dptree
+
+ROOT = Path(pandas_dptree.__file__).parent
+
+# Cycles that are still there. To be emptied; none may be added.
+KNOWN_CYCLES = [
+    {
+        "pandas_dptree.bounds",
+        "pandas_dptree.bounds.factorization",
+        "pandas_dptree.bounds.gaussian",
+        "pandas_dptree.bounds.overview",
+        "pandas_dptree.plans.additive",
+        "pandas_dptree.plans.compare",
+        "pandas_dptree.plans.execute",
+        "pandas_dptree.plans.multiplicative",
+        "pandas_dptree.plans.serialize",
+    },
+    {"pandas_dptree.plans.detection", "pandas_dptree.plans.implicit"},
+]
+
+
+@cache
+def sources():
+    """The syntax tree of each module, by its name."""
+    paths = {
+        ".".join(["pandas_dptree", *path.relative_to(ROOT).with_suffix("").parts]): path
+        for path in ROOT.rglob("*.py")
+    }
+    return {
+        name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()
+    }
+
+
+def imported(tree, modules):
+    """Each module of the package that a source imports from, with the name that it takes from there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, "") for each in node.names if each.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            for each in node.names:
+                whole = f"{node.module}.{each.name}"
+                if whole in modules:
+                    yield whole, ""
+                elif node.module in modules:
+                    yield node.module, each.name
+
+
+def cycles(imports):
+    """The largest sets of modules each of which leads to all the others."""
+
+    def reached(start):
+        seen, ahead = set(), [start]
+        while ahead:
+            new = imports[ahead.pop()] - seen
+            seen |= new
+            ahead += new
+        return seen
+
+    reach = {module: reached(module) for module in imports}
+    found = {frozenset(m for m in reach[module] if module in reach[m]) for module in imports}
+    return sorted(map(set, found - {frozenset()}), key=sorted)
+
+
+def private_names(module, tree, modules):
+    """The private names that a source takes from other modules."""
+    for other, name in imported(tree, modules):
+        if other != module and is_private(name):
+            yield f"{other}.{name}"
+    bound = {
+        each.asname or each.name: f"{node.module}.{each.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if f"{node.module}.{each.name}" in modules
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and is_private(node.attr):
+            if node.value.id in bound:
+                yield f"{bound[node.value.id]}.{node.attr}"
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def test_no_modules_import_each_other():
+    modules = sources()
+    found = cycles({name: {other for other, _ in imported(tree, modules)} for name, tree in modules.items()})
+    assert found == KNOWN_CYCLES
+
+
+def test_private_names_stay_in_their_modules():
+    modules = sources()
+    taken = {name: sorted(private_names(name, tree, modules)) for name, tree in modules.items()}
+    assert {name: names for name, names in taken.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("imports", "expected"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b"}, "b": {"a", "c"}, "c": set()}, [{"a", "b"}]),
+        ({"a": {"a"}, "b": {"c"}, "c": {"d"}, "d": {"b", "a"}}, [{"a"}, {"b", "c", "d"}]),
+    ],
+)
+def test_cycles_are_found(imports, expected):
+    assert cycles(imports) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from p.a import x, _y", ["p.a._y"]),
+        ("if TYPE_CHECKING:\n    from p.a import _y as y", ["p.a._y"]),
+        ("def f():\n    from p import a\n    return a._y + a.x", ["p.a._y"]),
+        ("from p.a import __version__\nfrom q import _y", []),
+    ],
+)
+def test_private_names_are_found(source, expected):
+    assert list(private_names("p.b", ast.parse(source), {"p": None, "p.a": None, "p.b": None})) == expected
