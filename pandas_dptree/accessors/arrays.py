@@ -11,6 +11,7 @@ from pandas_dptree import arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.signatures import with_options_of
 
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
@@ -42,6 +43,11 @@ class DataArrayAccessor:
     def release(self, plan: Plan, **options: Any) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
         return arrays.release(plan, self._array, **options)
+
+    @with_options_of(arrays.plan_distribution)
+    def plan_distribution(self, dim: Hashable, **options: Any) -> DistributionPlan:
+        """Describe the release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
+        return arrays.plan_distribution(self._array, dim, **options)
 
     @with_options_of(arrays.cdf)
     def cdf(self, dim: Hashable, **options: Any) -> xr.Dataset:

@@ -18,6 +18,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 
 __all__ = ["FactorizedPrefixes", "Measuring", "TreePrefixes"]
 
@@ -35,6 +36,11 @@ class Measuring(ABC):
 
     n_bins: int
     noise: AdditiveNoise
+    noise_scales: tuple[float, ...]
+
+    @abstractmethod
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give how far one privacy unit can move what gets noise of one of the scales."""
 
     @property
     @abstractmethod
@@ -122,12 +128,19 @@ class TreePrefixes(Measuring):
         Children per node, from the root down. Leaves beyond the bins are known to be empty.
     noise_scales : tuple of float, shape (depth + 1,)
         Of the root and each level below it; inf where nothing is measured.
+    shares : tuple of float, shape (depth + 1,) or (0,)
+        The parts of the budget that the scales follow from; none if they were given.
     """
 
     n_bins: int
     noise: AdditiveNoise
     branching: tuple[int, ...]
     noise_scales: tuple[float, ...]
+    shares: tuple[float, ...] = ()
+
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give the sensitivity of one level of the tree, on which each row is counted once."""
+        return count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     @property
     def description(self) -> str:
@@ -206,6 +219,15 @@ class FactorizedPrefixes(Measuring):
     def noise(self) -> AdditiveNoise:  # type: ignore[override]
         """The kind of noise."""
         return Gaussian()
+
+    @property
+    def noise_scales(self) -> tuple[float, ...]:  # type: ignore[override]
+        """The scale of the noise of all weighted sums."""
+        return (self.noise_scale,)
+
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give the sensitivity of all weighted sums together."""
+        return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     @property
     def description(self) -> str:
