@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution import factorization, prefix
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
@@ -41,6 +43,10 @@ class Measuring(ABC):
     @abstractmethod
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
         """Give how far one privacy unit can move what gets noise of one of the scales."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Write down what is measured, in plain JSON, from which `Ways.read` finds the noise again."""
 
     @property
     @abstractmethod
@@ -142,6 +148,21 @@ class TreePrefixes(Measuring):
         """Give the sensitivity of one level of the tree, on which each row is counted once."""
         return count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write down the tree, and the parts of the budget."""
+        if not self.shares:
+            raise ArgumentError(
+                "measuring",
+                "cannot be written down: its noise does not follow from shares of the budget.",
+                hint="make the plan with plan_distribution.",
+            )
+        return {
+            "kind": "tree",
+            "noise": self.noise.name,
+            "branching": list(self.branching),
+            "shares": list(self.shares),
+        }
+
     @property
     def description(self) -> str:
         """The tree, by its numbers of children."""
@@ -228,6 +249,10 @@ class FactorizedPrefixes(Measuring):
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
         """Give the sensitivity of all weighted sums together."""
         return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write down that there is one: it follows from the number of bins."""
+        return {"kind": "factorization"}
 
     @property
     def description(self) -> str:

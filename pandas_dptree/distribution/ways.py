@@ -21,6 +21,8 @@ from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["Ways"]
 
+_NOISES: tuple[AdditiveNoise, ...] = (Laplace(), Gaussian())
+
 _MOST_LEAVES = 10**9
 """Of a tree that is given: more would not fit into memory."""
 
@@ -63,9 +65,9 @@ class Ways:
             raise ArgumentError(
                 "mechanism", f"is unknown: {told(mechanism)}.", hint='choose "auto", "laplace" or "gaussian".'
             )
-        noises: list[AdditiveNoise] = [
+        noises = [
             noise
-            for noise in (Laplace(), Gaussian())
+            for noise in _NOISES
             if mechanism == noise.name or (mechanism == "auto" and noise.can_give(self.loss))
         ]
         strategy = tree if isinstance(tree, str) else "tree"
@@ -158,6 +160,21 @@ class Ways:
             n_levels=self.n_levels,
         )
         return FactorizedPrefixes(strategy, scale)
+
+    def read(self, data: Any) -> Measuring:
+        """Read what `Measuring.to_dict` wrote, with noise that keeps to the loss stated here.
+
+        Raises
+        ------
+        ArgumentError, LookupError, TypeError or ValueError
+            If `data` is nothing of the kind, or cannot be measured within the loss.
+        """
+        if data["kind"] == "factorization":
+            return self.factorization()
+        if data["kind"] != "tree":
+            raise ValueError("an unknown kind of measurement")
+        (noise,) = (noise for noise in _NOISES if noise.name == data["noise"])
+        return self.tree(noise, data["branching"], data["shares"])
 
     def _factorization_or(self, otherwise: Callable[[], Measuring]) -> Measuring:
         try:

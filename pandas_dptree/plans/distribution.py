@@ -28,6 +28,7 @@ from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.plans.serialize import read_distribution_plan, write_distribution_plan
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records, protected
@@ -296,6 +297,55 @@ class DistributionPlan:
             }
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write the plan down, in plain JSON, to be approved today and released tomorrow.
+
+        Returns
+        -------
+        dict
+            Without the names of the groups: the domain is told by a digest.
+
+        Raises
+        ------
+        ArgumentError
+            If JSON cannot hold the name of a column or a time zone; if the noise was not chosen by
+            `plan_distribution`.
+
+        Examples
+        --------
+        >>> plan = plan_distribution("fare", bounds=(0, 200), bins=64, epsilon=1.0)
+        >>> DistributionPlan.from_dict(plan.to_dict()).errors == plan.errors
+        array([ True])
+        """
+        return write_distribution_plan(self, _fields(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], domain: Domain | None = None) -> DistributionPlan:
+        """Read what `to_dict` wrote.
+
+        Parameters
+        ----------
+        data : mapping
+        domain : Domain, optional
+            The groups, if the plan has some: the same ones, in the same order.
+
+        Returns
+        -------
+        DistributionPlan
+            The same plan: the same random bytes give the same release.
+
+        Raises
+        ------
+        ArgumentError
+            If `data` is no plan of a distribution; `DomainError` if it is for other groups.
+
+        Notes
+        -----
+        **Privacy**: the noise is no part of what is read. It follows from the stated loss, bound and
+        neighbours, so that no file can make a plan that spends more than it states.
+        """
+        return read_distribution_plan(cls, partial(_read_fields, data, domain), data, domain)
+
     @property
     def headline(self) -> str:
         """The release in a sentence."""
@@ -412,6 +462,39 @@ def plan_distribution(
         totals=totals,
         measuring=ways.best(mechanism, tree, known_total=known_total),
     )
+
+
+def _fields(plan: DistributionPlan) -> dict[str, Any]:
+    """Write down what only plans of distributions have."""
+    known: dict[str, Any] | None = None
+    if plan.domain is not None:
+        exact = tuple(totals >= 0 for totals in plan.totals)
+        known = Known(exact, tuple(np.maximum(totals, 0) for totals in plan.totals)).to_dict()
+    elif len(plan.totals[0]) > 1:
+        raise ArgumentError(
+            "totals",
+            "cannot be written down: they are of groups without names.",
+            hint="write the plan of one distribution down; it releases any number of them side by side.",
+        )
+    elif plan.totals[0][0] >= 0:
+        known = {"total": int(plan.totals[0][0])}
+    return {"bins": plan.bins.to_dict(), "known": known, "strategy": plan.measuring.to_dict()}
+
+
+def _read_fields(data: Mapping[str, Any], domain: Domain | None) -> dict[str, Any]:
+    """Read what `_fields` wrote; the noise follows from the loss."""
+    bins, known = Bins.from_dict(data["bins"]), data["known"]
+    _check_columns(bins.column, domain)
+    totals = _totals(domain, known if domain is None else Known.from_dict(domain.tree, known))
+    ways = Ways(
+        bins.n_bins, PrivacyLoss(**data["loss"]), data["neighbors"], data["max_contributions"], len(totals)
+    )
+    return {
+        "bins": bins,
+        "totals": totals,
+        "measuring": ways.read(data["strategy"]),
+        "source": "given" if domain is not None else SOURCES[SOURCES.index(data["domain_source"])],
+    }
 
 
 def _check_columns(column: Any, domain: Any) -> None:

@@ -27,23 +27,33 @@ from pandas_dptree.privacy.quantity import Quantity
 
 if TYPE_CHECKING:
     from pandas_dptree.plans.additive import Plan
+    from pandas_dptree.plans.distribution import DistributionPlan
     from pandas_dptree.plans.multiplicative import MultiplicativePlan
 
-__all__ = ["plan_kind", "read_multiplicative_plan", "read_plan", "write_multiplicative_plan", "write_plan"]
+__all__ = [
+    "plan_kind",
+    "read_distribution_plan",
+    "read_multiplicative_plan",
+    "read_plan",
+    "write_distribution_plan",
+    "write_multiplicative_plan",
+    "write_plan",
+]
 
-Kind = Literal["Plan", "MultiplicativePlan"]
+Kind = Literal["Plan", "MultiplicativePlan", "DistributionPlan"]
 AnyPlan = TypeVar("AnyPlan")
 
 _FORMAT = "pandas_dptree plan, version 1"
 _HINT = "pass what to_dict() of a plan returned."
 _NOISES = {noise.name: noise for noise in (Laplace(), Gaussian())}
 _MULTIPLICATIVE = "multiplicative"
+_DISTRIBUTION = "distribution"
 
 
 def write_plan(plan: Plan) -> dict[str, Any]:
     """Write a plan down: see `Plan.to_dict`."""
     return {
-        **_common(plan),
+        **_common(plan, plan.domain or plan.tree),
         "mechanism": plan.noise.name,
         "consistency": plan.consistency,
         "fit": plan.fit,
@@ -67,16 +77,28 @@ def write_plan(plan: Plan) -> dict[str, Any]:
 def write_multiplicative_plan(plan: MultiplicativePlan) -> dict[str, Any]:
     """Write a plan down: see `MultiplicativePlan.to_dict`."""
     guarantee = dataclasses.asdict(plan.mechanism)
-    return {**_common(plan), "mechanism": _MULTIPLICATIVE, "guarantee": guarantee}
+    return {
+        **_common(plan, plan.domain or plan.tree),
+        "mechanism": _MULTIPLICATIVE,
+        "guarantee": guarantee,
+    }
 
 
-def _common(plan: Plan | MultiplicativePlan) -> dict[str, Any]:
+def write_distribution_plan(plan: DistributionPlan, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a plan down, with the fields that no other kind has: see `DistributionPlan.to_dict`."""
+    common = {**_common(plan, plan.domain), "domain_source": plan.domain_source}
+    return {**common, "mechanism": _DISTRIBUTION, **fields}
+
+
+def _common(
+    plan: Plan | MultiplicativePlan | DistributionPlan, hierarchy: Domain | Tree | None
+) -> dict[str, Any]:
     """Write down what all plans have."""
     return {
         "format": _FORMAT,
         "version": __version__,
-        "domain": fingerprint(plan.domain or plan.tree),
-        "domain_source": source_of(plan.domain),
+        "domain": None if hierarchy is None else fingerprint(hierarchy),
+        "domain_source": source_of(hierarchy),
         "levels": [str(name) for name in plan.level_names],
         "loss": plan.loss.to_dict(),
         "neighbors": plan.neighbors,
@@ -98,6 +120,8 @@ def plan_kind(data: Any) -> Kind:
     mechanism = data.get("mechanism")
     if mechanism == _MULTIPLICATIVE:
         return "MultiplicativePlan"
+    if mechanism == _DISTRIBUTION:
+        return "DistributionPlan"
     if isinstance(mechanism, str) and mechanism in _NOISES:
         return "Plan"
     raise ArgumentError("data", "is not a whole plan: it names no known mechanism.", hint=_HINT)
@@ -106,9 +130,10 @@ def plan_kind(data: Any) -> Kind:
 def read_plan(make: type[Plan], data: Mapping[str, Any], domain: Domain | Tree) -> Plan:
     """Read a plan that was written down: see `Plan.from_dict`."""
 
-    def fields(tree: Tree) -> dict[str, Any]:
-        quantity = data["quantity"]
+    def fields() -> dict[str, Any]:
+        quantity, tree = data["quantity"], _tree(domain)
         return {
+            "tree": tree,
             "noise": _NOISES[data["mechanism"]],
             "consistency": CONSISTENCIES[CONSISTENCIES.index(data["consistency"])],
             "fit": FITS[FITS.index(data["fit"])],
@@ -130,20 +155,35 @@ def read_multiplicative_plan(
 ) -> MultiplicativePlan:
     """Read a plan that was written down: see `MultiplicativePlan.from_dict`."""
 
-    def fields(_: Tree) -> dict[str, Any]:
+    def fields() -> dict[str, Any]:
         # none may be left to its default
         names = [field.name for field in dataclasses.fields(Multiplicative)]
-        return {"mechanism": Multiplicative(**{name: data["guarantee"][name] for name in names})}
+        guarantee = Multiplicative(**{name: data["guarantee"][name] for name in names})
+        return {"tree": _tree(domain), "mechanism": guarantee}
 
     return _read("MultiplicativePlan", make, fields, data, domain)
+
+
+def read_distribution_plan(
+    make: type[DistributionPlan],
+    fields: Callable[[], dict[str, Any]],
+    data: Mapping[str, Any],
+    domain: Domain | None,
+) -> DistributionPlan:
+    """Read a plan that was written down: see `DistributionPlan.from_dict`."""
+    return _read("DistributionPlan", make, fields, data, domain)
+
+
+def _tree(hierarchy: Domain | Tree) -> Tree:
+    return hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
 
 
 def _read(
     kind: Kind,
     make: Callable[..., AnyPlan],
-    fields: Callable[[Tree], dict[str, Any]],
+    fields: Callable[[], dict[str, Any]],
     data: Mapping[str, Any],
-    domain: Domain | Tree,
+    domain: Domain | Tree | None,
 ) -> AnyPlan:
     """Read what all plans have, and with it the fields of one kind."""
     found = plan_kind(data)
@@ -151,28 +191,34 @@ def _read(
         raise ArgumentError(
             "data", f"is a {found}, not a {kind}.", hint=f"read it with {found}.from_dict(data, domain)."
         )
-    if not isinstance(domain, (Domain, Tree)) or fingerprint(domain) != data.get("domain"):
+    if not _is_for(kind, domain, data.get("domain", "")):
         raise DomainError(
             "is not the one that this plan was made for.",
             hint="load the same public keys, as the same types (from a CSV file, keys are text); "
             "if they have changed since, plan anew.",
         )
-    tree = domain if isinstance(domain, Tree) else domain.tree
     try:
         if data["max_contributions"] is None:  # which arguments may leave to a default, and a file may not
             raise ValueError("max_contributions is null")
         return make(
-            tree=tree,
             domain=_as_recorded(domain, data["domain_source"]) if isinstance(domain, Domain) else None,
             loss=PrivacyLoss(**data["loss"]),
             neighbors=data["neighbors"],
             privacy_unit=_name("privacy_unit", data["privacy_unit"]),
             max_contributions=data["max_contributions"],
-            **fields(tree),
+            **fields(),
         )
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
         raise ArgumentError("data", f"is not a whole plan: {fact}", hint=hint) from None
+
+
+def _is_for(kind: Kind, domain: Any, recorded: Any) -> bool:
+    """Whether a plan was made for a domain; that of a distribution may be for none, and never for a tree."""
+    if kind == "DistributionPlan" and domain is None:
+        return recorded is None
+    kinds = Domain if kind == "DistributionPlan" else (Domain, Tree)
+    return isinstance(domain, kinds) and fingerprint(domain) == recorded
 
 
 def _as_recorded(domain: Domain, source: Any) -> Domain:
