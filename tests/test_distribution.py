@@ -805,6 +805,25 @@ def test_a_release_by_a_plan_is_that_of_the_verb():
     assert repr(planned.release(frame)) == "Distribution of 5 groups of 'x' in 4 bins"
 
 
+def test_a_frame_plans_what_the_verb_releases():
+    frame, options = small([(0, 1), (1, 2)]), {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
+    groups = {"by": ["a", "b"], "domain": PLACES}
+    for where in ({}, groups, {"by": [dpt.cut("x", [0, 2, 4])]}):
+        planned = frame.drop(columns="a").dp if not where else frame.dp
+        planned = planned.plan_distribution("x", **options, **where)
+        by_verb = dpt.cdf(frame, "x", **options, **where, rng=rng(4))
+        pd.testing.assert_frame_equal(frame.dp.release(planned, rng=rng(4)).cdf(), by_verb)
+    assert repr(frame.dp.plan_distribution("x", **options)) == repr(plan(4, epsilon=1.0))
+    assert repr(frame.iloc[:0].dp.plan_distribution("x", **options, **groups)) == repr(
+        plan(4, epsilon=1.0, domain=DOMAIN)
+    )
+    assert len(frame.dp.plan_distribution("x", **options, by=["a"], domain="observed").domain.keys(1)) == 1
+    for wrong in ({"domain": PLACES}, {"by": ["a", "b"]}):
+        with pytest.raises(ArgumentError, match="Hint: ") as error:
+            frame.dp.plan_distribution("x", **options, **wrong)
+        assert error.value.argument == "domain"
+
+
 GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
 MISTAKES = [
     ({"bounds": None}, "bounds"),
