@@ -29,18 +29,23 @@ from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.planning.targets import relative
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.detection import expected_recall
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
-from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
+from pandas_dptree.plans.implicit import ImplicitPlan, expected_recall
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.tables import plan, tree_counts, tree_means, tree_sums
+from pandas_dptree.verbs.plans import plan, plan_agg, plan_implicit, plan_means, plan_sums
+from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
 
 __all__ = [
     "ROWS",
+    "AdditivePlan",
+    "Aggregation",
     "ArgumentError",
     "CallError",
     "ColumnsError",
@@ -53,6 +58,7 @@ __all__ = [
     "Gaussian",
     "ImplicitMultiplicativePlan",
     "ImplicitPlan",
+    "JointPlan",
     "Laplace",
     "MissingExtraError",
     "Multiplicative",
@@ -74,16 +80,22 @@ __all__ = [
     "expected_recall",
     "histogram",
     "mapping",
+    "mean",
     "metrics",
     "plan",
+    "plan_agg",
     "plan_distribution",
     "plan_implicit",
+    "plan_means",
+    "plan_sums",
     "prefixes",
     "quadtree",
     "quantiles",
     "range_counts",
     "relative",
     "release_distribution",
+    "sum",
+    "tree_agg",
     "tree_counts",
     "tree_means",
     "tree_sums",

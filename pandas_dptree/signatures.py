@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, wraps
+from textwrap import fill
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from pandas_dptree.errors import CallError, did_you_mean
 
-__all__ = ["public", "with_options_of"]
+__all__ = ["Option", "options_of", "public", "with_options_of", "with_texts_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,12 +33,57 @@ _EXAMPLES = {
 """What arguments without a default may look like."""
 
 
-def public(function: Function) -> Function:
-    """Let a call that does not fit the signature of a function fail with a hint.
+class Option(NamedTuple):
+    """What there is to say of an option besides its type. It is the annotation of a key of a TypedDict.
 
-    Its signature stays as it is, for help, completion and type checkers alike.
+    Attributes
+    ----------
+    default : object
+    values : str
+        What it can be, as the documentation says it.
+    text : str
+        What it does.
     """
-    signature = inspect.signature(function)
+
+    default: Any
+    values: str
+    text: str
+
+
+def options_of(kind: type[Any]) -> dict[str, Option]:
+    """List the options that a TypedDict has, by their names.
+
+    Examples
+    --------
+    >>> from typing import Annotated, TypedDict
+    >>> class Running(TypedDict, total=False):
+    ...     progress: Annotated[bool, Option(False, "bool", "Shows the steps of the work on a bar.")]
+    >>> options_of(Running)["progress"].default
+    False
+    """
+    return _options_of(cast(Hashable, kind))
+
+
+@cache
+def _options_of(kind: Any) -> dict[str, Option]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: next(each for each in get_args(hint) if isinstance(each, Option))
+        for name, hint in hints.items()
+    }
+
+
+def public(function: Function) -> Function:
+    """Make a function one for users: its signature and documentation are complete, and misfits get a hint.
+
+    What the function takes by ``**options: Unpack[...]`` stands in its signature option by option, and in its
+    documentation where that says ``**options``. Type checkers see the same.
+    """
+    signature, document = inspect.signature(function), function.__doc__
+    taken = _unpacked(function)
+    if taken is not None:
+        signature = _spelled_out(signature, taken)
+        document = _documented(document, taken)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +93,18 @@ def public(function: Function) -> Function:
             raise _misfit(function.__name__, signature, len(args), kwargs) from None
         return function(*args, **kwargs)
 
+    call.__signature__, call.__doc__ = signature, document  # type: ignore[attr-defined]
     return cast(Function, call)
+
+
+def with_texts_of(kind: type[Any]) -> Callable[[Function], Function]:
+    """Document the options of a function whose signature is spelled out where it is defined."""
+
+    def document(function: Function) -> Function:
+        function.__doc__ = _documented(function.__doc__, kind)
+        return function
+
+    return document
 
 
 def with_options_of(
@@ -76,6 +134,46 @@ def with_options_of(
         return public(function)
 
     return declare
+
+
+def _unpacked(function: Callable[..., Any]) -> type[Any] | None:
+    """Give the TypedDict whose keys a function takes as options, if it does."""
+    last = next(iter([*inspect.signature(function).parameters.values()][-1:]), None)
+    if last is None or last.kind is not last.VAR_KEYWORD:
+        return None
+    (kind,) = get_args(get_type_hints(function, include_extras=True)[last.name])
+    return cast(type[Any], kind)
+
+
+def _spelled_out(signature: inspect.Signature, kind: type[Any]) -> inspect.Signature:
+    """Put options in the place of ``**options``."""
+    *own, _ = signature.parameters.values()
+    types = get_type_hints(kind)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=types[name])
+        for name, each in options_of(kind).items()
+    ]
+    return signature.replace(parameters=[*own, *options])
+
+
+def _documented(document: str | None, kind: type[Any]) -> str | None:
+    """Put the texts of options in the place of the line ``**options`` of a docstring."""
+    if document is None:  # as with python -OO
+        return None
+
+    def entries(line: re.Match[str]) -> str:
+        shift = line[1]
+        lines = []
+        for name, each in options_of(kind).items():
+            default = "optional" if each.default is None else f"default {each.default!r}"
+            indent = f"{shift}    "
+            lines += [f"{shift}{name} : {each.values}, {default}"]
+            lines += [
+                fill(each.text, 108, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+            ]
+        return "\n".join(lines)
+
+    return re.sub(r"^( *)\*\*options$", entries, document, count=1, flags=re.MULTILINE)
 
 
 def _misfit(

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import get_args
 
 import mpmath
 import numpy as np
@@ -11,14 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import NOISES as BY_NAME
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 
 ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-NOISES = [Laplace(), Gaussian()]
+NOISES = list(BY_NAME.values())
 
 sizes = st.floats(1e-5, 1e4)
 losses = st.one_of(
@@ -35,7 +37,7 @@ shares = st.lists(st.one_of(st.just(0.0), st.floats(1e-4, 1)), min_size=1, max_s
 @example(Laplace(), PrivacyLoss(epsilon=0.1), "add_remove", 1, [0.1] * 10)
 @example(Gaussian(), PrivacyLoss(rho=0.1), "replace", 7, [1.0] * 3)
 def test_levels_never_spend_more_than_the_budget(noise, loss, neighbors, rows, parts):
-    if noise.name == "gaussian" and loss.kind == "pure":
+    if not noise.can_give(loss):
         return
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
     scales = noise.noise_scales(loss, sensitivity, parts)
@@ -104,13 +106,16 @@ def test_shares_that_are_none_are_refused(parts):
         Laplace().noise_scales(PrivacyLoss(epsilon=1.0), ONE_ROW, parts)
 
 
+EXPONENTS = {"laplace": lambda x: x, "gaussian": lambda x: x**2 / 2}
+"""Of the probabilities, by the name of the noise."""
+
+
 @pytest.mark.parametrize("scale", [0.02, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 1.99, 2.0, 2.01, 3.0, 10.0])
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
-def test_variance_is_that_of_the_discrete_law(noise, scale):
+@pytest.mark.parametrize("noise", [BY_NAME[name] for name in EXPONENTS], ids=lambda noise: noise.name)
+def test_variance_is_that_of_the_discrete_distribution(noise, scale):
     with mpmath.workdps(30):
         b = mpmath.mpf(scale)
-        exponent = (lambda k: k / b) if noise.name == "laplace" else (lambda k: (k / b) ** 2 / 2)
-        mass = [mpmath.exp(-exponent(k)) for k in range(1, int(80 * scale) + 30)]
+        mass = [mpmath.exp(-EXPONENTS[noise.name](k / b)) for k in range(1, int(80 * scale) + 30)]
         exact = 2 * sum(k**2 * m for k, m in enumerate(mass, 1)) / (1 + 2 * sum(mass))
     if exact > 1e-300:
         assert float(noise.variance(scale) / exact) == pytest.approx(1, rel=1e-13)
@@ -133,6 +138,28 @@ def test_variance_is_that_of_the_draws(noise, scale):
     assert np.mean(draws.astype(float) ** 2) / noise.variance(scale) == pytest.approx(1, abs=0.02)
 
 
+def test_every_kind_is_chosen_by_its_name():
+    assert get_args(Mechanism) == ("auto", *BY_NAME)
+    assert all(noise.name == name and noise.in_words for name, noise in BY_NAME.items())
+
+
+def test_auto_leaves_the_kinds_to_choose_from_that_can_give_the_loss():
+    pure, approximate = PrivacyLoss(epsilon=1.0), PrivacyLoss(epsilon=1.0, delta=1e-6)
+    assert candidate_noises("auto", pure) == [noise for noise in NOISES if noise != Gaussian()]
+    assert candidate_noises("auto", approximate) == NOISES
+    assert candidate_noises("gaussian", pure) == [Gaussian()]  # which then says what is wrong
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+def test_composition_gain_is_the_noise_that_tight_composition_spares(noise):
+    loss, even = PrivacyLoss(epsilon=1.0, delta=1e-6), np.ones(20)
+    scales = noise.noise_scales(loss, ONE_ROW, even)
+    plain = scales * noise.composition_gain(loss, ONE_ROW, even)
+    assert noise.spent(loss, ONE_ROW, plain) == pytest.approx(noise.budget(loss), rel=1e-9)
+    assert plain[0] > scales[0]
+    assert noise.composition_gain(PrivacyLoss(rho=1.0), ONE_ROW, even) == 1
+
+
 @dataclass(frozen=True)
 class Known(AdditiveNoise):
     """Noise that everybody knows."""
@@ -143,7 +170,7 @@ class Known(AdditiveNoise):
     def budget(self, loss):
         raise NotImplementedError
 
-    _cost = variance = fourth_cumulant = half_width = delta = budget
+    _cost = variance = fourth_cumulant = half_width = squared_excess = delta = budget
 
     def sample(self, noise_scale, size, source):
         return np.full(size, self.value * int(noise_scale))

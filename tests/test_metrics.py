@@ -445,18 +445,12 @@ def test_what_does_not_fit_is_refused(table, truth):
         ("thresholds", lambda: metrics.accuracy(array, np.ones(3), thresholds={"total": 3})),
         ("thresholds", lambda: metrics.accuracy_from_rmse(1.0, 0.1, 0.2, 0.0)),
         ("wider_alpha", lambda: metrics.accuracy_from_rmse(1.0, 0.1, 0.1, 1.0)),
-        ("noise", lambda: metrics.predicted_alpha_rmse(OtherNoise(), 1.0, 1.0, 0.1)),
+        ("noise", lambda: metrics.predicted_alpha_rmse("laplace", 1.0, 1.0, 0.1)),
     ]
     for argument, call in refused:
         with pytest.raises(ArgumentError, match="Hint: ") as caught:
             call()
         assert caught.value.argument == argument
-
-
-class OtherNoise(Laplace):
-    """Noise without a formula."""
-
-    name = "other"
 
 
 def test_truths_of_other_nodes_are_ignored_where_they_hold_nothing(table, truth):

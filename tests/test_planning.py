@@ -304,6 +304,17 @@ def test_laplace_split_of_a_ragged_tree_is_the_best_of_all_sets_of_levels(seed, 
     assert cost_of(tree, Laplace(), EPSILON, shares, objective) <= theirs * 1.0001
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 80.0])
+def test_gaussian_noise_that_is_all_but_nothing_is_split_too(epsilon):
+    """Its precision rises faster than the share, as that of Laplace noise does."""
+    tree, loss = Tree.from_branching([2, 3]), PrivacyLoss(epsilon=epsilon, delta=1e-6)
+    shares = optimal_shares(tree, Gaussian(), loss, ONE_ROW)
+    even = uniform_shares(tree)
+    assert cost_of(tree, Gaussian(), loss, shares, "levels") <= cost_of(
+        tree, Gaussian(), loss, even, "levels"
+    )
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
     """Sets of levels are searched on a uniform tree; trying them all on the tree itself finds no better."""
@@ -315,7 +326,9 @@ def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
     tree = Tree(tuple(counts))
     for objective in OBJECTIVES:
         ours = optimal_shares(tree, Laplace(), EPSILON, ONE_ROW, objective=objective)
-        problem = replace(alternate_problem(tree, objective), law=alternate.NoiseLaw(Laplace(), 1.0, 2))
+        problem = replace(
+            alternate_problem(tree, objective), variance=alternate.VarianceFunction(Laplace(), 1.0, 2)
+        )
         splits = alternate.promising_splits(problem, tree.depth, keep=1)
         (least,) = problem.descend(splits, steps=500)[1]
         (found,) = problem.descend(ours[:, None], steps=1)[1]
@@ -329,7 +342,7 @@ def alternate_problem(tree, objective):
     floor[-1] = 1e-6
     return alternate.Problem(
         model=lambda precisions: level_variances_and_vjp(orbits, precisions),
-        law=alternate.NoiseLaw(Gaussian(), 100.0, 1),
+        variance=alternate.VarianceFunction(Gaussian(), 100.0, 1),
         weights=weights[:, None],
         worst=objective == "worst",
         floor=floor,

@@ -523,6 +523,14 @@ def test_a_file_is_written_whole_or_not_at_all(counts, tmp_path, monkeypatch):
         table.dp.to_html(5)
 
 
+def test_what_a_link_leads_to_is_replaced(counts, tmp_path):
+    target = tmp_path / "folder" / "target.html"
+    target.parent.mkdir()
+    (tmp_path / "report.html").symlink_to(target)
+    counts.dp.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").is_symlink() and target.read_text().startswith("<!")
+
+
 def test_what_is_no_unicode_is_replaced(counts, tmp_path):
     counts.head(7).dp.to_html(tmp_path / "report.html", title="a\ud800b")
     assert "<h1>a?b</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Unpack
 
+import numpy as np
 import xarray as xr
 
 from pandas_dptree import arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.hierarchy.levels.base import By
-from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.signatures import with_options_of
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.options import CellOptions
+from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums, ReleaseSeveral
 
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
@@ -24,25 +28,31 @@ class DataArrayAccessor:
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
 
-    @with_options_of(arrays.tree_counts)
-    def tree_counts(self, by: By, **options: Any) -> xr.DataTree:
+    @public
+    def tree_counts(self, by: By, **options: Unpack[ReleaseArrayCounts]) -> xr.DataTree:
         """Count the records of every node of a hierarchy: see `pandas_dptree.arrays.tree_counts`."""
         return arrays.tree_counts(self._array, by, **options)
 
-    @with_options_of(arrays.tree_sums)
-    def tree_sums(self, by: By, **options: Any) -> xr.DataTree:
+    @public
+    def tree_sums(
+        self, by: By, *, bounds: Any, granularity: Any = None, **options: Unpack[ReleaseArraySums]
+    ) -> xr.DataTree:
         """Add up values over every node of a hierarchy: see `pandas_dptree.arrays.tree_sums`."""
-        return arrays.tree_sums(self._array, by, **options)
+        return arrays.tree_sums(self._array, by, bounds=bounds, granularity=granularity, **options)
 
-    @with_options_of(arrays.plan)
-    def plan(self, by: By, **options: Any) -> Plan:
+    @public
+    def plan(
+        self, by: By, *, bounds: Any = None, granularity: Any = None, **options: Unpack[PlanArray]
+    ) -> AdditivePlan:
         """Describe a release of this array before it happens: see `pandas_dptree.arrays.plan`."""
-        return arrays.plan(self._array, by, **options)
+        return arrays.plan(self._array, by, bounds=bounds, granularity=granularity, **options)
 
-    @with_options_of(arrays.release)
-    def release(self, plan: Plan, **options: Any) -> xr.DataTree:
+    @public
+    def release(
+        self, plan: AdditivePlan, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
-        return arrays.release(plan, self._array, **options)
+        return arrays.release(plan, self._array, rng=rng, progress=progress)
 
     @with_options_of(arrays.plan_distribution)
     def plan_distribution(self, dim: Hashable, **options: Any) -> DistributionPlan:
@@ -67,22 +77,67 @@ class DatasetAccessor:
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
 
-    @with_options_of(several.tree_counts)
-    def tree_counts(self, by: By, **options: Any) -> xr.DataTree:
+    @public
+    def tree_counts(
+        self,
+        by: By,
+        *,
+        variables: Sequence[Hashable] | None = None,
+        max_contributions: int | Mapping[Hashable, int] | None = None,
+        **options: Unpack[ReleaseSeveral],
+    ) -> xr.DataTree:
         """Count the records of several variables: see `pandas_dptree.arrays.several.tree_counts`."""
-        return several.tree_counts(self._dataset, by, **options)
+        return several.tree_counts(
+            self._dataset, by, variables=variables, max_contributions=max_contributions, **options
+        )
 
-    @with_options_of(several.tree_sums)
-    def tree_sums(self, by: By, **options: Any) -> xr.DataTree:
+    @public
+    def tree_sums(
+        self,
+        by: By,
+        *,
+        bounds: Any,
+        granularity: Any = None,
+        variables: Sequence[Hashable] | None = None,
+        max_contributions: int | Mapping[Hashable, int] | None = None,
+        **options: Unpack[ReleaseSeveral],
+    ) -> xr.DataTree:
         """Add up the values of several variables: see `pandas_dptree.arrays.several.tree_sums`."""
-        return several.tree_sums(self._dataset, by, **options)
+        return several.tree_sums(
+            self._dataset,
+            by,
+            bounds=bounds,
+            granularity=granularity,
+            variables=variables,
+            max_contributions=max_contributions,
+            **options,
+        )
 
-    @with_options_of(several.plan)
-    def plan(self, by: By, **options: Any) -> several.VariablesPlan:
+    @public
+    def plan(
+        self,
+        by: By,
+        *,
+        variables: Sequence[Hashable] | None = None,
+        bounds: Any = None,
+        granularity: Any = None,
+        max_contributions: int | Mapping[Hashable, int] | None = None,
+        **options: Unpack[CellOptions],
+    ) -> JointPlan:
         """Describe a release of several variables: see `pandas_dptree.arrays.several.plan`."""
-        return several.plan(self._dataset, by, **options)
+        return several.plan(
+            self._dataset,
+            by,
+            variables=variables,
+            bounds=bounds,
+            granularity=granularity,
+            max_contributions=max_contributions,
+            **options,
+        )
 
-    @with_options_of(several.release)
-    def release(self, plan: several.VariablesPlan, **options: Any) -> xr.DataTree:
+    @public
+    def release(
+        self, plan: JointPlan, *, rng: np.random.Generator | None = None, progress: bool = False
+    ) -> xr.DataTree:
         """Spend the budget of a plan on this dataset: see `pandas_dptree.arrays.several.release`."""
-        return several.release(plan, self._dataset, **options)
+        return several.release(plan, self._dataset, rng=rng, progress=progress)

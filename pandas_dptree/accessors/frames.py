@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,17 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page, write_page
-from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
+from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.signatures import with_options_of
-from pandas_dptree.verbs import distributions, tables
+from pandas_dptree.plans.options import JointOptions, PlanOptions, SumOptions
+from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.verbs import distributions, plans, tables
+from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.verbs.options import ReleaseCounts, ReleaseSums, ReleaseTogether
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
@@ -32,36 +38,114 @@ class DataFrameAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @with_options_of(tables.tree_counts)
-    def tree_counts(self, by: By | PrefixTree, **options: Any) -> pd.DataFrame:
+    @public
+    def tree_counts(self, by: By | PrefixTree, **options: Unpack[ReleaseCounts]) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return tables.tree_counts(self._frame, by, **options)
 
-    @with_options_of(tables.tree_sums)
-    def tree_sums(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
+    @public
+    def tree_sums(
+        self,
+        columns: Hashable | list[Hashable],
+        by: By,
+        *,
+        bounds: Any,
+        granularity: Any = None,
+        **options: Unpack[ReleaseSums],
+    ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
-        return tables.tree_sums(self._frame, columns, by, **options)
+        return tables.tree_sums(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
 
-    @with_options_of(tables.tree_means)
-    def tree_means(self, columns: Hashable | list[Hashable], by: By, **options: Any) -> pd.DataFrame:
+    @public
+    def tree_means(
+        self,
+        columns: Hashable | list[Hashable],
+        by: By,
+        *,
+        bounds: Any,
+        granularity: Any = None,
+        **options: Unpack[ReleaseTogether],
+    ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
-        return tables.tree_means(self._frame, columns, by, **options)
+        return tables.tree_means(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
 
-    @with_options_of(tables.plan)
-    def plan(self, by: By, *, domain: Any = None, **options: Any) -> Plan | MultiplicativePlan:
+    @public
+    def tree_agg(
+        self,
+        by: By,
+        aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+        **options: Unpack[ReleaseTogether],
+    ) -> pd.DataFrame:
+        """Release counts, sums and means in one table: see `pandas_dptree.tree_agg`."""
+        return tables.tree_agg(self._frame, by, aggregations, **options)
+
+    @public
+    def plan(
+        self,
+        by: By,
+        *,
+        domain: Any = None,
+        column: Hashable | None = None,
+        bounds: Any = None,
+        granularity: Any = None,
+        **options: Unpack[PlanOptions],
+    ) -> AdditivePlan | MultiplicativePlan:
         """Describe a release of these records before it happens: see `pandas_dptree.plan`.
 
         Spends nothing. The records are looked at only if `domain` is ``"observed"``.
         """
-        planned: Plan | MultiplicativePlan = tables.plan(tables.domain_of(self._frame, by, domain), **options)
-        return planned
+        public_keys = domain_of(self._frame, by, domain)
+        return plans.plan(public_keys, column=column, bounds=bounds, granularity=granularity, **options)
 
-    def release(self, plan: Any, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
+    @public
+    def plan_sums(
+        self,
+        columns: Hashable | list[Hashable],
+        by: By,
+        *,
+        bounds: Any,
+        granularity: Any = None,
+        domain: Any = None,
+        **options: Unpack[SumOptions],
+    ) -> JointPlan:
+        """Describe a release of sums of several columns: see `pandas_dptree.plan_sums`."""
+        public_keys = domain_of(self._frame, by, domain)
+        return plans.plan_sums(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+
+    @public
+    def plan_means(
+        self,
+        columns: Hashable | list[Hashable],
+        by: By,
+        *,
+        bounds: Any,
+        granularity: Any = None,
+        domain: Any = None,
+        **options: Unpack[JointOptions],
+    ) -> JointPlan:
+        """Describe a release of means of columns: see `pandas_dptree.plan_means`."""
+        public_keys = domain_of(self._frame, by, domain)
+        return plans.plan_means(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+
+    @public
+    def plan_agg(
+        self,
+        by: By,
+        aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+        *,
+        domain: Any = None,
+        **options: Unpack[JointOptions],
+    ) -> JointPlan:
+        """Describe a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
+        return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
+
+    def release(self, plan: Plan, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
         """Spend the budget of a plan on these records: the same as ``plan.release(frame)``.
 
         Parameters
         ----------
-        plan : Plan, MultiplicativePlan, DistributionPlan, ImplicitPlan or another that releases records
+        plan : Plan
+            Of any kind.
         rng, progress
             As for `pandas_dptree.tree_counts`.
 
@@ -70,7 +154,7 @@ class DataFrameAccessor:
         pandas.DataFrame or Distribution
             What the plan's own `release` returns.
         """
-        if not hasattr(plan, "release"):
+        if not isinstance(plan, Plan):
             raise ArgumentError(
                 "plan", f"must be a plan, not {told(plan)}.", hint="frame.dp.plan(...) makes one."
             )

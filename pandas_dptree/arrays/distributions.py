@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_n
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
+from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
@@ -38,7 +39,7 @@ class Options(TypedDict, total=False):
     rho: float | None
     neighbors: Neighbors
     max_contributions: int | None
-    mechanism: Literal["auto", "laplace", "gaussian"]
+    mechanism: Mechanism
     tree: Strategy | Sequence[int]
 
 
@@ -53,7 +54,7 @@ def plan_distribution(
     rho: float | None = None,
     neighbors: Neighbors = "add_remove",
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
 ) -> DistributionPlan:
     """Describe the release of a distribution along a dimension. Spends nothing, and looks at no cell.

@@ -15,13 +15,13 @@ from pandas_dptree.hierarchy.levels.base import sole
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
-from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans.additive import AdditivePlan
 
 __all__ = ["laid_out"]
 
 
 def laid_out(
-    plan: Plan,
+    plan: AdditivePlan,
     array: xr.DataArray,
     others: Sequence[Hashable],
     columns: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
@@ -31,7 +31,7 @@ def laid_out(
 
     Parameters
     ----------
-    plan : Plan
+    plan : AdditivePlan
         Of one tree.
     array : xarray.DataArray
         Only its shape and coordinates are looked at.

@@ -4,86 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from pandas_dptree.arrays import tables
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.estimation.consistency import Consistency, Fit
-from pandas_dptree.hierarchy.domain import SOURCES, source_in_words
+from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import TOLD
-from pandas_dptree.planning.objective import Objective
-from pandas_dptree.planning.split import Split
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.joint import joint_account, plan_apart
-from pandas_dptree.plans.search import Mechanism
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_sum
+from pandas_dptree.plans.options import CellOptions, Running, taken_from
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
+from pandas_dptree.verbs.options import ReleaseSeveral
 
-__all__ = ["VariablesPlan", "plan", "release", "tree_counts", "tree_sums"]
+__all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
 def __dir__() -> list[str]:
     """List the public names alone, for completion."""
     return __all__
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class VariablesPlan:
-    """Plans for several variables of a dataset, which keep to one privacy loss together.
-
-    Attributes
-    ----------
-    loss : PrivacyLoss
-        That of the whole release.
-    plans : mapping of Plan
-        By the name of the variable. They agree on all but what is added up, how many records of a unit it
-        holds, and the part of the loss.
-    """
-
-    loss: PrivacyLoss
-    plans: Mapping[Hashable, Plan]
-
-    @property
-    def headline(self) -> str:
-        """The release in a sentence: variables and their parts of the loss, noise, and the whole loss."""
-        parts = ", ".join(f"{name} ({plan.loss.in_words})" for name, plan in self.plans.items())
-        noise = next(iter(self.plans.values())).noise.name
-        keys = source_in_words(next(iter(self.plans.values())).domain)
-        return f"Plan for {parts} together: {noise} noise, {self.loss.in_words}{keys}"
-
-    def to_frame(self) -> pd.DataFrame:
-        """Lay the plans out as a frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per variable and level: ``variable``, and what `Plan.to_frame` tells. A share is that of
-            the variable's own part of the loss.
-        """
-        table = pd.concat({name: plan.to_frame() for name, plan in self.plans.items()}, names=["variable"])
-        return table.reset_index("variable").reset_index(drop=True)
-
-    def __repr__(self) -> str:
-        """Print the plans as a table."""
-        return f"{self.headline}\n{self.to_frame().to_string(index=False, float_format='{:.4g}'.format)}"
-
-    def _repr_html_(self) -> str:
-        """Show the plans as a table in a notebook."""
-        table = self.to_frame().to_html(index=False, float_format="{:.4g}".format, border=0)
-        return f"<p>{escape(self.headline)}</p>\n{table}"
 
 
 @public
@@ -92,21 +37,8 @@ def tree_counts(
     by: By,
     *,
     variables: Sequence[Hashable] | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
     max_contributions: int | Mapping[Hashable, int] | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseSeveral],
 ) -> xr.DataTree:
     r"""Count the records of several variables over every node of a hierarchy, under one privacy loss.
 
@@ -120,16 +52,10 @@ def tree_counts(
         dimensions that they are on, and may have others besides, of its own.
     variables : list of hashable, optional
         Which variables to release; all by default.
-    epsilon, delta, rho
-        The privacy loss of the whole release. It is divided such that the squared errors have the least sum:
-        into equal parts, unless `max_contributions` differs.
     max_contributions : int, or mapping from variables to int, optional
         How many records of one privacy unit a variable may hold, wherever they are: one number for each of
         them, by default 1. The caller answers for it.
-    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence
-        As for `pandas_dptree.arrays.tree_counts`.
-    keep_measurements, rng, progress
-        Likewise.
+    **options
 
     Returns
     -------
@@ -146,6 +72,9 @@ def tree_counts(
 
     Notes
     -----
+    The loss is divided such that the squared errors, each beside the most that a record can add, have the
+    least sum: of counts into equal parts, unless `max_contributions` differs.
+
     **Privacy.** Shapes and coordinates are public, as for one array. Let a unit have at most :math:`k_v`
     records in variable v. Within a variable, the stated part of the loss covers all indices of its other
     dimensions together (parallel composition, proven for `pandas_dptree.arrays.tree_counts`). A unit may
@@ -171,13 +100,9 @@ def tree_counts(
     >>> list(tree["hospital"].data_vars)
     ['visits', 'visits_std_error', 'deaths', 'deaths_std_error']
     """
-    prepared = plan(
-        dataset, by, variables=variables, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
-        objective=objective, consistency=consistency, fit=fit, confidence=confidence,
-        keep_measurements=keep_measurements,
-    )  # fmt: skip
-    return release(prepared, dataset, rng=rng, progress=progress)
+    own = taken_from(CellOptions, options)
+    prepared = plan(dataset, by, variables=variables, max_contributions=max_contributions, **own)
+    return release(prepared, dataset, **taken_from(Running, options))
 
 
 @public
@@ -188,21 +113,8 @@ def tree_sums(
     bounds: Any,
     granularity: Any = None,
     variables: Sequence[Hashable] | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
     max_contributions: int | Mapping[Hashable, int] | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseSeveral],
 ) -> xr.DataTree:
     """Add up several variables over every node of a hierarchy, under one privacy loss.
 
@@ -219,12 +131,7 @@ def tree_sums(
         As for `pandas_dptree.tree_sums`.
     variables : list of hashable, optional
         Which variables to release; by default those that `bounds` lists, or all.
-    epsilon, delta, rho
-        The privacy loss of the whole release. It is divided such that the squared errors, each beside the
-        most that a record can add, have the least sum.
-    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements, \
-rng, progress
-        As for `pandas_dptree.arrays.tree_sums`.
+    **options
 
     Returns
     -------
@@ -259,12 +166,15 @@ rng, progress
             hint='for example bounds={"kwh": (0, 5)}, known without looking at the cells.',
         )
     prepared = plan(
-        dataset, by, variables=variables, bounds=bounds, granularity=granularity, epsilon=epsilon,
-        delta=delta, rho=rho, neighbors=neighbors, max_contributions=max_contributions, mechanism=mechanism,
-        split=split, level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
-        confidence=confidence, keep_measurements=keep_measurements,
-    )  # fmt: skip
-    return release(prepared, dataset, rng=rng, progress=progress)
+        dataset,
+        by,
+        variables=variables,
+        bounds=bounds,
+        granularity=granularity,
+        max_contributions=max_contributions,
+        **taken_from(CellOptions, options),
+    )
+    return release(prepared, dataset, **taken_from(Running, options))
 
 
 @public
@@ -273,39 +183,27 @@ def plan(
     by: By,
     *,
     variables: Sequence[Hashable] | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | Mapping[Hashable, int] | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    confidence: float | None = None,
-    keep_measurements: bool = False,
     bounds: Any = None,
     granularity: Any = None,
-) -> VariablesPlan:
+    max_contributions: int | Mapping[Hashable, int] | None = None,
+    **options: Unpack[CellOptions],
+) -> JointPlan:
     """Describe a release of several variables before it happens.
 
     Spends nothing, and looks at names, types and coordinates alone.
 
     Parameters
     ----------
-    dataset, by, variables, epsilon, delta, rho, max_contributions
+    dataset, by, variables, max_contributions
         As for `tree_counts`.
-    neighbors, mechanism, split, level_weights, objective, consistency, fit, confidence, keep_measurements
-        As for `pandas_dptree.arrays.plan`.
     bounds, granularity
         As for `tree_sums`: values are added up, instead of counts.
+    **options
 
     Returns
     -------
-    VariablesPlan
-        With a `Plan` for each variable.
+    JointPlan
+        With a plan for each variable.
 
     Raises
     ------
@@ -328,18 +226,14 @@ def plan(
     domain = keys_of(dataset, by)
     check_variables(dataset, names, domain)
     most = own_of("max_contributions", max_contributions, names)
-    combined = plan_apart(
-        domain, quantities_of(names, bounds, granularity), [most[name] for name in names], epsilon=epsilon,
-        delta=delta, rho=rho, neighbors=neighbors, mechanism=mechanism, split=split,
-        level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
-        confidence=confidence, keep_measurements=keep_measurements,
-    )  # fmt: skip
-    return VariablesPlan(loss=combined.loss, plans=dict(zip(names, combined.plans, strict=True)))
+    quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
+    scales = [scale_of_sum(each) for each in quantities.values()]
+    return plan_jointly(domain, quantities, scales, contributions=most, **options)
 
 
 @public
 def release(
-    plan: VariablesPlan,
+    plan: JointPlan,
     dataset: xr.Dataset,
     *,
     rng: np.random.Generator | None = None,
@@ -349,7 +243,7 @@ def release(
 
     Parameters
     ----------
-    plan : VariablesPlan
+    plan : JointPlan
         From `plan`.
     dataset : xarray.Dataset
         With the variables of the plan; others are left alone.
@@ -373,14 +267,14 @@ def release(
     -----
     **Privacy**: each call spends the plan's whole privacy loss anew.
     """
-    if not isinstance(plan, VariablesPlan):
+    if not isinstance(plan, JointPlan):
         raise ArgumentError(
             "plan",
             f"must be one for several variables, not {kind_of_object(plan)}.",
             hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
         )
     names = names_of(dataset, list(plan.plans))
-    domain = next(iter(plan.plans.values())).labelled
+    domain = plan.hierarchy
     check_variables(dataset, names, domain)
     warn_if_released(dataset)
     trees, sources = [], []
@@ -397,7 +291,7 @@ def release(
         }
     )
     source = max(sources, key=SOURCES.index)
-    together.attrs["dp"] = json.dumps(joint_account(plan.loss, plan.plans, rng) | {"domain_source": source})
+    together.attrs["dp"] = json.dumps(plan.provenance(rng) | {"domain_source": source})
     quantities = {name: each.quantity for name, each in plan.plans.items()}
     warn_if_empty(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
     return together

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -13,24 +12,21 @@ import xarray as xr
 from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
 from pandas_dptree.arrays.layout import laid_out
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels.base import By
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import progress_bar
-from pandas_dptree.planning.objective import Objective
-from pandas_dptree.planning.split import Split
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.execute import account, columns_of, measured, release_steps
-from pandas_dptree.plans.search import Mechanism, find_plan
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.execute import columns_of, measured, release_steps
+from pandas_dptree.plans.options import AdditiveOptions, Running, taken_from
+from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
+from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums
 
 __all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
 
@@ -39,23 +35,7 @@ __all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
 def tree_counts(
     array: xr.DataArray,
     by: By,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseArrayCounts],
 ) -> xr.DataTree:
     r"""Count the records of every node of a hierarchy, from an array of counts, under differential privacy.
 
@@ -68,16 +48,7 @@ def tree_counts(
         The keys, from the coarsest to the finest: names of dimensions, and of coordinates along one
         dimension. Among them, or alone, may be levels that are made of these: by `calendar`, `cut`, `mapping`
         or `quadtree`. Cells with the same keys are added up.
-    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective
-        As for `pandas_dptree.tree_counts`.
-    consistency, fit, confidence, keep_measurements, rng, progress
-        Likewise. With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as
-        a whole, but a tree much sparser than most others may come out worse than with ``fit="totals"``.
-    max_contributions : int, optional
-        How many records of one privacy unit the whole array may hold, wherever they are; by default 1. An
-        array cannot be asked whose its records are: the caller answers for it.
-    known : mapping or DataFrame, optional
-        As for `pandas_dptree.tree_counts`; only where `by` speaks of all dimensions.
+    **options
 
     Returns
     -------
@@ -112,6 +83,10 @@ def tree_counts(
     coordinates. Cells that lie nowhere in them, such as those outside the bounds of a quadtree, are left out
     by their coordinates alone; if no cell lies anywhere, that is an error.
 
+    With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as a whole, but
+    a tree much sparser than most others may come out worse than with ``fit="totals"``. `known` can be used
+    only where `by` speaks of all dimensions.
+
     **Several trees.** With :math:`s` indices along the other dimensions, the counts of one level in all trees
     are a vector with an entry for each pair of an index and a node. A record adds one to a single entry, and
     a unit with at most k records adds k such unit vectors, wherever they are, in one tree or in many. By the
@@ -141,13 +116,8 @@ def tree_counts(
     >>> dict(tree["quad_3"].sizes), dict(tree["quad_8"].sizes)
     ({'y': 8, 'x': 8}, {'y': 256, 'x': 256})
     """
-    prepared = plan(
-        array, by, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
-        objective=objective, consistency=consistency, fit=fit, known=known, confidence=confidence,
-        keep_measurements=keep_measurements,
-    )  # fmt: skip
-    return release(prepared, array, rng=rng, progress=progress)
+    prepared = plan(array, by, **taken_from(PlanArray, options))
+    return release(prepared, array, **taken_from(Running, options))
 
 
 @public
@@ -157,21 +127,7 @@ def tree_sums(
     *,
     bounds: Any,
     granularity: Any = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseArraySums],
 ) -> xr.DataTree:
     """Add up an array of values over every node of a hierarchy, under differential privacy.
 
@@ -187,13 +143,7 @@ def tree_sums(
         nothing.
     granularity : float, optional
         As for `pandas_dptree.tree_sums`.
-    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, fit, keep_measurements, \
-rng, progress
-        As for `pandas_dptree.tree_counts`.
-    max_contributions : int, optional
-        How many cells of the whole array one privacy unit may have a say in; by default 1.
-    consistency, confidence
-        As for `pandas_dptree.tree_sums`.
+    **options
 
     Returns
     -------
@@ -223,13 +173,9 @@ rng, progress
             "must be given: how far one cell can move a sum depends on them.",
             hint="for example bounds=(0, 500), known without looking at the cells.",
         )
-    prepared = plan(
-        array, by, bounds=bounds, granularity=granularity, epsilon=epsilon, delta=delta, rho=rho,
-        neighbors=neighbors, max_contributions=max_contributions, mechanism=mechanism, split=split,
-        level_weights=level_weights, objective=objective, consistency=consistency, fit=fit,
-        confidence=confidence, keep_measurements=keep_measurements,
-    )  # fmt: skip
-    return release(prepared, array, rng=rng, progress=progress)
+    own = taken_from(PlanArray, options)
+    prepared = plan(array, by, bounds=bounds, granularity=granularity, **own)
+    return release(prepared, array, **taken_from(Running, options))
 
 
 @public
@@ -237,39 +183,23 @@ def plan(
     array: xr.DataArray,
     by: By,
     *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    target: Mapping[Hashable, float] | None = None,
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
     bounds: Any = None,
     granularity: Any = None,
-) -> Plan:
+    **options: Unpack[PlanArray],
+) -> AdditivePlan:
     """Describe a release of an array before it happens. Spends nothing, and looks at coordinates alone.
 
     Parameters
     ----------
-    array, by, max_contributions, known
+    array, by
         As for `tree_counts`.
-    epsilon, delta, rho, neighbors, mechanism, split, level_weights, objective, target, consistency, fit, \
-confidence, keep_measurements
-        As for `pandas_dptree.plan`.
     bounds, granularity
         As for `tree_sums`: values are added up, instead of counts.
+    **options
 
     Returns
     -------
-    Plan
+    AdditivePlan
         That of one tree. With further dimensions it covers all trees together: see `tree_counts`.
 
     Raises
@@ -294,32 +224,26 @@ confidence, keep_measurements
     name = "sum" if array.name is None or is_hash(array.name) else array.name
     quantity = COUNT if bounds is None else Quantity.of(name, bounds, granularity)
     _check_names(array, quantity)
-    if known is not None and len(dims_of(array, domain.sources)) < array.ndim:
+    if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
             "cannot be used where there are several trees: it does not tell of which of them it speaks.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    found = find_plan(
-        domain, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, split=split, level_weights=level_weights,
-        objective=objective, target=target, consistency=consistency, fit=fit, known=known,
-        confidence=confidence, keep_measurements=keep_measurements,
-        quantity=quantity,
-    )  # fmt: skip
+    found = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
     warn_if_useless(found.loss)
     return found
 
 
 @public
 def release(
-    plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
+    plan: AdditivePlan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> xr.DataTree:
     """Spend the budget of a plan on an array.
 
     Parameters
     ----------
-    plan : Plan
+    plan : AdditivePlan
         From `plan`, or any other with a domain and without a privacy unit. Its keys, and what derived levels
         are made of, are looked up by name among the dimensions and coordinates of the array; cells whose
         keys its domain lacks are left out. One whose quadtree has no bounds is for arrays of the same shape.
@@ -328,7 +252,7 @@ def release(
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
     progress : bool, default False
-        Shows the steps of the work on a bar, on standard error, as `Plan.release` does. Needs tqdm.
+        Shows the steps of the work on a bar, on standard error, as `AdditivePlan.release` does. Needs tqdm.
 
     Returns
     -------
@@ -353,10 +277,10 @@ def release(
 
 
 def measured_tree(
-    plan: Plan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
+    plan: AdditivePlan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
 ) -> xr.DataTree:
     """Release without a word, as one variable of several."""
-    if not isinstance(plan, Plan) or plan.domain is None or plan.privacy_unit is not None:
+    if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
             "must have a domain and no privacy unit: cells do not tell whose records they hold.",
@@ -377,16 +301,16 @@ def measured_tree(
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
     leaf = leaves_of(array, dims, plan.domain)
-    with progress_bar(progress, release_steps([plan])) as done:
+    with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
         if not n_trees:  # zeros are measured, and nothing of it is shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        told = account(plan, rng)
+        told = plan.provenance(rng)
         if others:  # the answer has their indices as well, which stand in the array
             told["domain_source"] = "observed"
-        return laid_out(plan, array, others, columns_of(forest, values), told)
+        return laid_out(plan, array, others, columns_of(plan.quantity.name, forest, values), told)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
@@ -395,7 +319,7 @@ def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
     check_free(array, told_of(quantity.column))
 
 
-def _forest(plan: Plan, n: int) -> Plan:
+def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:
     """Plan some trees side by side, each as the plan says: their noise is that of one."""
     if n == 1:
         return plan

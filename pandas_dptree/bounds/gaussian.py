@@ -37,17 +37,18 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.orbits import FloatArray, Orbits
-
-if TYPE_CHECKING:
-    from pandas_dptree.plans.additive import Plan
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import Quantity
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 
 __all__ = ["MAX_KINDS", "gap_of", "gaussian_lower_bound"]
 
@@ -265,9 +266,36 @@ class _Dual:
         return np.asarray((self.sizes[level] * cost * resolvent * (1 - slope * resolvent)).sum(axis=0))
 
 
-def gap_of(plan: Plan) -> tuple[float | None, str]:
+class BoundedPlan(Protocol):
+    """What is to be known of a plan to hold it against the lower bound: see `pandas_dptree.Plan`."""
+
+    @property
+    def tree(self) -> Tree: ...
+    @property
+    def loss(self) -> PrivacyLoss: ...
+    @property
+    def noise(self) -> AdditiveNoise: ...
+    @property
+    def neighbors(self) -> Neighbors: ...
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+    @property
+    def quantity(self) -> Quantity: ...
+    @property
+    def known(self) -> Known: ...
+    @property
+    def objective(self) -> Objective: ...
+    @property
+    def level_weights(self) -> FloatArray: ...
+    @property
+    def node_noise_scales(self) -> tuple[FloatArray, ...]: ...
+    @property
+    def expected_error(self) -> float: ...
+
+
+def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
     """Hold a plan against the lower bound: its gap, if there is one, and what that says. See `Plan.gap`."""
-    if not isinstance(plan.noise, Gaussian):
+    if not plan.noise.euclidean:
         return None, f"Gap: unknown, as no tight lower bound is known for {plan.noise.name} noise."
     if any(exact.any() for exact in plan.known.exact):
         return None, "Gap: unknown, as no tight lower bound is known where counts are public."

@@ -16,7 +16,7 @@ from pandas_dptree.bounds.packing import packing_error
 from pandas_dptree.bounds.single_count import single_count_error
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import candidate_noises
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
@@ -104,8 +104,7 @@ def _upper_bounds(tree: Tree, loss: PrivacyLoss, alpha: float) -> dict[str, floa
         f"Corollary 2.7 ({noise.name})": math.sqrt(
             float(noise.variance(noise.noise_scales(loss, one_row, np.ones(n_levels))).max())
         )
-        for noise in (Laplace(), Gaussian())
-        if noise.can_give(loss)
+        for noise in candidate_noises("auto", loss)
     }
     if alpha and loss.delta:
         clipped = ClippedThresholds(alpha=alpha, epsilon=loss.epsilon, delta=loss.delta, depth=n_levels)

@@ -28,24 +28,19 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.serialize import plan_kind
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.verbs import tables
+from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
 
-_NOISES = ["auto", "laplace", "gaussian"]
 _FORCE = "replaces the file that --out names, if it is there already"
-_PLANS: dict[str, type[Plan] | type[MultiplicativePlan]] = {
-    "Plan": Plan,
-    "MultiplicativePlan": MultiplicativePlan,
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -157,10 +152,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a column of the domain that says true or false: where true, nobody can be",
     )
     noise = argparse.ArgumentParser(add_help=False)
-    noise.add_argument("--mechanism", choices=_NOISES, default="auto")
+    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
-        "--mechanism", choices=[*_NOISES, "multiplicative"], default="auto",
+        "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
         help="the noise; or counts that are right up to a factor, for which the next five options are",
     )  # fmt: skip
     noise_or_factor.add_argument(
@@ -357,7 +352,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         (column,) = values["columns"]
         summed = {**values, "column": column, "bounds": values["bounds"][column]}
         del summed["columns"]
-    plan = tables.plan(
+    plan = plans.plan(
         _domain(arguments, arguments.by),
         target=_by_level("target", arguments.target),
         known=_known(arguments),
@@ -374,20 +369,19 @@ def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     plan = _read_plan(arguments)
     print(plan.headline, file=sys.stderr)
-    column = plan.quantity.column if isinstance(plan, Plan) else None
+    column = plan.quantity.column if isinstance(plan, AdditivePlan) else None
     others = [name for name in (plan.privacy_unit, column) if name is not None]
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
     released = plan.release(records, progress=arguments.progress)
     write_table(released, arguments.out, force=arguments.force)
 
 
-def _read_plan(arguments: argparse.Namespace) -> Plan | MultiplicativePlan:
+def _read_plan(arguments: argparse.Namespace) -> Plan:
     """Read whichever kind of plan the file holds, and the domain that it was made for."""
     unreadable = f"cannot be read from {str(arguments.plan)!r}"
     hint = "write it with `dptree plan --out`."
     try:
         written = json.loads(arguments.plan.read_text(encoding="utf-8"))
-        kind = _PLANS[plan_kind(written)]
         by = list(written["levels"][1:])
         if not all(isinstance(name, str) for name in by):
             raise TypeError
@@ -395,7 +389,7 @@ def _read_plan(arguments: argparse.Namespace) -> Plan | MultiplicativePlan:
         raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
     domain = _domain(arguments, by)
     try:
-        return kind.from_dict(written, domain)
+        return Plan.from_dict(written, domain)
     except DomainError:
         raise
     except ArgumentError as error:

@@ -10,7 +10,6 @@ import importlib
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -22,6 +21,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
 from pandas_dptree.ingest.frames import check_columns
+from pandas_dptree.output.whole_files import check_writable, write_whole
 
 __all__ = ["check_out", "read", "write", "write_table"]
 
@@ -269,9 +269,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
         )
     suffix = _suffix(path, "out", *known)
     try:
-        if path.is_dir():
-            raise IsADirectoryError
-        tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".dptree-").cleanup()
+        check_writable(path)
     except OSError:
         raise _unwritable(path) from None
     if os.path.lexists(path) and not force:
@@ -297,40 +295,12 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
     """Write the whole file or nothing; if `force` is not given, only where no file is."""
-    path = path.resolve()  # what a link leads to may be on another file system
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".dptree-") as scratch:
-            whole = Path(scratch) / path.name
-            fill(whole)
-            if force:
-                os.replace(whole, path)
-            else:
-                _move_where_nothing_is(whole, path)
+        write_whole(path, fill, replace=force)
     except FileExistsError:
-        raise _there_already(path) from None
+        raise _there_already(path.resolve()) from None
     except OSError:
-        raise _unwritable(path) from None
-
-
-def _move_where_nothing_is(whole: Path, path: Path) -> None:
-    """Rename a file; a file of the new name stays, even one that has only just appeared.
-
-    Raises
-    ------
-    FileExistsError
-        If there is one.
-    """
-    try:
-        os.link(whole, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        path.touch(exist_ok=False)
-        try:
-            os.replace(whole, path)
-        except OSError:
-            path.unlink()
-            raise
+        raise _unwritable(path.resolve()) from None
 
 
 def _there_already(path: Path) -> ArgumentError:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pandas_dptree.distribution import factorization, prefix
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.least_squares import least_squares, propagate
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, least_squares, propagate
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.measure import measure
@@ -181,7 +181,7 @@ class TreePrefixes(Measuring):
         for level, (scale, empty) in enumerate(zip(self.noise_scales, self._empty, strict=True)):
             variance = float(self.noise.variance(scale)) if np.isfinite(scale) else np.inf
             fixed = known if level == 0 else np.tile(empty, len(known)) if empty.any() else np.zeros(1, bool)
-            levels.append(np.where(fixed, 0.0, max(variance, 1e-30)))
+            levels.append(np.where(fixed, 0.0, max(variance, LEAST_VARIANCE)))
         return levels
 
     def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:

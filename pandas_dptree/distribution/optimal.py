@@ -40,7 +40,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -48,8 +47,9 @@ import numpy.typing as npt
 
 from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefix_variances
 from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.alternate import Model, NoiseLaw, Problem
+from pandas_dptree.planning.alternate import Model, Problem, VarianceFunction
 from pandas_dptree.planning.orbits import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
@@ -63,7 +63,7 @@ _USELESS = 1e-3  # a level with a smaller share is on its way to none
 _WORTHWHILE = 1e-6  # a smaller relative gain is none
 _SEARCH_STEPS = 25  # of the descent: enough to tell trees apart
 _FINALISTS = 6
-_NO_NOISE = 1e-30  # stands for a variance of 0
+_IMAGINARY_STEP = 1e-30  # relative: its square is nothing beside 1
 _FINAL_STEPS = 300
 _TOLERANCE = 1e-5
 _CALIBRATIONS = 2  # of an (epsilon, delta), each followed by a descent
@@ -290,10 +290,10 @@ class _Search:
         if not trees:
             return {}
         leaves = np.stack([_leaves(tree) for tree in trees], axis=1)
-        law = self.law(np.ones(len(leaves) - 1))
-        problem = self.uniform_problem(leaves, law)
+        variance = self.variance(np.ones(len(leaves) - 1))
+        problem = self.uniform_problem(leaves, variance)
         splits = [linear_prefix_shares(self.imagined(leaves), problem.weights)]
-        if not law.is_linear:
+        if not variance.is_linear:
             # The best split without least squares, with the root and without.
             start = np.cbrt(problem.weights / self.imagined(leaves))
             rootless = np.where(np.arange(len(leaves))[:, None] > 0, start, 0.0)
@@ -312,26 +312,26 @@ class _Search:
         values = np.empty(splits.shape[1])
         for n in np.unique(n_measured):
             columns = n_measured == n
-            precisions = 1 / self.law(np.ones(n)).variances(splits[:, columns])
+            precisions = 1 / self.variance(np.ones(n))(splits[:, columns])
             values[columns] = self.variances(leaves[:, columns], precisions)
         return values
 
-    def law(self, shares: FloatArray) -> NoiseLaw:
-        """Give the law of the noise under the budget that these shares allow."""
-        return _calibrated_law(self.noise, self.loss, self.sensitivity, tuple(shares.tolist()))
+    def variance(self, shares: FloatArray) -> VarianceFunction:
+        """Give the noise variance as a function of the share, under the budget that these shares allow."""
+        return VarianceFunction.calibrated(self.noise, self.loss, self.sensitivity, shares)
 
     def refine(self, tree: Branching, shares: FloatArray, *, steps: int) -> tuple[Branching, FloatArray]:
         """Give a tree better shares, by the exact model."""
         leaves, split = _leaves(tree)[:, None], shares[:, None]
         for _ in range(_CALIBRATIONS if self.loss.kind == "approximate" else 1):
-            problem = self.exact_problem(leaves, self.law(split[:, 0]))
+            problem = self.exact_problem(leaves, self.variance(split[:, 0]))
             split, _ = problem.descend(split, steps=steps, tolerance=_TOLERANCE)
         return tree, split[:, 0]
 
     def error(self, tree: Branching, shares: FloatArray) -> float:
         """Give the root of the mean variance of the prefix sums."""
         scales = self.noise.noise_scales(self.loss, self.sensitivity, shares)
-        noise = np.maximum(self.noise.variance(scales), _NO_NOISE)[:, None]
+        noise = np.maximum(self.noise.variance(scales), LEAST_VARIANCE)[:, None]
         variance = self.variances(_leaves(tree)[:, None], 1 / noise)
         return math.sqrt(max(variance[0], 0.0))
 
@@ -339,16 +339,15 @@ class _Search:
         """Put together what is known of a tree."""
         return PrefixTree(tree, tuple(shares.tolist()), self.error(tree, shares))
 
-    def exact_problem(self, leaves: FloatArray, law: NoiseLaw) -> Problem:
+    def exact_problem(self, leaves: FloatArray, variance: VarianceFunction) -> Problem:
         """Put the choice of the shares of one tree as a problem, its cost in the first row."""
         if leaves[0] == self.n_bins:
-            return self.uniform_problem(leaves, law)
+            return self.uniform_problem(leaves, variance)
         first = np.where(np.arange(len(leaves)) == 0, 1.0, 0.0)[:, None]
-        return Problem(
-            model=self.padded_model(leaves), law=law, weights=first, worst=False, floor=np.zeros_like(first)
-        )
+        model, floor = self.padded_model(leaves), np.zeros_like(first)
+        return Problem(model=model, variance=variance, weights=first, worst=False, floor=floor)
 
-    def uniform_problem(self, leaves: FloatArray, law: NoiseLaw) -> Problem:
+    def uniform_problem(self, leaves: FloatArray, variance: VarianceFunction) -> Problem:
         """Put the choice of shares as a problem, as if the trees had no more leaves than bins."""
         leaves = self.imagined(leaves)
         energies = np.maximum(mean_prefix_energies(leaves, self.n_bins), 0.0)
@@ -359,7 +358,8 @@ class _Search:
             spread = 1 / np.cumsum((leaves * precisions)[::-1], axis=0)[::-1]
             return spread, lambda weights: -leaves * np.cumsum(weights * spread**2, axis=0)
 
-        return Problem(model=model, law=law, weights=energies, worst=False, floor=np.zeros((len(leaves), 1)))
+        floor = np.zeros((len(leaves), 1))
+        return Problem(model=model, variance=variance, weights=energies, worst=False, floor=floor)
 
     def imagined(self, leaves: FloatArray) -> FloatArray:
         """Replace the number of leaves below the root by that of bins."""
@@ -376,7 +376,7 @@ class _Search:
         def model(precisions: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
             means = np.zeros_like(precisions)
             means[0] = self.variances(leaves, precisions)
-            size = 1e-30 * precisions.max()
+            size = _IMAGINARY_STEP * precisions.max()
             steps = precisions[:, None, :] + 1j * size * np.eye(levels)[:, :, None]
             stepped = padded_prefix_variances(
                 leaves, steps.reshape(levels, -1), self.n_bins, total_known=self.total_known
@@ -385,16 +385,6 @@ class _Search:
             return means, lambda weights: weights[0] * gradient
 
         return model
-
-
-@lru_cache(maxsize=64)  # that of equal shares is asked for again and again, and takes a root search
-def _calibrated_law(
-    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: tuple[float, ...]
-) -> NoiseLaw:
-    """Give the law of the noise under the budget that these shares allow."""
-    power, part = noise.variance_power(loss), max(shares) / math.fsum(shares)
-    scale = noise.noise_scales(loss, sensitivity, shares).min()
-    return NoiseLaw(noise, float(scale * part ** (power / 2)), power)
 
 
 def _leaves(tree: Branching) -> FloatArray:

@@ -14,14 +14,12 @@ import numpy.typing as npt
 from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.distribution.optimal import best_tree
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["Ways"]
-
-_NOISES: tuple[AdditiveNoise, ...] = (Laplace(), Gaussian())
 
 _MOST_LEAVES = 10**9
 """Of a tree that is given: more would not fit into memory."""
@@ -48,12 +46,12 @@ class Ways:
     max_contributions: int
     n_levels: int
 
-    def best(self, mechanism: str, tree: Any, *, known_total: bool) -> Measuring:
+    def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Measuring:
         """Choose the candidate that promises the least mean variance of the cumulative counts of a group."""
         candidates = self.candidates(mechanism, tree, known_total=known_total)
         return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
 
-    def candidates(self, mechanism: str, tree: Any, *, known_total: bool) -> list[Measuring]:
+    def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Measuring]:
         """List the ways of measuring that the arguments of `plan_distribution` allow, for one level each.
 
         Raises
@@ -61,15 +59,13 @@ class Ways:
         ArgumentError
             If there are none.
         """
-        if not isinstance(mechanism, str) or mechanism not in ("auto", "laplace", "gaussian"):
+        if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
+            *others, last = (f'"{name}"' for name in MECHANISMS)
             raise ArgumentError(
-                "mechanism", f"is unknown: {told(mechanism)}.", hint='choose "auto", "laplace" or "gaussian".'
+                "mechanism",
+                f"is unknown: {told(mechanism)}.",
+                hint=f"choose {', '.join(others)} or {last}.",
             )
-        noises = [
-            noise
-            for noise in _NOISES
-            if mechanism == noise.name or (mechanism == "auto" and noise.can_give(self.loss))
-        ]
         strategy = tree if isinstance(tree, str) else "tree"
         if strategy not in ("auto", "tree", "factorization"):
             raise ArgumentError(
@@ -78,9 +74,9 @@ class Ways:
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
         ways: list[Callable[[], Measuring]] = []
-        for noise in noises:
+        for noise in candidate_noises(mechanism, self.loss):
             measured = partial(self._tree, noise, tree, known_total=known_total)
-            factorized = strategy != "tree" and isinstance(noise, Gaussian)
+            factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
                 ways.append(partial(self._factorization_or, measured))
                 continue
@@ -92,6 +88,16 @@ class Ways:
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
         return _possible(ways)
+
+    def all(self, *, known_total: bool) -> list[Measuring]:
+        """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
+        found = []
+        for tree in ("tree", "factorization"):
+            try:
+                found += self.candidates("auto", tree, known_total=known_total)
+            except ArgumentError:  # of factorizations: too many bins, or no noise for them
+                continue
+        return found
 
     def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Measuring:
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
@@ -173,8 +179,7 @@ class Ways:
             return self.factorization()
         if data["kind"] != "tree":
             raise ValueError("an unknown kind of measurement")
-        (noise,) = (noise for noise in _NOISES if noise.name == data["noise"])
-        return self.tree(noise, data["branching"], data["shares"])
+        return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
 
     def _factorization_or(self, otherwise: Callable[[], Measuring]) -> Measuring:
         try:

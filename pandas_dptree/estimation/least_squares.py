@@ -22,6 +22,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = [
+    "LEAST_VARIANCE",
     "ROUNDING",
     "FloatArray",
     "Measurements",
@@ -34,6 +35,12 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 Measurements = Sequence[npt.NDArray[np.int64] | FloatArray | None]
+
+LEAST_VARIANCE = 1e-30
+"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined.
+
+Noise of a scale of 0.1 or more has a variance of at least 1e-22; and the inverse of this can be squared.
+"""
 
 ROUNDING = 1e-9
 """Known values agree if they differ by less than this part of themselves: sums of floats are not exact."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.arguments import number_between
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss
+from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["Multiplicative"]
+__all__ = ["SMALLEST_ALPHA", "Multiplicative"]
 
+SMALLEST_ALPHA = 0.001
 _FAILURE = 0.05
 
 
@@ -86,8 +87,10 @@ class Multiplicative:
     def __post_init__(self) -> None:
         """Check what is asked for, and take its numbers for floats."""
         for name, low, high, example in (
-            ("alpha", 0.001, 1, 0.25), ("failure", 1e-15, 0.5, 0.05), ("threshold", 1, math.inf, 10_000),
-        ):  # fmt: skip
+            ("alpha", SMALLEST_ALPHA, 1, 0.25),
+            ("failure", 1e-15, 0.5, 0.05),
+            ("threshold", 1, math.inf, 10_000),
+        ):
             value = getattr(self, name)
             if value is not None or name == "alpha":
                 object.__setattr__(self, name, number_between(name, value, low, high, example=example))
@@ -148,3 +151,29 @@ class Multiplicative:
                 "a larger loss, alpha or failure probability allows a smaller one.",
             )
         return chain
+
+    def affordable_thresholds(
+        self, loss: PrivacyLoss, rows: int, depth: int
+    ) -> Thresholds | ClippedThresholds | None:
+        """Lay out the chain that keeps the guarantee for units of several rows, if a loss is large enough.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            For one unit.
+        rows : int
+            By how many rows, added or removed, neighbouring data sets differ.
+        depth : int
+            Number of nodes on a path from the root to a leaf.
+
+        Returns
+        -------
+        Thresholds or ClippedThresholds or None
+            None if the loss has no delta, or is too small to be divided.
+        """
+        if loss.kind != "approximate":
+            return None
+        try:
+            return self.thresholds(group_loss(loss, rows), depth)
+        except ArgumentError:
+            return None

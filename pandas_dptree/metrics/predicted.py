@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray, Gaussian
 from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = [
@@ -26,11 +26,6 @@ __all__ = [
 ]
 
 _HINT = "pass a number, or an array of them."
-_SUMMED = 10.0
-"""Below this scale, discrete Gaussian noise is summed term by term."""
-
-_REACH = 39.0
-"""So many scales from 0, the Gaussian density is below the range of floats."""
 
 
 def predicted_alpha_rmse(
@@ -43,23 +38,14 @@ def predicted_alpha_rmse(
 ) -> FloatArray:
     r"""Give the alpha-RMSE of noisy counts, at given true counts.
 
-    With :math:`t = \alpha |z|`, it is the root of :math:`\mathrm{E}\max(|X| - t, 0)^2`:
-
-    - discrete Laplace noise, with :math:`q = e^{-1/b}`, the first whole number m above t, and
-      :math:`f = m - t`:
-      :math:`\frac{2 q^m}{1 + q} \bigl(f^2 + \frac{2fq}{1 - q} + \frac{q(1 + q)}{(1 - q)^2}\bigr)`;
-    - discrete Gaussian noise: its sum over the whole numbers above t;
-    - continuous Laplace noise: :math:`2 b^2 e^{-t/b}`;
-    - continuous Gaussian noise, with :math:`u = t/\sigma`:
-      :math:`2\sigma^2 \bigl((1 + u^2)\,\Phi(-u) - u\,\varphi(u)\bigr)`.
-
-    It falls as the count grows: the largest of all is that of an empty node, which is the standard error of
-    the noise for every alpha.
+    With :math:`t = \alpha |z|`, it is the root of :math:`\mathrm{E}\max(|X| - t, 0)^2`, for which each kind
+    of noise has its formula: see `AdditiveNoise.squared_excess`. It falls as the count grows: the largest of
+    all is that of an empty node, which is the standard error of the noise for every alpha.
 
     Parameters
     ----------
     noise : AdditiveNoise
-        `Laplace` or `Gaussian`.
+        `Laplace()` or `Gaussian()`.
     noise_scales : array_like of float
         Scales from 1e-3 to 1e12, or inf where nothing is measured.
     truth : array_like
@@ -67,8 +53,8 @@ def predicted_alpha_rmse(
     alpha : float
         The relative error that counts as none, at least 0. With 0, this is the standard error.
     continuous : bool
-        Whether to speak of the continuous law of that scale, which the discrete one comes near from scale
-        10 on.
+        Whether to speak of the continuous distribution of that scale, which the discrete one comes near
+        from scale 10 on.
 
     Returns
     -------
@@ -78,7 +64,7 @@ def predicted_alpha_rmse(
     Raises
     ------
     ArgumentError
-        If alpha is below 0, or the noise is of another kind.
+        If alpha is below 0, or the noise is not additive noise.
 
     Notes
     -----
@@ -102,19 +88,16 @@ def predicted_alpha_rmse(
     [14.136, 11.009, 1.16]
     """
     check_at_least("alpha", alpha, 0.0)
-    excess = _EXCESS.get((noise.name, bool(continuous))) if isinstance(noise, AdditiveNoise) else None
-    if excess is None:
+    if not isinstance(noise, AdditiveNoise):
         raise ArgumentError(
-            "noise",
-            f"is of a kind without a formula: {told(noise)}.",
-            hint="pass Laplace() or Gaussian().",
+            "noise", f"must be additive noise, not {told(noise)}.", hint="pass Laplace() or Gaussian()."
         )
     scales, tolerance = np.broadcast_arrays(
         real_numbers("noise_scales", noise_scales, hint=_HINT),
         alpha * np.abs(real_numbers("truth", truth, hint=_HINT)),
     )
     measured = np.isfinite(scales)
-    squares = excess(np.where(measured, scales, 1.0), tolerance)
+    squares = noise.squared_excess(np.where(measured, scales, 1.0), tolerance, continuous=bool(continuous))
     return np.asarray(np.where(measured, np.sqrt(squares), np.inf))
 
 
@@ -183,7 +166,8 @@ def estimate_alpha_rmse(
     laplace = np.minimum(kurtosis / 12, 1 / 4) ** (1 / 4)
     normal = np.sqrt(np.maximum(1 - 2 * laplace**2, 0.0))
     u = np.minimum(tolerance / spread, 1e6)  # beyond, all is 0
-    excess = _gaussian(normal, u) + 4 * laplace**2 * _beyond(normal, laplace, u)
+    alone = Gaussian().squared_excess(normal, u, continuous=True)
+    excess = alone + 4 * laplace**2 * _beyond(normal, laplace, u)
     return np.asarray(np.where(usual, spread * np.sqrt(excess), np.sqrt(variance)))
 
 
@@ -291,74 +275,6 @@ def check_at_least(
     ).all():
         bound = f"{'above' if above else 'at least'} {least:g}"
         raise ArgumentError(argument, f"must be {bound}, not {told(value)}.", hint="pass a finite number.")
-
-
-def _discrete_laplace(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Mean squared excess of discrete Laplace noise over t."""
-    first = np.floor(t) + 1
-    f = first - t
-    q, rest = np.exp(-1 / scale), -np.expm1(-1 / scale)
-    tail = 2 * np.exp(-first / scale) / (1 + q)
-    return np.asarray(tail * (f**2 + 2 * f * q / rest + q * (1 + q) / rest**2))
-
-
-def _discrete_gaussian(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Mean squared excess of discrete Gaussian noise over t."""
-    excess = np.empty(scale.shape)
-    small = scale < _SUMMED
-    excess[small] = _summed(scale[small], t[small])
-    excess[~small] = _integrated(scale[~small], t[~small])
-    return excess
-
-
-def _summed(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Sum (k - t)² over k > t, from sums of 1, k and k² over the tails of each scale."""
-    excess = np.zeros(len(scale))
-    order = np.argsort(scale)
-    alike = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
-    for rows in alike if len(order) else []:
-        sigma, tolerance = scale[rows[0]], t[rows]
-        k = np.arange(np.ceil(_REACH * sigma) + 2)
-        mass = np.exp(-((k / sigma) ** 2) / 2)
-        mass /= 2 * mass.sum() - 1
-        first = np.minimum(np.floor(tolerance) + 1, len(k) - 1).astype(np.int64)
-        none, one, two = (np.cumsum((k**power * mass)[::-1])[::-1][first] for power in range(3))
-        excess[rows] = 2 * np.maximum(two - 2 * tolerance * one + tolerance**2 * none, 0.0)
-    return excess
-
-
-def _integrated(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Correct the continuous law by the first terms of Euler and Maclaurin."""
-    f = np.floor(t) + 1 - t
-    u = t / scale
-    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / scale
-    slope = -u / scale * density
-    third, fourth = f * (f - 0.5) * (f - 1), f**2 * (f - 1) ** 2 - 1 / 30  # Bernoulli's polynomials
-    corrections = 2 * (third * density / 3 + fourth * slope / 4)
-    return np.asarray(np.maximum(_gaussian(scale, t) - corrections, 0.0))
-
-
-def _laplace(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Mean squared excess of a Laplace variable over t."""
-    return np.asarray(2 * scale**2 * np.exp(-t / scale))
-
-
-def _gaussian(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Mean squared excess of a normal variable over t."""
-    from scipy.special import ndtr  # costs a tenth of a second to import
-
-    u = np.divide(t, scale, out=np.full(scale.shape, _REACH), where=scale > t / _REACH)
-    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
-    return np.asarray(2 * scale**2 * np.maximum((1 + u**2) * ndtr(-u) - u * density, 0.0))
-
-
-_EXCESS = {
-    ("laplace", False): _discrete_laplace,
-    ("gaussian", False): _discrete_gaussian,
-    ("laplace", True): _laplace,
-    ("gaussian", True): _gaussian,
-}
-"""The mean squared excess, by the name of the noise and whether it is continuous."""
 
 
 def _beyond(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -17,8 +16,10 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
+from pandas_dptree.output.whole_files import write_whole
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["report_page", "statement", "write_page"]
@@ -63,19 +64,17 @@ def report_page(
 
 
 def write_page(page: str, path: str | PathLike[str]) -> None:
-    """Write a whole file or nothing.
+    """Write a page to a file, whole or not at all.
 
     Raises
     ------
     ArgumentError
         If the file cannot be written.
     """
+    # errors="replace" is for lone surrogates, which are no UTF-8
+    fill = partial(Path.write_text, data=page, encoding="utf-8", errors="replace", newline="\n")
     try:
-        target = Path(path)
-        with tempfile.TemporaryDirectory(dir=target.resolve().parent, prefix=".dptree-") as scratch:
-            written = Path(scratch) / "page.html"
-            written.write_text(page, encoding="utf-8", errors="replace", newline="\n")  # lone surrogates
-            os.replace(written, target)
+        write_whole(Path(path), fill)
     except (OSError, TypeError, ValueError):
         raise ArgumentError(
             "path",
@@ -163,8 +162,7 @@ def _neighbors(account: Mapping[str, Any]) -> str:
 def _noise(account: Mapping[str, Any]) -> str:
     mechanism = str(account.get("mechanism", "unknown"))
     noise = {
-        "laplace": "discrete Laplace",
-        "gaussian": "discrete Gaussian",
+        **{name: noise.in_words for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)

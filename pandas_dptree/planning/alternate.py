@@ -19,8 +19,10 @@ multipliers, which rise and fall in proportion to the errors on the way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -29,8 +31,10 @@ import numpy.typing as npt
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.planning.orbits import FloatArray
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["Model", "NoiseLaw", "Problem", "promising_splits"]
+__all__ = ["Model", "Problem", "VarianceFunction", "promising_splits"]
 
 Model = Callable[[FloatArray], tuple[FloatArray, Callable[[FloatArray], FloatArray]]]
 """From the precisions of the levels to their mean variances, and their vector-Jacobian product."""
@@ -41,8 +45,8 @@ _SEARCH_STEPS = 40  # enough to tell sets of levels apart; most are then at thei
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseLaw:
-    """How the noise variance of a level depends on its share.
+class VarianceFunction:
+    """The noise variance of a level as a function of its share of the budget.
 
     Parameters
     ----------
@@ -57,6 +61,29 @@ class NoiseLaw:
     unit_scale: float
     power: int
 
+    @classmethod
+    def calibrated(
+        cls, noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray
+    ) -> VarianceFunction:
+        """Give that of the budget which a loss allows.
+
+        Parameters
+        ----------
+        noise : AdditiveNoise
+        loss : PrivacyLoss
+            That of the whole release.
+        sensitivity : Sensitivity
+            That of one level.
+        shares : numpy.ndarray, shape (n_levels,)
+            Of the levels that are measured, on which the budget of an (epsilon, delta) depends. Only their
+            proportions matter.
+
+        Returns
+        -------
+        VarianceFunction
+        """
+        return _calibrated(noise, loss, sensitivity, tuple(shares.tolist()))
+
     @property
     def is_linear(self) -> bool:
         """Whether precision is proportional to the share, to six digits and up to the whole budget.
@@ -65,7 +92,7 @@ class NoiseLaw:
         """
         return bool(self.elasticities(np.ones(1))[0] < 1 + 1e-5)
 
-    def variances(self, shares: FloatArray) -> FloatArray:
+    def __call__(self, shares: FloatArray) -> FloatArray:
         """Give the exact noise variances, in squared counts; inf where the share is 0."""
         with np.errstate(divide="ignore"):
             scales = np.maximum(self.unit_scale / shares ** (self.power / 2), SMALLEST_SCALE)
@@ -75,8 +102,18 @@ class NoiseLaw:
         """By how many per cent the variances fall when the shares rise by one per cent; at least `power`."""
         step = 1e-4
         with np.errstate(invalid="ignore"):
-            fall = self.variances(shares * np.exp(-step)) / self.variances(shares * np.exp(step))
+            fall = self(shares * np.exp(-step)) / self(shares * np.exp(step))
         return np.fmax(np.log(fall) / (2 * step), self.power)  # a share of 0 has no ratio, and needs none
+
+
+@lru_cache(maxsize=64)  # that of equal shares is asked for again and again, and takes a root search
+def _calibrated(
+    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: tuple[float, ...]
+) -> VarianceFunction:
+    """Find the scale of a level that has the whole budget from that of the largest share."""
+    power, part = noise.variance_power(loss), max(shares) / math.fsum(shares)
+    scale = noise.noise_scales(loss, sensitivity, shares).min()
+    return VarianceFunction(noise, float(scale * part ** (power / 2)), power)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +126,7 @@ class Problem:
     ----------
     model : callable
         From precisions to the mean variances of the levels.
-    law : NoiseLaw
+    variance : VarianceFunction
         From shares to noise variances.
     weights : numpy.ndarray, shape (n_levels, 1)
         Cost of a unit of each level's mean variance.
@@ -100,7 +137,7 @@ class Problem:
     """
 
     model: Model
-    law: NoiseLaw
+    variance: VarianceFunction
     weights: FloatArray
     worst: bool
     floor: FloatArray
@@ -123,7 +160,8 @@ class Problem:
             How many steps to take at most.
         tolerance : float
             When to stop: no level's part of the error exceeds its share by more, relatively. If the
-            noise law is linear, the sum of costs is then within this of its minimum, by convexity.
+            precision is proportional to the share, the sum of costs is then within this of its minimum, by
+            convexity.
 
         Returns
         -------
@@ -135,7 +173,7 @@ class Problem:
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
         for step in range(steps):
-            variances, elasticities = self.law.variances(shares), self.law.elasticities(shares)
+            variances, elasticities = self.variance(shares), self.variance.elasticities(shares)
             means, vjp = self.model(1 / variances)
             costs = self.weights * means
             values = costs.max(axis=0) if self.worst else costs.sum(axis=0)

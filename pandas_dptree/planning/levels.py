@@ -12,7 +12,7 @@ import numpy as np
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.alternate import NoiseLaw, Problem, promising_splits
+from pandas_dptree.planning.alternate import Problem, VarianceFunction, promising_splits
 from pandas_dptree.planning.closed_form import uniform_tree_shares
 from pandas_dptree.planning.known import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
@@ -167,7 +167,7 @@ def optimal_shares(
             if least_squares
             else partial(unrelated_variances_and_vjp, orbits.part_unknown)
         ),
-        law=_calibrated_law(noise, loss, sensitivity, even),
+        variance=VarianceFunction.calibrated(noise, loss, sensitivity, even),
         weights=weights[:, None],
         worst=objective == "worst",
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
@@ -175,11 +175,11 @@ def optimal_shares(
     closed_form = uniform_tree_shares(tree.level_sizes, weights, unknown)
     closed_form = problem.normalise((closed_form if closed_form.any() else even)[:, None])[:, 0]
     by_level = all(level.all() == level.any() for level in orbits.known)
-    if problem.law.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
+    if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
         return closed_form
-    geometric = geometric_shares(tree, problem.law.power, known=known)
+    geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
-    if least_squares and not problem.law.is_linear:
+    if least_squares and not problem.variance.is_linear:
         # A level of which the greater part is known is taken for known, but for the leaves.
         useful = unknown & (orbits.part_unknown > 0.5) | (np.arange(tree.depth + 1) == tree.depth)
         imagined = Orbits.from_sizes(tree.level_sizes, useful)
@@ -188,18 +188,18 @@ def optimal_shares(
         splits = np.concatenate(
             [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
         )
-    tight = not problem.law.is_linear and _gain(noise, loss, sensitivity, even) > _WORTHWHILE
+    tight = not problem.variance.is_linear and noise.composition_gain(loss, sensitivity, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
     finalists = 6 if tight else 1
     while splits.shape[1] > finalists:
-        splits, values = problem.descend(splits, steps=1 if problem.law.is_linear else 8)
+        splits, values = problem.descend(splits, steps=1 if problem.variance.is_linear else 8)
         splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
     if not tight:
         return problem.descend(splits, steps=_FINAL_STEPS)[0][:, 0]
 
     def calibrated(split: FloatArray) -> Problem:
-        return replace(problem, law=_calibrated_law(noise, loss, sensitivity, split))
+        return replace(problem, variance=VarianceFunction.calibrated(noise, loss, sensitivity, split))
 
     # What tight composition gains depends on the levels that are measured: calibrate and descend in turn.
     best = list(splits.T)
@@ -207,20 +207,3 @@ def optimal_shares(
         best = [calibrated(split).descend(split[:, None], steps=_FINAL_STEPS)[0][:, 0] for split in best]
     best += [problem.normalise(split[:, None])[:, 0] for split in (even, geometric, closed_form)]
     return min(best, key=lambda split: float(calibrated(split).descend(split[:, None], steps=1)[1][0]))
-
-
-def _calibrated_law(
-    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray
-) -> NoiseLaw:
-    """Give the law of the noise under the budget that these shares allow."""
-    power, largest = noise.variance_power(loss), shares.argmax()
-    scale = noise.noise_scales(loss, sensitivity, shares)[largest]
-    return NoiseLaw(noise, float(scale * shares[largest] ** (power / 2)), power)
-
-
-def _gain(noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray) -> float:
-    """How much more budget tight composition finds in a delta than there is without."""
-    if loss.kind != "approximate":
-        return 1.0
-    plain = noise.noise_scales(PrivacyLoss(epsilon=loss.epsilon), sensitivity, shares)
-    return float(plain[-1] / noise.noise_scales(loss, sensitivity, shares)[-1])

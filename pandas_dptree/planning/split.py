@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.known import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.nodes import node_shares
@@ -56,13 +56,14 @@ def split_budget(
     Raises
     ------
     ArgumentError
-        As `level_shares`; and if ``"nodes"`` is asked for without Gaussian noise or least squares.
+        As `level_shares`; and if ``"nodes"`` is asked for without Gaussian noise, or without least squares.
     """
     if isinstance(split, str) and split == "nodes":
-        if not isinstance(noise, Gaussian) or not least_squares:
+        if not noise.euclidean or not least_squares:
+            kept = "raw measurements" if noise.euclidean else f"{noise.in_words} noise"
             raise ArgumentError(
                 "split",
-                "cannot differ from node to node with Laplace noise or raw measurements.",
+                f"cannot differ from node to node with {kept}.",
                 hint='give a delta or a rho, for Gaussian noise, and let consistency be at least "linear".',
             )
         return node_shares(tree, objective=objective, level_weights=level_weights, known=known)

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.known import Flags
@@ -207,7 +208,7 @@ class Target:
 
     def _errors(self, noise: AdditiveNoise, loss: PrivacyLoss, shares: FloatArray) -> FloatArray:
         variances = noise.variance(noise.noise_scales(loss, self.sensitivity, shares))
-        return np.sqrt(self._means(1 / np.maximum(variances, 1e-30)))  # some noise is all but certain to be 0
+        return np.sqrt(self._means(1 / np.maximum(variances, LEAST_VARIANCE)))
 
     def _means(self, precisions: FloatArray) -> FloatArray:
         """Give the mean variance of each level."""

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration, group_loss
+from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.metrics.predicted import estimate_alpha_rmse, predicted_alpha_rmse
 from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.privacy.quantity import COUNT
-
-if TYPE_CHECKING:
-    from pandas_dptree.plans.additive import Plan
 
 __all__ = ["compare", "level_alpha_rmse", "variant"]
 
+Kind = TypeVar("Kind", bound=Measurement)
 
-def compare(plan: Plan, alpha: float | None, counts: Mapping[Hashable, float] | None) -> pd.DataFrame:
-    """Race the mechanisms and splits that could spend the same loss: see `Plan.compare`."""
+
+def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, float] | None) -> pd.DataFrame:
+    """Compare the mechanisms and splits that could spend the same loss: see `AdditivePlan.compare`."""
     others = [
         variant(plan, noise, split)
-        for noise in (Laplace(), Gaussian())
-        if noise.can_give(plan.loss)
+        for noise in candidate_noises("auto", plan.loss)
         for split in SPLITS
-        if split != "nodes" or (isinstance(noise, Gaussian) and plan.consistency != "none")
+        if split != "nodes" or (noise.euclidean and plan.consistency != "none")
         if (noise, split) != (plan.noise, plan.split)
     ]
     if alpha is None:
@@ -57,7 +56,7 @@ def compare(plan: Plan, alpha: float | None, counts: Mapping[Hashable, float] | 
     return pd.concat([table[:1], table[1:].sort_values("alpha_mrmse", kind="stable")])
 
 
-def _by_objective(plans: list[Plan]) -> pd.DataFrame:
+def _by_objective(plans: Sequence[Measurement]) -> pd.DataFrame:
     """Show each plan's standard errors, and what the objective makes of them."""
     table = _table({(each.noise.name, str(each.split)): each.std_errors for each in plans}, plans[0])
     table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
@@ -65,30 +64,27 @@ def _by_objective(plans: list[Plan]) -> pd.DataFrame:
     return table
 
 
-def _table(errors: Mapping[tuple[str, str], FloatArray], plan: Plan) -> pd.DataFrame:
+def _table(errors: Mapping[tuple[str, str], FloatArray], plan: Measurement) -> pd.DataFrame:
     index = pd.MultiIndex.from_tuples(errors, names=["mechanism", "split"])
     return pd.DataFrame(list(errors.values()), index=index, columns=list(plan.level_names))
 
 
-def _counts(plan: Plan, counts: Mapping[Hashable, float] | None) -> FloatArray:
+def _counts(plan: Measurement, counts: Mapping[Hashable, float] | None) -> FloatArray:
     return by_level("counts", {} if counts is None else counts, plan.level_names, 0.0)
 
 
-def _thresholds(plan: Plan, alpha: float, calibration: Calibration) -> ClippedThresholds | None:
+def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> ClippedThresholds | None:
     """Lay out the thresholds that the plan's loss allows on its tree, if any."""
-    if plan.quantity != COUNT or plan.loss.kind != "approximate":
+    if plan.quantity != COUNT:
         return None
     wish = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
-    try:
-        chain = wish.thresholds(group_loss(plan.loss, plan.sensitivity.l1), plan.tree.depth + 1)
-    except ArgumentError:  # the loss is too small to be divided
-        return None
-    assert isinstance(chain, ClippedThresholds)
+    chain = wish.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
+    assert chain is None or isinstance(chain, ClippedThresholds)
     return chain
 
 
-def level_alpha_rmse(plan: Plan, alpha: float, counts: Mapping[Hashable, float] | None) -> FloatArray:
-    """Predict the largest alpha-RMSE of each level: see `Plan.alpha_rmse`."""
+def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, float] | None) -> FloatArray:
+    """Predict the largest alpha-RMSE of each level: see `AdditivePlan.alpha_rmse`."""
     unit = float(plan.quantity.unit)
     largest = np.zeros(plan.tree.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
@@ -103,7 +99,7 @@ def level_alpha_rmse(plan: Plan, alpha: float, counts: Mapping[Hashable, float] 
     return largest
 
 
-def variant(plan: Plan, noise: AdditiveNoise, split: Split) -> Plan:
+def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
     """Plan the same release with another noise and another split."""
     shares = split_budget(
         plan.tree,

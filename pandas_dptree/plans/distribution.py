@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
@@ -22,13 +21,15 @@ from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
+from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
-from pandas_dptree.plans.serialize import read_distribution_plan, write_distribution_plan
+from pandas_dptree.plans import serialize
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records, protected
@@ -44,7 +45,7 @@ _MOST_CELLS = 10**8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DistributionPlan:
+class DistributionPlan(Plan):
     """How a column will be counted in bins, and how accurate that will be.
 
     Made by `plan_distribution`. It is a function of public arguments alone.
@@ -73,23 +74,17 @@ class DistributionPlan:
         Where the edges come from, and the groups if there is no domain: observed if they stand in an array.
     """
 
+    kind: ClassVar[str] = "distribution"
+
     bins: Bins
     domain: Domain | None
-    loss: PrivacyLoss
-    neighbors: Neighbors
-    privacy_unit: Hashable | None
-    max_contributions: int
     totals: tuple[IntArray, ...]
     measuring: Measuring
     source: Source = "given"
 
     def __post_init__(self) -> None:
         """Check whom it protects, and that its noise is as large as its loss demands."""
-        unit, most = protected(
-            self.privacy_unit, self.max_contributions, taken=(self.bins.column, *self.level_names[1:])
-        )
-        object.__setattr__(self, "privacy_unit", unit)
-        object.__setattr__(self, "max_contributions", most)
+        super().__post_init__()
         if not self._is_within_loss:
             raise ArgumentError(
                 "measuring",
@@ -108,6 +103,16 @@ class DistributionPlan:
         if noise.spent(loss, sensitivity, scales) <= noise.budget(loss):
             return True
         return loss.epsilon is not None and noise.delta(loss.epsilon, scales, sensitivity) <= loss.delta
+
+    @property
+    def columns_counted(self) -> tuple[Hashable, ...]:
+        """The keys of the groups, and the column that is counted."""
+        return (self.bins.column, *self.level_names[1:])
+
+    @property
+    def hierarchy(self) -> Domain | None:
+        """The groups; None if there is one."""
+        return self.domain
 
     @property
     def domain_source(self) -> Source:
@@ -185,7 +190,7 @@ class DistributionPlan:
                 estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
                 measuring=self.measuring,
-                account=self.account(rng),
+                account=self.provenance(rng),
             )
         if isinstance(data, np.ndarray):
             causes = usual_causes()
@@ -263,20 +268,17 @@ class DistributionPlan:
             np.broadcast_to(tree.listed(level), tree.level_sizes[level]) for level in range(tree.depth + 1)
         ]
 
-    def account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how a release with this source of noise is made, in plain JSON."""
+    @property
+    def mechanism_name(self) -> str:
+        """The noise."""
+        return self.measuring.noise.name
+
+    def _manner(self) -> dict[str, Any]:
+        """Describe what is measured, in plain JSON."""
         return {
-            "mechanism": self.measuring.noise.name,
-            **self.loss.to_dict(),
-            "neighbors": self.neighbors,
-            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
-            "max_contributions": self.max_contributions,
-            "domain_source": self.domain_source,
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
             "strategy": self.measuring.description,
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-            "version": __version__,
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -297,54 +299,36 @@ class DistributionPlan:
             }
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Write the plan down, in plain JSON, to be approved today and released tomorrow.
+    def compare(self) -> pd.DataFrame:
+        """Compare the ways to measure the same bins at the same privacy loss.
 
         Returns
         -------
-        dict
-            Without the names of the groups: the domain is told by a digest.
-
-        Raises
-        ------
-        ArgumentError
-            If JSON cannot hold the name of a column or a time zone; if the noise was not chosen by
-            `plan_distribution`.
+        pandas.DataFrame
+            One row for each kind of noise and of measurement that the loss allows, the most accurate first:
+            ``mechanism``, ``strategy``, and for each level of groups the expected standard error, as in
+            `to_frame`.
 
         Examples
         --------
-        >>> plan = plan_distribution("fare", bounds=(0, 200), bins=64, epsilon=1.0)
-        >>> DistributionPlan.from_dict(plan.to_dict()).errors == plan.errors
-        array([ True])
+        >>> plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
+        ['gaussian', 'gaussian', 'laplace']
         """
-        return write_distribution_plan(self, _fields(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], domain: Domain | None = None) -> DistributionPlan:
-        """Read what `to_dict` wrote.
-
-        Parameters
-        ----------
-        data : mapping
-        domain : Domain, optional
-            The groups, if the plan has some: the same ones, in the same order.
-
-        Returns
-        -------
-        DistributionPlan
-            The same plan: the same random bytes give the same release.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` is no plan of a distribution; `DomainError` if it is for other groups.
-
-        Notes
-        -----
-        **Privacy**: the noise is no part of what is read. It follows from the stated loss, bound and
-        neighbours, so that no file can make a plan that spends more than it states.
-        """
-        return read_distribution_plan(cls, partial(_read_fields, data, domain), data, domain)
+        known_total = all((each >= 0).all() for each in self.totals)
+        ways = Ways(
+            self.bins.n_bins, self.loss, self.neighbors, self.max_contributions, len(self.totals)
+        ).all(known_total=known_total)
+        plans = sorted((replace(self, measuring=way) for way in ways), key=lambda each: each.errors.mean())
+        return pd.DataFrame(
+            [
+                {
+                    "mechanism": each.mechanism_name,
+                    "strategy": each.measuring.description,
+                    **dict(zip(each.level_names, each.errors.tolist(), strict=True)),
+                }
+                for each in plans
+            ]
+        )
 
     @property
     def headline(self) -> str:
@@ -358,9 +342,42 @@ class DistributionPlan:
             f"{source_in_words(self.domain)}"
         )
 
-    def __repr__(self) -> str:
-        """Print the plan as a table."""
-        return f"{self.headline}\n{self.to_frame().to_string(index=False)}"
+    @property
+    def _formats(self) -> dict[Any, Any]:
+        return {}
+
+    def _fields(self) -> dict[str, Any]:
+        known: dict[str, Any] | None = None
+        if self.domain is not None:
+            exact = tuple(totals >= 0 for totals in self.totals)
+            known = Known(exact, tuple(np.maximum(totals, 0) for totals in self.totals)).to_dict()
+        elif len(self.totals[0]) > 1:
+            raise ArgumentError(
+                "totals",
+                "cannot be written down: they are of groups without names.",
+                hint="write the plan of one distribution down; it releases any number of them side by side.",
+            )
+        elif self.totals[0][0] >= 0:
+            known = {"total": int(self.totals[0][0])}
+        return {"bins": self.bins.to_dict(), "known": known, "strategy": self.measuring.to_dict()}
+
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
+        """Make the plan anew, with noise that follows from the loss, whatever the file holds."""
+        bins, known = Bins.from_dict(data["bins"]), data["known"]
+        _check_columns(bins.column, hierarchy)
+        totals = _totals(hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known))
+        ways = Ways(
+            bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
+        )
+        return cls(
+            bins=bins,
+            domain=hierarchy,
+            totals=totals,
+            measuring=ways.read(data["strategy"]),
+            source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
+            **common,
+        )
 
 
 @public
@@ -375,7 +392,7 @@ def plan_distribution(
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
     domain: Domain | None = None,
     known: Any = None,
@@ -462,39 +479,6 @@ def plan_distribution(
         totals=totals,
         measuring=ways.best(mechanism, tree, known_total=known_total),
     )
-
-
-def _fields(plan: DistributionPlan) -> dict[str, Any]:
-    """Write down what only plans of distributions have."""
-    known: dict[str, Any] | None = None
-    if plan.domain is not None:
-        exact = tuple(totals >= 0 for totals in plan.totals)
-        known = Known(exact, tuple(np.maximum(totals, 0) for totals in plan.totals)).to_dict()
-    elif len(plan.totals[0]) > 1:
-        raise ArgumentError(
-            "totals",
-            "cannot be written down: they are of groups without names.",
-            hint="write the plan of one distribution down; it releases any number of them side by side.",
-        )
-    elif plan.totals[0][0] >= 0:
-        known = {"total": int(plan.totals[0][0])}
-    return {"bins": plan.bins.to_dict(), "known": known, "strategy": plan.measuring.to_dict()}
-
-
-def _read_fields(data: Mapping[str, Any], domain: Domain | None) -> dict[str, Any]:
-    """Read what `_fields` wrote; the noise follows from the loss."""
-    bins, known = Bins.from_dict(data["bins"]), data["known"]
-    _check_columns(bins.column, domain)
-    totals = _totals(domain, known if domain is None else Known.from_dict(domain.tree, known))
-    ways = Ways(
-        bins.n_bins, PrivacyLoss(**data["loss"]), data["neighbors"], data["max_contributions"], len(totals)
-    )
-    return {
-        "bins": bins,
-        "totals": totals,
-        "measuring": ways.read(data["strategy"]),
-        "source": "given" if domain is not None else SOURCES[SOURCES.index(data["domain_source"])],
-    }
 
 
 def _check_columns(column: Any, domain: Any) -> None:

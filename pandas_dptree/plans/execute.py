@@ -5,22 +5,20 @@ Everything secret lives between the first line of `measured` and the call of `me
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
-from pandas_dptree.hierarchy.domain import Domain, source_of
-from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.frames import contributions, discreetly
@@ -30,21 +28,19 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.plans.base import TreePlan
+from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
-if TYPE_CHECKING:
-    from pandas_dptree.plans.additive import Plan
-
 __all__ = [
     "Measured",
-    "Reading",
-    "account",
     "causes_of",
     "columns_of",
     "exact_leaves",
     "measured",
     "measurement_columns",
+    "prefix_for",
     "release",
     "release_steps",
     "unbiased",
@@ -54,33 +50,34 @@ Levels = Sequence[npt.NDArray[Any]]
 
 
 def release(
-    plan: Plan, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+    plan: Measurement, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> pd.DataFrame:
-    """Measure records by a plan, and lay out the table: see `Plan.release`."""
-    with progress_bar(progress, release_steps([plan])) as done:
+    """Measure records by a plan, and lay out the table: see `AdditivePlan.release`."""
+    with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         (values,) = measured([plan], data, rng=rng, done=done)
-        table = release_frame(plan.labelled, columns_of(plan, values), account(plan, rng))
+        table = release_frame(
+            plan.labelled, columns_of(plan.quantity.name, plan, values), plan.provenance(rng)
+        )
     causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
     warn_if_empty(table, totals_of(table[:1], {plan.quantity.name: plan.quantity}), causes)
     return table
 
 
-def causes_of(plans: Sequence[Plan]) -> str:
+def causes_of(plans: Sequence[Measurement]) -> str:
     """Hint at what makes a release by plans for the same records nearly empty."""
     columns = [plan.quantity.column for plan in plans if plan.quantity.column is not None]
     return usual_causes(plans[0].domain, values=columns, privacy_unit=plans[0].privacy_unit)
 
 
-def release_steps(plans: Sequence[Plan]) -> list[Step]:
+def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     """List what is done to release several quantities of the same records, and how much work it is.
 
     These are the steps of `measured`, and one more for the table.
     """
-    tree = plans[0].tree
+    tree = next(iter(plans.values())).tree
     n_nodes = sum(tree.level_sizes)
     steps = [("reading the records", tree.n_leaves)]
-    for plan in plans:
-        name = plan.quantity.name
+    for name, plan in plans.items():
         passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode goes on from the one before
         steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
     return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as whole estimates
@@ -103,7 +100,7 @@ class Measured:
 
 
 def measured(
-    plans: Sequence[Plan], data: Any, *, rng: np.random.Generator | None = None, done: Done = nothing
+    plans: Sequence[Measurement], data: Any, *, rng: np.random.Generator | None = None, done: Done = nothing
 ) -> list[Measured]:
     """Measure the same records by several plans that agree on all but the quantity and the noise.
 
@@ -128,9 +125,14 @@ def measured(
     return answers
 
 
-def columns_of(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
+def prefix_for(name: Hashable) -> str:
+    """Give what the names begin with of the columns that say how accurate a value is."""
+    return prefix_of(None if name == COUNT.name else name)
+
+
+def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hashable, Levels]:
     """Name what the table shows of a quantity, in what its values are in."""
-    name, prefix = plan.quantity.name, prefix_of(plan.quantity.column)
+    prefix = prefix_for(name)
     columns: dict[Hashable, Levels] = {
         name: list(map(plan.in_column, values.shown)),
         f"{prefix}std_error": plan.node_std_errors,
@@ -138,50 +140,11 @@ def columns_of(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
     if plan.confidence is not None:
         columns |= _interval_columns(plan, values, prefix)
     if plan.keep_measurements:
-        columns |= measurement_columns(plan, values)
+        columns |= measurement_columns(plan, values, prefix)
     return columns
 
 
-def account(plan: Plan, rng: np.random.Generator | None) -> dict[str, Any]:
-    """Tell how the release was made, in plain JSON."""
-    scales = zip(plan.level_names, plan.noise_scales.tolist(), strict=True)
-    known = [
-        int(np.count_nonzero(np.broadcast_to(exact, shown.shape) & shown)) if exact.any() else 0
-        for exact, shown in zip(
-            plan.known.exact, map(plan.tree.listed, range(plan.tree.depth + 1)), strict=True
-        )
-    ]
-    return {
-        "mechanism": plan.noise.name,
-        **plan.loss.to_dict(),
-        "neighbors": plan.neighbors,
-        "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
-        "max_contributions": plan.max_contributions,
-        "domain_source": source_of(plan.domain),
-        "consistency": plan.consistency,
-        "fit": plan.fit,
-        **_told(plan.quantity),
-        "known": {str(name): n for name, n in zip(plan.level_names, known, strict=True) if n},
-        "confidence": plan.confidence,
-        "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
-        "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-        "version": __version__,
-    }
-
-
-def _told(quantity: Quantity) -> dict[str, Any]:
-    """Tell what was added up, if not the records."""
-    if quantity == COUNT:
-        return {}
-    low, high = ((bound + quantity.shift) * quantity.unit for bound in (quantity.low, quantity.high))
-    return {
-        "column": str(quantity.column),
-        "bounds": [float(low), float(high)],
-        "granularity": float(quantity.unit),
-    }
-
-
-def _with_known(plan: Plan, noisy: Sequence[IntArray | None]) -> list[IntArray | None]:
+def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[IntArray | None]:
     """Put what is known in the place of what was measured; what is neither is 0, without precision."""
     return [
         np.where(exact, least, np.zeros(size, dtype=np.int64) if values is None else values)
@@ -193,14 +156,14 @@ def _with_known(plan: Plan, noisy: Sequence[IntArray | None]) -> list[IntArray |
     ]
 
 
-def unbiased(plan: Plan, values: Measured) -> Levels:
-    """Give the estimates whose errors `Plan.node_std_errors` speaks of, in units."""
+def unbiased(plan: Measurement, values: Measured) -> Levels:
+    """Give the estimates whose errors `Measurement.node_std_errors` speaks of, in units."""
     if plan.consistency in ("none", "linear"):
         return values.shown
     return least_squares(plan.tree, values.noisy, plan.variances)
 
 
-def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashable, Levels]:
+def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
     """Lay an interval around each unbiased estimate, within what is possible."""
     ends = [
         intervals(*level, whole=True, shown=shown)
@@ -214,7 +177,7 @@ def _interval_columns(plan: Plan, values: Measured, prefix: str) -> dict[Hashabl
     return {f"{prefix}lower": lower, f"{prefix}upper": upper}
 
 
-def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
+def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
     """Give the noisy values and their noise scales, missing where nothing was measured."""
     measurements: list[npt.NDArray[Any]] = []
     scales = []
@@ -228,32 +191,11 @@ def measurement_columns(plan: Plan, values: Measured) -> dict[Hashable, Levels]:
             measurements.append(np.ma.array(filled, mask=~unknown))
         else:
             measurements.append(np.where(unknown, plan.in_column(filled), np.nan))
-    prefix = prefix_of(plan.quantity.column)
     return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
 
 
-class Reading(Protocol):
-    """How records are read: what plans of all kinds say of it."""
-
-    @property
-    def tree(self) -> Tree:
-        """The shape of the hierarchy."""
-
-    @property
-    def domain(self) -> Domain | None:
-        """Its labels; None for numbers alone."""
-
-    @property
-    def privacy_unit(self) -> Hashable | None:
-        """The column that names whom to protect."""
-
-    @property
-    def max_contributions(self) -> int:
-        """How many rows of a unit are counted."""
-
-
 def exact_leaves(
-    plan: Reading, quantities: Sequence[Quantity], data: Any, source: ByteSource
+    plan: TreePlan, quantities: Sequence[Quantity], data: Any, source: ByteSource
 ) -> Sequence[IntArray]:
     """Add up each quantity over the records of each leaf, exactly. The answer is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
@@ -277,7 +219,7 @@ def exact_leaves(
     return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
 
 
-def _given_leaves(plan: Reading, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
+def _given_leaves(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
     """Take what the caller has counted or added up; nobody is where nobody can be."""
     check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)

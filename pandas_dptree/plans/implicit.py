@@ -20,48 +20,45 @@ and clicks privately", 2009: releasing only what has a large noisy count.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import check_prefixes, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.arguments import noise_source, released_counts
+from pandas_dptree.mechanisms.detection import largest_error, released_from
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total
+from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total, release_probability
+from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.output.sparse import sparse_frame
-from pandas_dptree.plans.detection import compare
+from pandas_dptree.plans.base import PrefixPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
-from pandas_dptree.privacy.unit import check_rows_of_records, protected
+from pandas_dptree.privacy.sensitivity import count_sensitivity
 from pandas_dptree.signatures import public
 
-__all__ = ["ImplicitPlan", "plan_implicit"]
+__all__ = ["ImplicitPlan", "expected_recall"]
 
 Released = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
 
-_LEAST_VARIANCE = 1e-30
-"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ImplicitPlan:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ImplicitPlan(PrefixPlan):
     """What a release of an implicit tree will measure, and which nodes it will show.
 
     Made by `plan_implicit`. It is a function of the tree and the privacy parameters alone.
@@ -86,23 +83,16 @@ class ImplicitPlan:
         The noise of each level. A node is released if its noisy count is above ``radius``.
     """
 
-    tree: PrefixTree
-    loss: PrivacyLoss
-    neighbors: Neighbors = "add_remove"
-    privacy_unit: Hashable | None
-    max_contributions: int
+    kind: ClassVar[str] = "implicit"
+
     shares: tuple[float, ...]
     keep_measurements: bool = False
     noise: tuple[TruncatedLaplace, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Check the arguments, and find the noise that the shares allow."""
-        check_prefixes(self.tree)
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=(self.tree.column,))
-        check_rows_of_records(unit, most)
-        object.__setattr__(self, "privacy_unit", unit)
-        object.__setattr__(self, "max_contributions", most)
-        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=most).l1
+        super().__post_init__()
+        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
@@ -117,11 +107,6 @@ class ImplicitPlan:
         parts = (part.to_dict() for part in self.loss.divide(self.shares))
         noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
         object.__setattr__(self, "noise", tuple(noise))
-
-    @property
-    def level_names(self) -> tuple[str, ...]:
-        """Names of the levels, from the root down."""
-        return self.tree.level_names
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plan out as a frame.
@@ -211,7 +196,7 @@ class ImplicitPlan:
                 (counts, remainders),
                 bounds,
                 noise_scales=scales if self.keep_measurements else None,
-                attrs=_account(self, private=rng is None),
+                attrs=self.provenance(rng),
             )
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
         warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
@@ -247,167 +232,73 @@ class ImplicitPlan:
 
         Examples
         --------
-        >>> from pandas_dptree.hierarchy.levels.prefixes import binary
-        >>> plan_implicit(binary("user", bits=64), epsilon=1.0, delta=1e-6).compare()["largest_unseen"]
+        >>> import pandas_dptree as dpt
+        >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
+        >>> plan.compare()["largest_unseen"]
         mechanism          calibration
         truncated_laplace                    1706
         multiplicative     exact             3532
                            proof          2915085
         Name: largest_unseen, dtype: int64
         """
-        return compare(self, alpha, failure)
+        factors = {
+            calibration: ImplicitMultiplicativePlan(
+                tree=self.tree,
+                loss=self.loss,
+                mechanism=Multiplicative(alpha=alpha, failure=failure, calibration=calibration),
+                neighbors=self.neighbors,
+                privacy_unit=self.privacy_unit,
+                max_contributions=self.max_contributions,
+            )
+            for calibration in sorted(get_args(Calibration))
+        }
+        failure = factors["exact"].failure
+        noises = self.noise[1:]
+        table = {
+            ("truncated_laplace", ""): (
+                max(released_from(noise, failure) for noise in noises),
+                max(2 * noise.radius for noise in noises),
+                max(largest_error(noise, failure) for noise in noises),
+            )
+        }
+        for calibration, other in factors.items():
+            least = other.largest_unseen + 1
+            # the factor is above any rounding error
+            error = math.floor(alpha * max(least, other.threshold) * (1 + 2.0**-48))
+            table["multiplicative", calibration] = (least, other.largest_unseen, error)
+        return pd.DataFrame(
+            list(table.values()),
+            index=pd.MultiIndex.from_tuples(table, names=["mechanism", "calibration"]),
+            columns=["released_from", "largest_unseen", "error_bound"],
+        )
 
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
-            f"{self.loss.in_words}, protecting {unit} "
-            f"({rows}, {self.neighbors})"
+            f"{self.protection}"
         )
 
-    def __repr__(self) -> str:
-        """Print the plan as a table."""
-        formats: dict[str, Any] = dict.fromkeys(
-            ["epsilon", "delta", "noise_scale", "std_error"], "{:.4g}".format
-        )
-        return f"{self.headline}\n{self.to_frame().to_string(index=False, formatters=formats, na_rep='-')}"
+    @property
+    def mechanism_name(self) -> str:
+        """The mechanism, as ``attrs`` and JSON name it."""
+        return "truncated_laplace"
 
+    def _manner(self) -> dict[str, Any]:
+        levels = list(zip(self.level_names, self.noise, strict=True))
+        return {
+            "noise_scale": {name: noise.noise_scale for name, noise in levels},
+            "largest_unseen": {name: 2 * noise.radius for name, noise in levels[1:]},
+        }
 
-@overload
-def plan_implicit(
-    tree: PrefixTree,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbors: Neighbors = ...,
-    privacy_unit: Hashable | None = ...,
-    max_contributions: int | None = ...,
-    mechanism: Literal["truncated_laplace"] = ...,
-    split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = ...,
-    keep_measurements: bool = ...,
-) -> ImplicitPlan: ...
-@overload
-def plan_implicit(
-    tree: PrefixTree,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbors: Neighbors = ...,
-    privacy_unit: Hashable | None = ...,
-    max_contributions: int | None = ...,
-    mechanism: Multiplicative,
-) -> ImplicitMultiplicativePlan: ...
-@public
-def plan_implicit(
-    tree: PrefixTree,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
-    split: Literal["optimal", "uniform"] | Mapping[Hashable, float] = "optimal",
-    keep_measurements: bool = False,
-) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Describe the release of a tree that is too large to be listed. Spends nothing.
+    def _fields(self) -> dict[str, Any]:
+        return {"shares": list(self.shares), "keep_measurements": self.keep_measurements}
 
-    Parameters
-    ----------
-    tree : BitPrefixes or CharPrefixes
-        From `prefixes` or `binary`.
-    epsilon, delta : float
-        The privacy loss of one release; both above 0.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable or dpt.ROWS, optional
-        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
-        states explicitly.
-    max_contributions : int, optional
-        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
-        `privacy_unit`: see `tree_counts`.
-    mechanism : "truncated_laplace" or Multiplicative
-        Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
-        factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
-    split : {"optimal", "uniform"} or mapping
-        How epsilon and delta are split over the levels. Evenly with both names: that makes the largest
-        radius of all levels as small as it can be. Or each level's share by name, above 0, which sum to one.
-    keep_measurements : bool, default False
-        Whether the table shows the noisy counts that it was made from. With `Multiplicative` it and `split`
-        have no meaning.
-
-    Returns
-    -------
-    ImplicitPlan
-        With ``mechanism=Multiplicative(...)``, an `ImplicitMultiplicativePlan`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used, or has no meaning for the mechanism.
-
-    Notes
-    -----
-    **Privacy**: a plan never sees records. A release by it is (epsilon, delta)-private.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from pandas_dptree.hierarchy.levels.prefixes import prefixes
-    >>> plan = plan_implicit(prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
-    >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
-    {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}
-    >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
-    >>> counts = plan.release(visits)
-    >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
-    ['10.0.0.1/32']
-    """
-    loss = PrivacyLoss(epsilon=epsilon, delta=delta)
-    whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
-    warn_if_useless(loss)
-    if isinstance(mechanism, Multiplicative):
-        for name, unused in {"split": split != "optimal", "keep_measurements": keep_measurements}.items():
-            if unused:
-                raise ArgumentError(
-                    name,
-                    "has no meaning for counts that are right up to a factor.",
-                    hint='leave it out, or take mechanism="truncated_laplace".',
-                )
-        return ImplicitMultiplicativePlan(
-            tree=tree, loss=loss, mechanism=mechanism, neighbors=neighbors, **whom
-        )
-    if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
-        raise ArgumentError(
-            "mechanism",
-            f"is unknown: {told(mechanism)}.",
-            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
-        )
-    names = getattr(tree, "level_names", ())
-    if isinstance(split, Mapping):
-        shares = tuple(split.get(name, 0.0) for name in names)
-        numbers = all(
-            isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0
-            for share in shares
-        )
-        fits = numbers and set(split) <= set(names) and math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
-    else:
-        shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
-    if not fits:
-        raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {told(split)}.",
-            hint=f"the levels are {listed(names)}; shares sum to one.",
-        )  # fmt: skip
-    return ImplicitPlan(
-        tree=tree,
-        loss=loss,
-        neighbors=neighbors,
-        shares=shares or (1.0,),
-        keep_measurements=keep_measurements,
-        **whom,
-    )
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:
+        shares = tuple(float(share) for share in data["shares"])
+        return cls(tree=hierarchy, shares=shares, keep_measurements=data["keep_measurements"], **common)
 
 
 def _steps(plan: ImplicitPlan) -> list[Step]:
@@ -463,26 +354,47 @@ def _with_ancestors(
         complete = np.zeros(n, dtype=bool)
         if n_children is not None and n_children <= len(keys[place + 1]):
             complete = np.bincount(parents[place + 1], minlength=n) == n_children
-        variance = max(noise.variance, _LEAST_VARIANCE)
+        variance = max(noise.variance, LEAST_VARIANCE)
         levels.append(SparseLevel(parent, noisy, measured, complete, variance, noise.radius))
     return levels, keys
 
 
-def _account(plan: ImplicitPlan, *, private: bool) -> dict[str, Any]:
-    """Tell how the release was made, in plain JSON."""
-    return {
-        "mechanism": "truncated_laplace",
-        **plan.loss.to_dict(),
-        "neighbors": plan.neighbors,
-        "privacy_unit": None if plan.privacy_unit is None else str(plan.privacy_unit),
-        "max_contributions": plan.max_contributions,
-        "domain_source": None,  # nobody lists the keys: which nodes are shown is protected
-        "noise_scale": {
-            name: noise.noise_scale for name, noise in zip(plan.level_names, plan.noise, strict=True)
-        },
-        "largest_unseen": {
-            name: 2 * noise.radius for name, noise in zip(plan.level_names[1:], plan.noise[1:], strict=True)
-        },
-        "rng": "operating system" if private else "numpy.random.Generator: not private",
-        "version": __version__,
-    }
+@public
+def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
+    r"""Give the probability that a node of so many records is released.
+
+    With radius R, noise scale b and :math:`q = e^{-1/b}`, that of a node of :math:`1 \le w \le R` is
+
+    .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}},
+
+    and from there to 2R + 1, where it is 1, it is one less that of a node of :math:`2R + 1 - w`.
+
+    Parameters
+    ----------
+    plan : ImplicitPlan
+    counts : array_like of int, shape (n,)
+        Numbers of records, at least 0.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by the counts, with one column per level. The root is released in any case. An ancestor of
+        released nodes is shown in any case, too.
+
+    Raises
+    ------
+    ArgumentError
+        If the counts are no whole numbers of at least 0.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
+    >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
+    [0.01, 0.756, 0.998]
+    """
+    sizes = released_counts(counts)
+    columns = [np.ones(len(sizes)), *(release_probability(noise, sizes) for noise in plan.noise[1:])]
+    return pd.DataFrame(
+        dict(zip(plan.level_names, columns, strict=True)), index=pd.Index(sizes, name="count")
+    )

@@ -1,4 +1,4 @@
-r"""Counts that are right up to a factor, of trees that are too large to be listed.
+r"""Counts with bounded relative error, of trees that are too large to be listed.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
 complete tree, so it is as private; the proof is that of `pandas_dptree.mechanisms.settling.settle`. Which
@@ -11,18 +11,18 @@ Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
+from pandas_dptree.ingest.prefixes import Keys, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
@@ -36,14 +36,14 @@ from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.progress import Done, progress_bar
 from pandas_dptree.output.sparse import node_frame
-from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
-from pandas_dptree.privacy.unit import check_rows_of_records
+from pandas_dptree.plans.base import PrefixPlan
+from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 
 __all__ = ["ImplicitMultiplicativePlan"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ImplicitMultiplicativePlan(FactorPlan):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     """What a release of the large nodes of an implicit tree will ask, and how far their counts can be off.
 
     Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
@@ -78,22 +78,7 @@ class ImplicitMultiplicativePlan(FactorPlan):
     3532
     """
 
-    tree: PrefixTree
-
-    def __post_init__(self) -> None:
-        """Check the arguments, and lay out the thresholds."""
-        check_prefixes(self.tree)
-        FactorPlan.__post_init__(self)
-        check_rows_of_records(self.privacy_unit, self.max_contributions)
-
-    @property
-    def _taken(self) -> tuple[Hashable, ...]:
-        return (self.tree.column,)
-
-    @property
-    def level_names(self) -> tuple[str, ...]:
-        """Names of the levels, from the root down."""
-        return self.tree.level_names
+    kind: ClassVar[str] = "implicit_multiplicative"
 
     @property
     def largest_unseen(self) -> int:
@@ -154,16 +139,15 @@ class ImplicitMultiplicativePlan(FactorPlan):
         The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
         records, so it is for whoever runs the release, and not for publishing.
         """
-        with progress_bar(progress, FACTOR_STEPS) as done:
+        with progress_bar(progress, STEPS) as done:
             names, counts = zip(*self._settled(frame, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            account = {
-                **self._account(rng), "domain_source": None, "largest_unseen": self.largest_unseen
-            }  # fmt: skip
-            table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, account)
+            table = node_frame(
+                self.tree, names, {"count": counts, "error_bound": bounds}, self.provenance(rng)
+            )
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
-        warn_if_empty(table, self._total_of(table), causes)
+        warn_if_empty(table, self.total_of(table), causes)
         return table
 
     def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
@@ -181,11 +165,18 @@ class ImplicitMultiplicativePlan(FactorPlan):
             return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)
         return sparse_threshold_counts(total, nodes_above, self.chain, rng=rng)
 
+    def _manner(self) -> dict[str, Any]:
+        return {**RelativeErrorPlan._manner(self), "largest_unseen": self.largest_unseen}
+
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:
+        return cls(tree=hierarchy, mechanism=cls._guarantee(data), **common)
+
     @property
     def headline(self) -> str:
         """The release in a sentence."""
         return (
-            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._promise}. "
+            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self.promise}. "
             f"Nodes that are not released count {self.largest_unseen} at most, but for the same probability"
         )
 

@@ -1,35 +1,40 @@
-"""Several quantities of the same records under one privacy loss: sums of several columns, and means."""
+"""Several quantities under one privacy loss: counts, sums and means of the same records, or variables."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.ratios import ratio_intervals
-from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.known import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.emptiness import totals_of, warn_if_empty
-from pandas_dptree.output.frames import check_names, prefix_of, release_frame
+from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import progress_bar
-from pandas_dptree.plans.additive import Plan
+from pandas_dptree.plans import serialize
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.execute import (
     Levels,
     Measured,
-    account,
     causes_of,
     columns_of,
     measured,
     measurement_columns,
+    prefix_for,
     release_steps,
     unbiased,
 )
+from pandas_dptree.plans.options import JointOptions, completed
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -37,7 +42,7 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["CombinedPlan", "joint_account", "plan_apart", "plan_means", "plan_sums"]
+__all__ = ["JointPlan", "plan_jointly", "plan_means", "plan_sums", "scale_of_sum"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -52,149 +57,381 @@ _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "d
 """What plans for several quantities do not share."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CombinedPlan:
-    """Plans for several quantities of the same records, which keep to one privacy loss together.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class JointPlan(Plan):
+    """A release of several quantities under one privacy loss, described before it happens.
+
+    Made by `plan_agg`, `plan_sums` and `plan_means` for the records of a frame, and by
+    `pandas_dptree.arrays.several.plan` for the variables of a dataset. It is a function of public arguments
+    alone.
 
     Attributes
     ----------
     loss : PrivacyLoss
         That of the whole release.
-    plans : tuple of Plan
-        One for each quantity. They agree on all but the quantity and its part of the loss.
-    means : bool
-        Whether the table shows, instead of the sums, their quotients by the count, which is the last plan's.
+    plans : mapping of AdditivePlan
+        What is measured, by the name that the table gives it. The plans agree on all but what is added up,
+        how many records of a unit they hold, and their part of the loss. A count of records that is called
+        ``"count"`` has an error called ``"std_error"``; of all else the names of errors begin with its own.
+    means : tuple of hashable
+        Names of sums in whose place the table shows means: their quotients by the count.
+    count : hashable or None
+        The name of the plan that counts the records of these means.
+    shows_count : bool
+        Whether the table shows that count.
+    neighbors, privacy_unit
+        As for each of the plans.
+    max_contributions : int
+        How many rows of a unit are counted: the most in any of the plans.
+
+    Raises
+    ------
+    ArgumentError
+        If the plans are for different hierarchies, units or kinds of noise, or spend more than the loss
+        together.
     """
 
-    loss: PrivacyLoss
-    plans: tuple[Plan, ...]
-    means: bool = False
+    kind: ClassVar[str] = "joint"
+
+    neighbors: Neighbors = field(init=False)
+    privacy_unit: Hashable | None = field(init=False)
+    max_contributions: int = field(init=False)
+    plans: Mapping[Hashable, AdditivePlan]
+    means: tuple[Hashable, ...] = ()
+    count: Hashable | None = None
+    shows_count: bool = True
+
+    def __post_init__(self) -> None:
+        """Check that the plans belong together, and keep to the loss."""
+        first, *others = self.plans.values()
+        alike = all(
+            each.tree is first.tree
+            and (each.neighbors, each.privacy_unit, each.noise)
+            == (first.neighbors, first.privacy_unit, first.noise)
+            for each in others
+        )
+        if not alike:
+            raise ArgumentError(
+                "plans",
+                "differ in the hierarchy, the privacy unit, the relation of neighbours or the noise.",
+                hint="make them together, with plan_agg.",
+            )
+        if not _keep_to(self.loss, list(self.plans.values())):
+            raise ArgumentError(
+                "plans",
+                "spend more than the stated loss together.",
+                hint="make them together, with plan_agg.",
+            )
+        object.__setattr__(self, "neighbors", first.neighbors)
+        object.__setattr__(self, "privacy_unit", first.privacy_unit)
+        object.__setattr__(
+            self, "max_contributions", max(each.max_contributions for each in self.plans.values())
+        )
+        super().__post_init__()
+
+    @property
+    def _first(self) -> AdditivePlan:
+        return next(iter(self.plans.values()))
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, from the root to the leaves."""
+        return self._first.level_names
+
+    @property
+    def hierarchy(self) -> Domain:
+        """The domain."""
+        return self._first.labelled
+
+    @property
+    def domain_source(self) -> Source:
+        """Where the public keys came from."""
+        return self._first.domain_source
+
+    @property
+    def mechanism_name(self) -> str:
+        """The kind of noise, as ``attrs`` and JSON name it."""
+        return self._first.mechanism_name
+
+    @property
+    def headline(self) -> str:
+        """The release in a sentence: quantities and their parts of the loss, noise, and the whole loss."""
+        parts = ", ".join(f"{name} ({plan.loss.in_words})" for name, plan in self.plans.items())
+        return (
+            f"Plan for {parts} together: {self.mechanism_name} noise, {self.protection}"
+            f"{source_in_words(self._first.domain)}"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Lay the plans out as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per quantity and level: ``quantity``, and what `AdditivePlan.to_frame` tells. A share is
+            that of the quantity's own part of the loss.
+        """
+        table = pd.concat({name: plan.to_frame() for name, plan in self.plans.items()}, names=["quantity"])
+        return table.reset_index("quantity").reset_index(drop=True)
+
+    def compare(self) -> pd.DataFrame:
+        """Compare the mechanisms and splits that could spend each quantity's part of the loss.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As `AdditivePlan.compare` returns, indexed by ``quantity`` as well.
+        """
+        spending = {name: plan for name, plan in self.plans.items() if plan.shares.any()}
+        return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
     def release(
-        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        """Spend the budget: measure the records, and return the table."""
+        """Spend the budget: measure the records, and return the table.
+
+        Parameters
+        ----------
+        data : dataframe
+            The records, one row each. (A plan for a dataset is released by `dataset.dp.release`.)
+        rng : numpy.random.Generator, optional
+            Makes the release repeatable, for tests and simulation: it is then not private. By default
+            all randomness comes from the operating system's cryptographic source.
+        progress : bool, default False
+            Shows the steps on a bar, on standard error. Needs tqdm.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per node: ``level``, the keys, and for each quantity its value and its standard error.
+
+        Raises
+        ------
+        ArgumentError
+            If `data` is no dataframe, or cannot be counted.
+        ColumnsError
+            If a column is missing or repeated, or of a type that cannot be read.
+
+        Notes
+        -----
+        **Privacy**: each call spends the plan's whole privacy loss anew, once for all quantities together. A
+        record that lacks one of the values is dropped from all of them, like one outside the domain.
+        """
+        if len({plan.max_contributions for plan in self.plans.values()}) > 1:
+            raise ArgumentError(
+                "data",
+                "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
+                hint="such a plan is for the variables of a dataset: dataset.dp.release(plan).",
+            )
+        plans = list(self.plans.values())
         with progress_bar(progress, release_steps(self.plans)) as done:
-            values = measured(self.plans, frame, rng=rng, done=done)
+            values = dict(zip(self.plans, measured(plans, data, rng=rng, done=done), strict=True))
             columns: dict[Hashable, Levels] = {}
-            for plan, each in zip(self.plans, values, strict=True):
-                if self.means and plan.quantity != COUNT:
-                    columns |= _mean_columns(plan, each, self.plans[-1], values[-1])
-                else:
-                    columns |= columns_of(plan, each)
-            table = release_frame(self.plans[0].labelled, columns, self._account(rng))
-        shown = self.plans[-1:] if self.means else self.plans  # a mean tells nothing of how many there are
-        totals = totals_of(table[:1], {plan.quantity.name: plan.quantity for plan in shown})
-        warn_if_empty(table, totals, causes_of(self.plans))
+            for name, plan in self.plans.items():
+                if name in self.means:
+                    count = self.plans[self.count], values[self.count]
+                    columns |= _mean_columns(name, plan, values[name], *count)
+                elif name != self.count or self.shows_count:
+                    columns |= columns_of(name, plan, values[name])
+            table = release_frame(self._first.labelled, columns, self.provenance(rng))
+        # A mean says nothing of how many there are.
+        shown = {name: plan.quantity for name, plan in self.plans.items() if name in columns}
+        totals = totals_of(table[:1], {name: each for name, each in shown.items() if name not in self.means})
+        warn_if_empty(table, totals, causes_of(plans))
         return table
 
-    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        return joint_account(self.loss, {plan.quantity.name: plan for plan in self.plans}, rng)
+    def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+        """Describe how a release by this plan is made: what all quantities share, and what is each one's.
 
+        Parameters
+        ----------
+        rng : numpy.random.Generator, optional
+            The source of noise, if it is not the operating system's.
 
-def joint_account(
-    loss: PrivacyLoss, plans: Mapping[Hashable, Plan], rng: np.random.Generator | None
-) -> dict[str, Any]:
-    """Tell how a release was made: what all plans agree on, the whole loss, and what is each one's."""
-    told = [account(plan, rng) for plan in plans.values()]
-    unlike = [key for key in told[0] if key not in _OWN and any(each[key] != told[0][key] for each in told)]
-    own = [{key: each.pop(key) for key in (*_OWN, *unlike) if key in each} for each in told]
-    for plan, each in zip(plans.values(), own, strict=True):
-        if not plan.shares.any():  # all is known
-            each |= dict.fromkeys(plan.loss.to_dict(), 0.0)
-    return {**told[0], **loss.to_dict(), "quantities": dict(zip(map(str, plans), own, strict=True))}
+        Returns
+        -------
+        dict
+            Plain JSON. It is for display, and proves nothing.
+        """
+        each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
+        common = each[next(iter(each))].copy()
+        unlike = [
+            key for key in common if key not in _OWN and any(one[key] != common[key] for one in each.values())
+        ]
+        own = {
+            str(name): {key: one[key] for key in (*_OWN, *unlike) if key in one}
+            | {"shown": self._shown(name)}
+            for name, one in each.items()
+        }
+        for name, plan in self.plans.items():
+            if not plan.shares.any():  # all is known
+                own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
+        shared = {key: value for key, value in common.items() if key not in (*_OWN, *unlike)}
+        return {**shared, **self.loss.to_dict(), "quantities": own}
+
+    def _shown(self, name: Hashable) -> str:
+        """Say as what the table shows a quantity."""
+        if name in self.means:
+            return "mean"
+        if self.plans[name].quantity != COUNT:
+            return "sum"
+        return "count" if self.shows_count or name != self.count else "not shown"
+
+    def _manner(self) -> dict[str, Any]:
+        return {}
+
+    # JSON
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "plans": [[serialize.name("plans", name), plan.to_dict()] for name, plan in self.plans.items()],
+            "means": [serialize.name("means", name) for name in self.means],
+            "count": serialize.name("count", self.count),
+            "shows_count": self.shows_count,
+        }
+
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
+        plans = {
+            name: AdditivePlan._from_fields(
+                each,
+                hierarchy,
+                loss=PrivacyLoss(**each["loss"]),
+                neighbors=common["neighbors"],
+                privacy_unit=common["privacy_unit"],
+                max_contributions=each["max_contributions"],
+            )
+            for name, each in data["plans"]
+        }
+        if max(plan.max_contributions for plan in plans.values()) != common["max_contributions"]:
+            raise ValueError("the plans have other bounds on the rows of a unit")
+        return cls(
+            loss=common["loss"],
+            plans=plans,
+            means=tuple(data["means"]),
+            count=data["count"],
+            shows_count=data["shows_count"],
+        )
 
 
 def plan_sums(
-    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int | None, **options: Any
-) -> CombinedPlan:
-    """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
-    return plan_apart(domain, quantities, [max_contributions] * len(quantities), **options)
-
-
-def plan_apart(
-    domain: Domain, quantities: Sequence[Quantity], max_contributions: Sequence[int | None], **options: Any
-) -> CombinedPlan:
-    """Plan quantities likewise of which a unit has different records, up to so many in each."""
-    scales = [float(max(abs(each.low), abs(each.high)) * each.unit) for each in quantities]
-    return _plan_together(domain, quantities, scales, max_contributions, **options)
-
-
-def plan_means(
-    domain: Domain, quantities: Sequence[Quantity], *, max_contributions: int | None, **options: Any
-) -> CombinedPlan:
-    r"""Plan the means of columns: how much the values differ from the middle of their bounds, and counts.
-
-    With :math:`N` records, :math:`S` their summed differences and :math:`t = S / N`, noise moves
-    :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
-    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
-    the average over all t between the bounds, each of the columns measured by half the width h of its
-    bounds: :math:`t^2` is then :math:`h^2 / 3`.
-    """
-    centred = [each.centred() for each in quantities]
-    scales = [float((each.high - each.low) * each.unit) / 2 for each in centred]
-    plans = _plan_together(
-        domain, [*centred, COUNT], [*scales, np.sqrt(3 / len(scales))],
-        [max_contributions] * (len(centred) + 1), **options,
-    )  # fmt: skip
-    return replace(plans, means=True)
-
-
-def _plan_together(
     domain: Domain,
     quantities: Sequence[Quantity],
+    **options: Unpack[JointOptions],
+) -> JointPlan:
+    """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
+    check_names(domain.by, [each.column for each in quantities], argument="columns")
+    named = {each.name: each for each in quantities}
+    return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
+
+
+def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack[JointOptions]) -> JointPlan:
+    """Plan the means of columns, and the counts of the records that are averaged."""
+    check_names(domain.by, [each.column for each in quantities], argument="columns")
+    centred = {each.name: each.centred() for each in quantities}
+    scales = [*map(scale_of_mean, centred.values()), scale_of_count(len(centred))]
+    plan = plan_jointly(domain, {**centred, COUNT.name: COUNT}, scales, **options)
+    return replace(plan, means=tuple(centred), count=COUNT.name)
+
+
+def scale_of_sum(quantity: Quantity) -> float:
+    """Give the most that a row can add to a sum, by which its errors are measured."""
+    return float(max(abs(quantity.low), abs(quantity.high)) * quantity.unit)
+
+
+def scale_of_mean(centred: Quantity) -> float:
+    """Give half the width of the bounds of a mean, by which its errors are measured."""
+    return float((centred.high - centred.low) * centred.unit) / 2
+
+
+def scale_of_count(n_means: int, *, shown: bool = False) -> float:
+    r"""Give the scale by which the errors of a count are measured that means are made with.
+
+    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and
+    :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
+    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
+    the average over all t between the bounds, each of the columns measured by half the width h of its
+    bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that is asked for by itself matters as much as any
+    other quantity, besides.
+    """
+    return float(np.sqrt(3 / (n_means + 3 * shown)))
+
+
+def plan_jointly(
+    domain: Domain,
+    quantities: Mapping[Hashable, Quantity],
     scales: Sequence[float],
-    max_contributions: Sequence[int | None],
     *,
-    epsilon: float | None,
-    delta: float,
-    rho: float | None,
-    neighbors: Neighbors,
-    privacy_unit: Hashable | None = None,
-    mechanism: Any,
-    known: Any = None,
-    **options: Any,
-) -> CombinedPlan:
+    contributions: Mapping[Hashable, int | None] | None = None,
+    **options: Unpack[JointOptions],
+) -> JointPlan:
     r"""Divide a privacy loss such that the squared errors, each in its own scale, have the least sum.
 
     An error whose variance falls like :math:`s^{-k}` with the share s of the loss, from
     :math:`\Delta^2` in its scale, has the least sum with the others for :math:`s \propto \Delta^{2/(1+k)}`.
+
+    Parameters
+    ----------
+    domain : Domain
+    quantities : mapping of Quantity
+        By the names that the table gives them.
+    scales : sequence of float
+        For each quantity, by what its errors are measured.
+    contributions : mapping of int, optional
+        How many records of one unit each quantity holds, if they differ.
+    **options
+        As of a plan of one quantity.
     """
-    check_names(domain.by, [each.column for each in quantities if each != COUNT], argument="columns")
+    given = completed(JointOptions, options)
+    known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
     public = Known.read(domain, known)
-    unknown = [each for each in quantities if each != COUNT or not public.exact[-1].all()]
-    bounded = [protected(privacy_unit, most, taken=domain.by) for most in max_contributions]
+    spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    scale = dict(zip(quantities, scales, strict=True))
     sensitivities = [
-        each.sensitivity(neighbors=neighbors, max_contributions=most)
-        for each, (_, most) in zip(unknown, bounded, strict=False)
+        quantities[name].sensitivity(
+            neighbors=given["neighbors"],
+            max_contributions=protected(given["privacy_unit"], most[name], taken=domain.by)[1],
+        )
+        for name in spending
     ]
-    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     found = []
-    for noise in noises_for(mechanism, loss, options["split"]):
+    for noise in noises_for(given["mechanism"], loss, given["split"]):
         divisible = loss
-        if loss.kind == "approximate" and isinstance(noise, Gaussian):
+        if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
-        shares = _shares(noise, divisible, unknown, sensitivities, scales)
-        plans = [
-            find_plan(
-                domain, quantity=each, mechanism=noise, neighbors=neighbors, privacy_unit=unit,
-                max_contributions=most, known=public if each == COUNT else None,
-                **{**options, **part.to_dict()},
-            )
-            for each, (unit, most), part in zip(unknown, bounded, divisible.divide(shares), strict=False)
-        ]  # fmt: skip
-        plans = _tightened(plans, loss, shares)
-        if len(unknown) < len(quantities):  # all counts are public, and spend nothing
+        shares = _shares(
+            noise,
+            divisible,
+            [quantities[name] for name in spending],
+            sensitivities,
+            [scale[name] for name in spending],
+        )
+        parts = zip(spending, divisible.divide(shares), strict=True)
+        plans = []
+        for name, part in parts:
+            own: JointOptions = {
+                **options,
+                "epsilon": part.epsilon,
+                "delta": part.delta,
+                "rho": part.rho,
+                "mechanism": noise,
+                "max_contributions": most[name],
+                "known": public if quantities[name] == COUNT else None,
+            }
+            plans.append(find_plan(domain, quantities[name], **own))
+        named = dict(zip(spending, _tightened(plans, loss, shares), strict=True))
+        for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
             nothing = tuple(np.zeros(1) for _ in public.exact)
-            plans.append(replace(plans[0], quantity=COUNT, known=public, node_shares=nothing))
-        found.append(plans)
+            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=nothing)
+        found.append({name: named[name] for name in quantities})
 
-    def cost(plans: list[Plan]) -> float:
-        return sum((plan.expected_error / scale) ** 2 for plan, scale in zip(plans, scales, strict=True))
+    def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
+        return sum((plan.expected_error / scale[name]) ** 2 for name, plan in plans.items())
 
-    best: list[Plan] = min(found, key=cost)
+    best = min(found, key=cost)
     warn_if_useless(loss)
-    return CombinedPlan(loss=loss, plans=tuple(best))
+    return JointPlan(loss=loss, plans=best)
 
 
 def _shares(
@@ -209,31 +446,60 @@ def _shares(
     moves = [each.l1 if power == 2 else np.sqrt(each.l2_squared) for each in sensitivities]
     return [
         float((move * float(each.unit) / scale) ** (2 / (1 + power)))
-        for move, each, scale in zip(moves, quantities, scales, strict=False)
+        for move, each, scale in zip(moves, quantities, scales, strict=True)
     ]
 
 
-def _tightened(plans: list[Plan], loss: PrivacyLoss, shares: Sequence[float]) -> list[Plan]:
+def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]) -> list[AdditivePlan]:
     """Spend what an (epsilon, delta) allows beyond the rho that implies it, as far as that is proven."""
     if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
         return plans
     epsilon = loss.epsilon
 
-    def with_rho(rho: float) -> list[Plan]:
+    def with_rho(rho: float) -> list[AdditivePlan]:
         parts = PrivacyLoss(rho=rho).divide(shares)
         return [replace(plan, loss=part) for plan, part in zip(plans, parts, strict=True)]
 
     def delta_at(rho: float) -> float:
-        scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in with_rho(rho)]
-        # At the smallest of scales, more budget changes nothing.
-        at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
-        return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)
+        return _joint_delta(epsilon, with_rho(rho))
 
     least = zcdp_rho(epsilon, loss.delta)
     return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
 
 
-def _mean_columns(plan: Plan, sums: Measured, count_plan: Plan, counts: Measured) -> dict[Hashable, Levels]:
+def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
+    """Find out whether plans for the same records keep to a loss together.
+
+    Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
+    """
+    spending = [plan for plan in plans if plan.shares.any()]
+    if all((plan.loss.rho is None) == (loss.rho is None) for plan in spending):
+        parts = [plan.loss.to_dict() for plan in spending]
+        return all(
+            sum(Fraction(part.get(name, 0.0)) for part in parts) <= Fraction(most)
+            for name, most in loss.to_dict().items()
+        )
+    if loss.kind != "approximate" or any(plan.loss.rho is None for plan in spending):
+        return False
+    assert loss.epsilon is not None
+    rho = sum(Fraction(plan.loss.rho or 0.0) for plan in spending)
+    return (
+        rho <= Fraction(zcdp_rho(loss.epsilon, loss.delta))
+        or _joint_delta(loss.epsilon, spending) <= loss.delta
+    )
+
+
+def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
+    """Give the delta of plans of Gaussian noise together."""
+    scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
+    # At the smallest of scales, more budget changes nothing.
+    at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
+    return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)
+
+
+def _mean_columns(
+    name: Hashable, plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
+) -> dict[Hashable, Levels]:
     """Divide sums by counts, with the errors of the quotients to first order: see `tree_means`."""
     unit = float(plan.quantity.unit)
     means, errors = [], []
@@ -244,8 +510,8 @@ def _mean_columns(plan: Plan, sums: Measured, count_plan: Plan, counts: Measured
         mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
         means.append(_from_middle(plan, mean))
         errors.append(np.hypot(error, unit * mean * count_error) / records)
-    prefix = prefix_of(plan.quantity.column)
-    columns: dict[Hashable, Levels] = {plan.quantity.name: means, f"{prefix}std_error": errors}
+    prefix = prefix_for(name)
+    columns: dict[Hashable, Levels] = {name: means, f"{prefix}std_error": errors}
     if plan.confidence is not None:
         ends = [
             [_from_middle(plan, end) for end in level]
@@ -254,10 +520,10 @@ def _mean_columns(plan: Plan, sums: Measured, count_plan: Plan, counts: Measured
         # They are laid around the unbiased estimates, and hold what is shown besides.
         columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
         columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
-    return columns | (measurement_columns(plan, sums) if plan.keep_measurements else {})
+    return columns | (measurement_columns(plan, sums, prefix) if plan.keep_measurements else {})
 
 
-def _from_middle(plan: Plan, units: FloatArray) -> FloatArray:
+def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
     """Give the value that is so many units from the middle of the bounds, and within them as floats are."""
     quantity = plan.quantity
     low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
@@ -265,7 +531,7 @@ def _from_middle(plan: Plan, units: FloatArray) -> FloatArray:
 
 
 def _mean_intervals(
-    plan: Plan, sums: Measured, count_plan: Plan, counts: Measured
+    plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Give the ends of the intervals around the means of each level, in units of the sums."""
     assert plan.confidence is not None

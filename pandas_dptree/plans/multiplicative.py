@@ -1,4 +1,4 @@
-r"""Releases of counts that are right up to a factor, each with a bound on its error.
+r"""Releases of counts with bounded relative error, each with a bound on its error.
 
 References
 ----------
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
+from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
@@ -22,17 +22,17 @@ from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_c
 from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, progress_bar
+from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
-from pandas_dptree.plans.factor_plan import FACTOR_STEPS, FactorPlan
-from pandas_dptree.plans.serialize import read_multiplicative_plan, write_multiplicative_plan
+from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.privacy.quantity import COUNT
 
 __all__ = ["MultiplicativePlan"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class MultiplicativePlan(FactorPlan):
-    """What a release of counts that are right up to a factor will ask, and how far they can be off.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MultiplicativePlan(RelativeErrorPlan, TreePlan):
+    """What a release of counts with bounded relative error will ask, and how far they can be off.
 
     Made by `plan` with ``mechanism=Multiplicative(...)``. It is a function of public arguments alone.
 
@@ -64,17 +64,9 @@ class MultiplicativePlan(FactorPlan):
     True
     """
 
-    tree: Tree
-    domain: Domain | None
-
-    @property
-    def _taken(self) -> tuple[Hashable, ...]:
-        return self.level_names[1:]
-
-    @property
-    def level_names(self) -> tuple[Hashable, ...]:
-        """Names of the levels, from the root to the leaves."""
-        return level_names(self.domain or self.tree)
+    kind: ClassVar[str] = "multiplicative"
+    implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
+    """Options that say what such a plan does anyway: its tables do not add up, asked for or not."""
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
@@ -126,7 +118,7 @@ class MultiplicativePlan(FactorPlan):
         The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
         records, so it is for whoever runs the release, and not for publishing.
         """
-        with progress_bar(progress, FACTOR_STEPS) as done:
+        with progress_bar(progress, STEPS) as done:
             counts = self._estimates(data, rng, done)
             done()
             bounds = [self.error_bound(level) for level in counts]
@@ -134,18 +126,17 @@ class MultiplicativePlan(FactorPlan):
                 exact = Known.read(self.domain, None).exact
                 counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
-            labelled = self.domain or Domain.from_tree(self.tree)
-            account = {**self._account(rng), "domain_source": source_of(self.domain)}
-            table = release_frame(labelled, {"count": counts, "error_bound": bounds}, account)
+            columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
+            table = release_frame(self.labelled, columns, self.provenance(rng))
         domain = None if isinstance(data, np.ndarray) else self.domain
         causes = usual_causes(domain, privacy_unit=self.privacy_unit)
-        warn_if_empty(table, self._total_of(table), causes)
+        warn_if_empty(table, self.total_of(table), causes)
         return table
 
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        return f"Plan of {self._promise}{source_in_words(self.domain)}"
+        return f"Plan of {self.promise}{source_in_words(self.domain)}"
 
     def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""
@@ -156,49 +147,11 @@ class MultiplicativePlan(FactorPlan):
             return list(clipped_counts(self.tree, levels, self.chain, rng=rng))
         return list(threshold_counts(self.tree, levels, self.chain, rng=rng))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Write the plan down in plain JSON, to be approved today and released tomorrow.
-
-        Returns
-        -------
-        dict
-            Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
-            fingerprint of them.
-        """
-        return write_multiplicative_plan(self)
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], domain: Domain | Tree) -> MultiplicativePlan:
-        """Read a plan that `to_dict` wrote.
-
-        The thresholds are computed anew from the loss and what is asked for, so a plan that was tampered
-        with still spends no more than the loss that it states, on the privacy unit that it states: look at
-        both before releasing. Where the keys came from is settled as by `Plan.from_dict`.
-
-        Parameters
-        ----------
-        data : mapping
-            From `to_dict`, perhaps by way of JSON.
-        domain : Domain or Tree
-            The one that the plan was made for.
-
-        Returns
-        -------
-        MultiplicativePlan
-
-        Raises
-        ------
-        DomainError
-            If the domain is another one.
-        ArgumentError
-            If `data` is no such plan.
-
-        Examples
-        --------
-        >>> import pandas_dptree as dpt
-        >>> tree = dpt.Tree.from_branching([50, 60, 30])
-        >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25))
-        >>> dpt.MultiplicativePlan.from_dict(plan.to_dict(), tree).threshold == plan.threshold
-        True
-        """
-        return read_multiplicative_plan(cls, data, domain)
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
+        return cls(
+            tree=hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree,
+            domain=hierarchy if isinstance(hierarchy, Domain) else None,
+            mechanism=cls._guarantee(data),
+            **common,
+        )

@@ -1,185 +1,160 @@
-"""From arguments to the best plan that they allow."""
+"""From options to the best plan that they allow."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
+from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
+from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
+from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
+from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.implicit import ImplicitPlan, plan_implicit
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.options import (
+    AdditiveOptions,
+    AllOptions,
+    AlphaOptions,
+    ImplicitOptions,
+    PlanOptions,
+    RelativeErrorOptions,
+    completed,
+    has_no_meaning,
+    refuse_others,
+    taken_from,
+)
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["Mechanism", "find_best_plan", "find_implicit_plan", "find_plan", "noises_for"]
-
-Mechanism = Literal["auto", "laplace", "gaussian"]
-MECHANISMS = get_args(Mechanism)
+__all__ = ["find_best_plan", "find_implicit_plan", "find_plan", "find_plan_of_prefixes", "noises_for"]
 
 _FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
 
-_NOT_FOR_PREFIXES = {
-    "rho": (None,),
-    "alpha": (None,),
-    "domain": (None,),
-    "level_weights": (None,),
-    "objective": ("levels",),
-    "consistency": ("integer",),
-    "fit": ("totals",),
-    "known": (None,),
-    "confidence": (None,),
-}
-"""What a tree that is too large to be listed has no use for, and what it is left at."""
-
-_NOT_FOR_FACTORS = {
-    "rho": (None,),
-    "split": ("optimal",),
-    "level_weights": (None,),
-    "objective": ("levels",),
-    "target": (None,),
-    "consistency": ("integer", "none"),
-    "fit": ("totals",),
-    "known": (None,),
-    "confidence": (None,),
-    "keep_measurements": (False,),
-    "column": (None,),
-}
-"""What counts that are right up to a factor have no use for. (They do not add up, asked for or not.)"""
-
-
-_NOT_WITH_ALPHA = {"objective": ("levels",), "level_weights": (None,), "target": (None,)}
-"""What has no use where plans are judged by their largest error beyond a share of the count."""
-
 
 def find_best_plan(
-    domain: Domain | Tree,
-    *,
-    alpha: float | None = None,
-    mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
-    **options: Any,
-) -> Plan | MultiplicativePlan:
-    """Find the plan that a caller asks for: see `pandas_dptree.plan`."""
-    plan = _find_best_plan(domain, alpha=alpha, mechanism=mechanism, **options)
-    warn_if_useless(plan.loss)
-    return plan
-
-
-def _find_best_plan(
-    domain: Domain | Tree,
-    *,
-    alpha: float | None,
-    mechanism: Mechanism | AdditiveNoise | Multiplicative,
-    **options: Any,
-) -> Plan | MultiplicativePlan:
-    """Find the plan of least expected error, or with alpha of least alpha-mRMSE."""
+    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[PlanOptions]
+) -> AdditivePlan | MultiplicativePlan:
+    """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
+    _check_domain(domain)
+    mechanism, alpha = options.get("mechanism", "auto"), options.pop("alpha", None)
+    plan: AdditivePlan | MultiplicativePlan
     if isinstance(mechanism, Multiplicative):
         if alpha is not None:
             raise ArgumentError(
                 "alpha", "is stated by the mechanism already.", hint='leave it out, or take mechanism="auto".'
             )
-        return _find_multiplicative_plan(domain, mechanism=mechanism, **options)
-    if not isinstance(mechanism, AdditiveNoise):
-        _check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
-    if alpha is None:
-        return find_plan(domain, mechanism=mechanism, **options)
+        del options["mechanism"]
+        plan = _find_multiplicative_plan(domain, quantity, mechanism, options)
+    else:
+        if not isinstance(mechanism, AdditiveNoise):
+            _check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
+        if alpha is None:
+            plan = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
+        else:
+            plan = _find_plan_by_alpha(domain, quantity, alpha, options)
+    warn_if_useless(plan.loss)
+    return plan
+
+
+def _find_plan_by_alpha(
+    domain: Domain | Tree, quantity: Quantity, alpha: float, options: PlanOptions
+) -> AdditivePlan | MultiplicativePlan:
+    """Find the plan of least alpha-mRMSE."""
     hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
-    options = _without(_NOT_WITH_ALPHA, options, "plans that are judged by alpha", hint)
-    noises: list[Mechanism | AdditiveNoise] = [mechanism]
-    if mechanism == "auto":
-        loss = PrivacyLoss(**{name: options[name] for name in ("epsilon", "delta", "rho") if name in options})
-        noises = list(noises_for(mechanism, loss, options.get("split")))
-    additive = [find_plan(domain, mechanism=noise, objective="worst", **options) for noise in noises]
-    best = min(additive, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    if mechanism != "auto":
+    judged = refuse_others(AlphaOptions, options, what="plans that are judged by alpha", hint=hint)
+    given = completed(AlphaOptions, judged)
+    automatic = given["mechanism"] == "auto"
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    noises = noises_for(given["mechanism"], loss, given["split"])
+    plans = []
+    for noise in noises:
+        own: AlphaOptions = {**judged, "mechanism": noise}
+        plans.append(find_plan(domain, quantity, objective="worst", **own))
+    best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
+    others = has_no_meaning(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
+    if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
-    try:
-        wish = Multiplicative(alpha=alpha, clip=True)
-        factors = _find_multiplicative_plan(domain, mechanism=wish, **options)
-    except ArgumentError:  # it cannot spend this loss, or lacks an option that is asked for
+    wish = Multiplicative(alpha=alpha, clip=True)
+    if wish.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
         return best
-    assert factors.rmse_bound is not None
-    return factors if factors.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
+    clipped = _find_multiplicative_plan(domain, quantity, wish, judged)
+    assert clipped.rmse_bound is not None
+    return clipped if clipped.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
+
+
+def _find_multiplicative_plan(
+    domain: Domain | Tree,
+    quantity: Quantity,
+    mechanism: Multiplicative,
+    options: PlanOptions | AlphaOptions,
+) -> MultiplicativePlan:
+    """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
+    what = "counts that are right up to a factor"
+    hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
+    own = refuse_others(
+        RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
+    )
+    if quantity != COUNT:
+        raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
+    given = completed(RelativeErrorOptions, own)
+    _check_epsilon(given["epsilon"])
+    return MultiplicativePlan(
+        tree=domain if isinstance(domain, Tree) else domain.tree,
+        domain=domain if isinstance(domain, Domain) else None,
+        loss=PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"]),
+        mechanism=mechanism,
+        neighbors=given["neighbors"],
+        privacy_unit=given["privacy_unit"],
+        max_contributions=given["max_contributions"],  # type: ignore[arg-type]  # None is one row
+    )
 
 
 def find_plan(
-    domain: Domain | Tree,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    target: Mapping[Hashable, float] | None = None,
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    quantity: Quantity = COUNT,
-) -> Plan:
-    """Find the plan of least expected error: see `pandas_dptree.plan`."""
+    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[AdditiveOptions]
+) -> AdditivePlan:
+    """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
     _check_domain(domain)
+    given = completed(AdditiveOptions, options)
     names = level_names(domain)
-    unit, most = protected(privacy_unit, max_contributions, taken=names[1:])
-    _check_choice("consistency", consistency, CONSISTENCIES)
-    _check_choice("fit", fit, FITS)
-    _check_choice("objective", objective, OBJECTIVES)
-    if known is not None and quantity != COUNT:
+    unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
+    _check_choice("consistency", given["consistency"], CONSISTENCIES)
+    _check_choice("fit", given["fit"], FITS)
+    _check_choice("objective", given["objective"], OBJECTIVES)
+    if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
             "known",
             "holds counts of records; sums of a column are not known from them.",
             hint="leave out `known`.",
         )
-    public = Known.read(domain, known)
+    public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
-    sensitivity = quantity.sensitivity(neighbors=neighbors, max_contributions=most)
-    least_squares = consistency != "none"
-    if isinstance(split, str):
-        _check_choice("split", split, SPLITS)
-    shares = split if isinstance(split, str) else by_level("split", split, names, 0.0)
-    given = np.zeros(len(names)) if isinstance(shares, str) else shares
-    wasted = [names[level] for level in np.flatnonzero(given * public.levels)]
-    if wasted:
-        raise ArgumentError(
-            "split",
-            f"spends on levels whose counts are all known: {listed(wasted)}.",
-            hint="leave them out: their counts have no error.",
-        )
-    if not isinstance(split, str) and not abs(given.sum() - 1) < 1e-6:
-        example = ", ".join(f"{told(name)}: 0.5" for name in (names[0], names[-1]))
-        raise ArgumentError(
-            "split",
-            f"must hold shares with sum 1, not {given.sum():g}.",
-            hint=f"for example {{{example}}}; levels that are left out have none.",
-        )
-    weights = by_level("level_weights", {} if level_weights is None else level_weights, names, 1.0)
-    if target is None:
-        stated = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-        losses = [(noise, stated) for noise in noises_for(mechanism, stated, split)]
+    sensitivity = quantity.sensitivity(neighbors=given["neighbors"], max_contributions=most)
+    least_squares = given["consistency"] != "none"
+    split = given["split"]
+    shares = _shares(split, names, public)
+    weights = by_level(
+        "level_weights", {} if given["level_weights"] is None else given["level_weights"], names, 1.0
+    )
+    if given["target"] is None:
+        stated = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+        losses = [(noise, stated) for noise in noises_for(given["mechanism"], stated, split)]
+        objective = given["objective"]
     else:
-        if level_weights is not None or objective != "levels" or split == "nodes":
+        if given["level_weights"] is not None or given["objective"] != "levels" or split == "nodes":
             raise ArgumentError(
                 "target",
                 "says already how much each level matters, and is met level by level.",
@@ -188,30 +163,30 @@ def find_plan(
         aim = Target(
             tree=tree,
             names=names,
-            std_errors=by_level("target", target, names, math.inf) / float(quantity.unit),
+            std_errors=by_level("target", given["target"], names, math.inf) / float(quantity.unit),
             sensitivity=sensitivity,
             split=shares,
             least_squares=least_squares,
             known=public.exact,
             unit=float(quantity.unit),
         )
-        losses = [_loss_for(aim, mechanism, epsilon, delta, rho)]
+        losses = [_loss_for(aim, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
         weights, objective = aim.weights, "worst"
     plans = [
-        Plan(
+        AdditivePlan(
             tree=tree,
             domain=domain if isinstance(domain, Domain) else None,
             quantity=quantity,
             known=public,
             loss=loss,
             noise=noise,
-            neighbors=neighbors,
+            neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
-            consistency=consistency,
-            fit=fit,
-            confidence=confidence,
-            keep_measurements=keep_measurements,
+            consistency=given["consistency"],
+            fit=given["fit"],
+            confidence=given["confidence"],
+            keep_measurements=given["keep_measurements"],
             split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,
@@ -232,53 +207,96 @@ def find_plan(
     return min(plans, key=lambda plan: plan.expected_error)
 
 
+def _shares(
+    split: Split | Mapping[Hashable, float], names: Sequence[Hashable], public: Known
+) -> Split | FloatArray:
+    """Check a split: give its name, or the share of each level."""
+    if isinstance(split, str):
+        _check_choice("split", split, SPLITS)
+        return split
+    shares = by_level("split", split, names, 0.0)
+    wasted = [names[int(level)] for level in np.flatnonzero(shares * public.levels)]
+    if wasted:
+        raise ArgumentError(
+            "split",
+            f"spends on levels whose counts are all known: {listed(wasted)}.",
+            hint="leave them out: their counts have no error.",
+        )
+    if not abs(shares.sum() - 1) < 1e-6:
+        example = ", ".join(f"{told(name)}: 0.5" for name in (names[0], names[-1]))
+        raise ArgumentError(
+            "split",
+            f"must hold shares with sum 1, not {shares.sum():g}.",
+            hint=f"for example {{{example}}}; levels that are left out have none.",
+        )
+    return shares
+
+
 def find_implicit_plan(
     tree: PrefixTree,
-    *,
-    epsilon: float | None,
-    mechanism: object = "auto",
-    **options: Any,
+    mechanism: Literal["truncated_laplace"] | Multiplicative,
+    **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Plan a tree that is too large to be listed, as far as the arguments of `tree_counts` allow."""
-    options = _without(
-        _NOT_FOR_PREFIXES, options, "a tree of all prefixes", "leave it out, or list the leaves."
-    )
+    """Find the plan for a tree that is too large to be listed: see `pandas_dptree.plan_implicit`."""
+    given = completed(ImplicitOptions, options)
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
+    whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
+    warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
-        options["mechanism"] = mechanism
-    else:
-        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
-    plan: ImplicitPlan | ImplicitMultiplicativePlan = plan_implicit(tree, epsilon=_given(epsilon), **options)
-    return plan
-
-
-def _find_multiplicative_plan(
-    domain: Domain | Tree,
-    *,
-    mechanism: Multiplicative,
-    epsilon: float | None,
-    delta: float = 0.0,
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    quantity: Quantity = COUNT,
-    **options: Any,
-) -> MultiplicativePlan:
-    """Plan counts that are right up to a factor, as far as the arguments of `pandas_dptree.plan` allow."""
-    _check_domain(domain)
-    options = _without(
-        _NOT_FOR_FACTORS,
-        {**options, "column": quantity.column},
-        "counts that are right up to a factor",
-        'leave it out, or take mechanism="laplace" or "gaussian".',
-    )
-    whom: dict[str, Any] = {"privacy_unit": privacy_unit, "max_contributions": max_contributions}
-    return MultiplicativePlan(
-        tree=domain if isinstance(domain, Tree) else domain.tree,
-        domain=domain if isinstance(domain, Domain) else None,
-        loss=PrivacyLoss(epsilon=_given(epsilon), delta=delta),
-        mechanism=mechanism,
+        refuse_others(
+            RelativeErrorOptions,
+            options,
+            what="counts that are right up to a factor",
+            hint='leave it out, or take mechanism="truncated_laplace".',
+        )
+        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **whom)
+    if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
+        raise ArgumentError(
+            "mechanism",
+            f"is unknown: {told(mechanism)}.",
+            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
+        )
+    return ImplicitPlan(
+        tree=tree,
+        loss=loss,
+        shares=_implicit_shares(given["split"], getattr(tree, "level_names", ())),
+        keep_measurements=given["keep_measurements"],
         **whom,
-        **options,
     )
+
+
+def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
+    """Check a split of a tree that is too large to be listed: give the share of each level."""
+    if isinstance(split, Mapping):
+        shares = tuple(split.get(name, 0.0) for name in names)
+        numbers = all(
+            isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0
+            for share in shares
+        )
+        fits = numbers and set(split) <= set(names) and math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
+    else:
+        shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
+    if not fits:
+        raise ArgumentError(
+            "split", f"must be 'uniform', or give each level a share above 0, not {told(split)}.",
+            hint=f"the levels are {listed(names)}; shares sum to one.",
+        )  # fmt: skip
+    return shares or (1.0,)
+
+
+def find_plan_of_prefixes(
+    tree: PrefixTree, **options: Unpack[AllOptions]
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
+    """Find the plan for a tree of all prefixes, as far as the options of `tree_counts` allow."""
+    mechanism = options.pop("mechanism", "auto")
+    own = refuse_others(
+        ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
+    )
+    if not isinstance(mechanism, Multiplicative):
+        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
+        mechanism = "truncated_laplace"
+    _check_epsilon(own.get("epsilon"))
+    return find_implicit_plan(tree, mechanism, **own)
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
@@ -286,11 +304,9 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     _check_choice("mechanism", mechanism, MECHANISMS)
-    if mechanism != "auto":
-        return [Laplace() if mechanism == "laplace" else Gaussian()]
-    if isinstance(split, str) and split == "nodes":
-        return [Gaussian()]
-    return [noise for noise in (Laplace(), Gaussian()) if noise.can_give(loss)]
+    if mechanism == "auto" and isinstance(split, str) and split == "nodes":
+        return [noise for noise in NOISES.values() if noise.euclidean]
+    return candidate_noises(mechanism, loss)
 
 
 def _loss_for(
@@ -303,8 +319,9 @@ def _loss_for(
     """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
     if epsilon is not None or rho is not None:
         PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
-    gaussian = mechanism == "gaussian" or isinstance(mechanism, Gaussian)
-    concentrated = rho is not None or (epsilon is None and not delta and gaussian)
+    pure = PrivacyLoss(epsilon=1.0)
+    never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
+    concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
@@ -319,23 +336,11 @@ def _loss_for(
     return noise, loss_of(size if stated is None else stated)
 
 
-def _without(
-    unused: Mapping[str, tuple[object, ...]], options: Mapping[str, Any], what: str, hint: str
-) -> dict[str, Any]:
-    """Leave out the options that have no meaning, after a check that nobody has set them."""
-    for name in options.keys() & unused.keys():
-        given = options[name]
-        if not any(given is left or (isinstance(given, str) and given == left) for left in unused[name]):
-            raise ArgumentError(name, f"has no meaning for {what}.", hint=hint)
-    return {name: given for name, given in options.items() if name not in unused}
-
-
-def _given(epsilon: float | None) -> float:
+def _check_epsilon(epsilon: float | None) -> None:
     if epsilon is None:
         raise ArgumentError(
             "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
         )
-    return epsilon
 
 
 def _check_domain(domain: object) -> None:

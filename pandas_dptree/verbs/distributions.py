@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,12 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution import Strategy, plan_distribution
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_options_of
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 
 __all__ = ["cdf", "groups_of", "histogram", "quantiles", "range_counts", "release_distribution"]
 
@@ -32,7 +33,7 @@ class Options(TypedDict, total=False):
     neighbors: Neighbors
     privacy_unit: Hashable | None
     max_contributions: int | None
-    mechanism: Literal["auto", "laplace", "gaussian"]
+    mechanism: Mechanism
     tree: Strategy | Sequence[int]
     known: Any
     rng: np.random.Generator | None
@@ -54,7 +55,7 @@ def release_distribution(
     neighbors: Neighbors = "add_remove",
     privacy_unit: Hashable | None = None,
     max_contributions: int | None = None,
-    mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+    mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
     known: Any = None,
     rng: np.random.Generator | None = None,

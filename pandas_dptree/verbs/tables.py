@@ -1,37 +1,44 @@
-"""The verbs, as plain typed functions."""
+"""Tables of hierarchies: counts, sums and means of every node."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
-from pandas_dptree.hierarchy.columns import kind_of
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.base import By, derived_domain, named
-from pandas_dptree.hierarchy.levels.prefixes import BitPrefixes, CharPrefixes, PrefixTree
-from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.ingest.frames import check_columns, check_frame, key_frame
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.hierarchy.levels.base import By
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.ingest.frames import check_frame
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split
-from pandas_dptree.plans.additive import Plan
-from pandas_dptree.plans.joint import plan_means, plan_sums
-from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.search import Mechanism, find_best_plan, find_implicit_plan
-from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.options import (
+    AllOptions,
+    JointOptions,
+    PlanOptions,
+    Running,
+    SumOptions,
+    taken_from,
+)
+from pandas_dptree.plans.search import find_best_plan, find_plan_of_prefixes
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import public
+from pandas_dptree.signatures import public, with_texts_of
+from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.verbs.options import ReleaseCounts, ReleaseSums, ReleaseTogether
+from pandas_dptree.verbs.plans import plan_agg, plan_means, plan_sums
+from pandas_dptree.verbs.quantities import check_order
 
-__all__ = ["domain_of", "plan", "tree_counts", "tree_means", "tree_sums"]
+__all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
 
 
 @public
+@with_texts_of(ReleaseCounts)
 def tree_counts(
     frame: Any,
     by: By | PrefixTree,
@@ -66,63 +73,7 @@ def tree_counts(
         The key columns, from the coarsest to the finest; a single one needs no list. Among them, or alone,
         may be levels that are made of columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list
         by `prefixes` or `binary`. Without a list, prefixes are a tree that nobody lists: see the notes.
-    epsilon, delta, rho : float, optional
-        The privacy loss of this release: `epsilon` alone is pure differential privacy, with `delta`
-        approximate; `rho` is zero-concentrated.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable or dpt.ROWS, optional
-        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
-        states explicitly.
-    max_contributions : int, optional
-        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
-        `privacy_unit`. Noise grows in proportion to it; and of a unit with more rows, those beyond are
-        dropped, so that the table counts less than all rows.
-    domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
-        The public keys: one row per leaf; of a single key column, any list of them. Or the statement that the
-        keys that stand in the records are public (``"observed"``), or that the categories of the categorical
-        key columns are, in every combination (``"categories"``).
-        Derived levels have domains of their own, and are crossed with what is
-        given for the other keys; if there are none, leave it out.
-    mechanism : {"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative
-        The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure
-        differential privacy. Or `Multiplicative`: counts that are right up to a factor; see the notes.
-    alpha : float, optional
-        Up to which share of a true count an error counts as none. It takes the place of `objective` and
-        `level_weights`: what is made small is the largest error beyond it of all nodes, whatever they count
-        (the alpha-mRMSE, see `Plan.alpha_rmse`). ``mechanism="auto"`` then takes `Multiplicative` with clip
-        into account, which wins on very deep trees alone.
-    split : {"optimal", "uniform", "geometric", "nodes"} or mapping
-        How the budget is split over the levels, or with ``"nodes"`` (Gaussian noise) over the nodes of each
-        path; or each level's share (by name; 0 if left out), which sum to one.
-    level_weights : mapping, optional
-        How much the error of a level matters, by name; 1 for those left out.
-    objective : {"levels", "cells", "worst"}
-        What ``split="optimal"`` makes small: the mean variance of a level averaged over the levels, the
-        mean variance over all nodes, or the variance of the worst level.
-    consistency : {"integer", "nonnegative", "linear", "none"}
-        Whole numbers that add up; non-negative and additive; unbiased and additive; raw noisy nodes.
-    fit : {"totals", "adaptive", "joint"}
-        How negative estimates are mended. ``"totals"``: family by family from the top, which keeps the totals
-        as good as least squares makes them. ``"adaptive"``: likewise, but large counts are left alone and
-        small ones made smaller, as far as the noisy counts of a level speak for it; more accurate where
-        most leaves are empty, and a few times slower. ``"joint"``: in one least-squares fit of all
-        nodes, closest to the truth as a whole, but with totals that are too large where most leaves are
-        empty.
-    known : mapping or DataFrame, optional
-        Counts that are public already, kept exactly: by level, as in ``{"total": 81203}`` or
-        ``{"state": populations}`` (indexed like ``groupby(["state"]).size()``); or a frame of keys with a
-        column ``count``, and perhaps ``at_least`` for the least that a node can hold. They come from the
-        caller alone, are never compared with the records, and take none of the budget.
-    confidence : float, optional
-        For example 0.95: adds the columns ``lower`` and ``upper``, an interval that holds the true count with
-        this probability.
-    keep_measurements : bool, default False
-        Adds ``measurement`` and ``noise_scale``: the noisy counts that the estimates were made from.
-    rng : numpy.random.Generator, optional
-        Makes the release repeatable, for tests and simulation: it is then not private.
-    progress : bool, default False
-        Shows the steps of the work on a bar, on standard error. Needs tqdm. See the notes.
+    **options
 
     Returns
     -------
@@ -178,7 +129,7 @@ def tree_counts(
     ['level', 'region', 'district', 'count', 'std_error']
     """
     check_frame(frame)
-    options: dict[str, Any] = {
+    options: ReleaseCounts = {
         "epsilon": epsilon,
         "delta": delta,
         "rho": rho,
@@ -196,9 +147,13 @@ def tree_counts(
         "confidence": confidence,
         "keep_measurements": keep_measurements,
     }
-    if isinstance(by, (BitPrefixes, CharPrefixes)):
-        return find_implicit_plan(by, domain=domain, **options).release(frame, rng=rng, progress=progress)
-    return find_best_plan(domain_of(frame, by, domain), **options).release(frame, rng=rng, progress=progress)
+    found: Plan
+    if isinstance(by, PrefixTree):
+        found = find_plan_of_prefixes(by, **taken_from(AllOptions, {**options, "domain": domain}))
+    else:
+        found = find_best_plan(domain_of(frame, by, domain), **taken_from(PlanOptions, options))
+    table: pd.DataFrame = found.release(frame, rng=rng, progress=progress)
+    return table
 
 
 @public
@@ -209,23 +164,7 @@ def tree_sums(
     *,
     bounds: Any,
     granularity: Any = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    domain: Any = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseSums],
 ) -> pd.DataFrame:
     """Add up columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -246,15 +185,7 @@ def tree_sums(
     granularity : float, or mapping from columns to float, optional
         Values are brought to its nearest multiple, and noise lives on these multiples. By default a power of
         ten, of which 100,000 to a million fit between the bounds.
-    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
-level_weights, objective, fit, keep_measurements, rng, progress
-        As for `tree_counts`.
-    consistency : {"integer", "nonnegative", "linear", "none"}
-        Multiples of the granularity that add up; non-negative and additive; unbiased and additive; raw noisy
-        nodes. Sums are kept non-negative only where no value can be negative.
-    confidence : float, optional
-        For example 0.95: adds the ends of an interval that holds the true sum, of the values as they were
-        clipped and brought to the grid, with this probability.
+    **options
 
     Returns
     -------
@@ -272,7 +203,8 @@ level_weights, objective, fit, keep_measurements, rng, progress
     Notes
     -----
     A row that lacks one of the values is dropped from all sums, like a row outside the domain. What is no
-    number is missing; infinite values are clipped.
+    number is missing; infinite values are clipped. Intervals hold the true sum of the values as they were
+    clipped and brought to the grid.
 
     **Privacy**: as for `tree_counts`. All columns together spend the stated loss once.
 
@@ -290,25 +222,12 @@ level_weights, objective, fit, keep_measurements, rng, progress
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    _check_order("tree_sums", frame, columns, by, domain)
-    return plan_sums(
-        domain_of(frame, by, domain),
-        _quantities(columns, bounds, granularity),
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        mechanism=mechanism,
-        split=split,
-        level_weights=level_weights,
-        objective=objective,
-        consistency=consistency,
-        fit=fit,
-        confidence=confidence,
-        keep_measurements=keep_measurements,
-    ).release(frame, rng=rng, progress=progress)
+    check_order("tree_sums", frame, columns, by, options.get("domain"))
+    own = taken_from(SumOptions, options)
+    found = plan_sums(
+        domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
+    )
+    return found.release(frame, **taken_from(Running, options))
 
 
 @public
@@ -319,24 +238,7 @@ def tree_means(
     *,
     bounds: Any,
     granularity: Any = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    domain: Any = None,
-    mechanism: Mechanism | AdditiveNoise = "auto",
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseTogether],
 ) -> pd.DataFrame:
     """Average columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -344,10 +246,7 @@ def tree_means(
     ----------
     frame, columns, by, bounds, granularity
         As for `tree_sums`.
-    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, domain, mechanism, split, \
-level_weights, objective, consistency, fit, known, confidence, keep_measurements, rng, progress
-        As for `tree_counts`. The budget is divided between the sums and the counts such that the means will
-        be most accurate.
+    **options
 
     Returns
     -------
@@ -365,6 +264,8 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
 
     Notes
     -----
+    The budget is divided between the sums and the counts such that the means will be most accurate.
+
     What is added up is how much values differ from the middle of their bounds, which halves the noise, or
     better. The quotient of that sum and the released count, plus the middle, is the mean; it is cut to the
     bounds. So means times counts add up as the counts do, wherever nothing is cut or missing. (Quotients of
@@ -395,280 +296,76 @@ level_weights, objective, consistency, fit, known, confidence, keep_measurements
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
-    _check_order("tree_means", frame, columns, by, domain)
-    return plan_means(
-        domain_of(frame, by, domain),
-        _quantities(columns, bounds, granularity),
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        mechanism=mechanism,
-        split=split,
-        level_weights=level_weights,
-        objective=objective,
-        consistency=consistency,
-        fit=fit,
-        known=known,
-        confidence=confidence,
-        keep_measurements=keep_measurements,
-    ).release(frame, rng=rng, progress=progress)
+    check_order("tree_means", frame, columns, by, options.get("domain"))
+    own = taken_from(JointOptions, options)
+    found = plan_means(
+        domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
+    )
+    return found.release(frame, **taken_from(Running, options))
 
 
-@overload
-def plan(
-    domain: Domain | Tree,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbors: Neighbors = ...,
-    privacy_unit: Hashable | None = ...,
-    max_contributions: int | None = ...,
-    mechanism: Multiplicative,
-) -> MultiplicativePlan: ...
-@overload
-def plan(
-    domain: Domain | Tree,
-    *,
-    epsilon: float | None = ...,
-    delta: float = ...,
-    rho: float | None = ...,
-    neighbors: Neighbors = ...,
-    privacy_unit: Hashable | None = ...,
-    max_contributions: int | None = ...,
-    mechanism: Mechanism | AdditiveNoise = ...,
-    alpha: None = ...,
-    split: Split | Mapping[Hashable, float] = ...,
-    level_weights: Mapping[Hashable, float] | None = ...,
-    objective: Objective = ...,
-    target: Mapping[Hashable, float] | None = ...,
-    consistency: Consistency = ...,
-    fit: Fit = ...,
-    known: Any = ...,
-    confidence: float | None = ...,
-    keep_measurements: bool = ...,
-    column: Hashable | None = ...,
-    bounds: Any = ...,
-    granularity: Any = ...,
-) -> Plan: ...
-@overload
-def plan(
-    domain: Domain | Tree,
-    *,
-    epsilon: float | None = ...,
-    delta: float = ...,
-    rho: float | None = ...,
-    neighbors: Neighbors = ...,
-    privacy_unit: Hashable | None = ...,
-    max_contributions: int | None = ...,
-    mechanism: Mechanism | AdditiveNoise = ...,
-    alpha: float,
-    split: Split | Mapping[Hashable, float] = ...,
-    consistency: Consistency = ...,
-    fit: Fit = ...,
-    known: Any = ...,
-    confidence: float | None = ...,
-    keep_measurements: bool = ...,
-    column: Hashable | None = ...,
-    bounds: Any = ...,
-    granularity: Any = ...,
-) -> Plan | MultiplicativePlan: ...
 @public
-def plan(
-    domain: Domain | Tree,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    mechanism: Mechanism | AdditiveNoise | Multiplicative = "auto",
-    alpha: float | None = None,
-    split: Split | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    target: Mapping[Hashable, float] | None = None,
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    column: Hashable | None = None,
-    bounds: Any = None,
-    granularity: Any = None,
-) -> Plan | MultiplicativePlan:
-    """Describe a release before it happens. Spends nothing, and sees no records.
-
-    Parameters
-    ----------
-    domain : Domain or Tree
-        What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
-    epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, alpha, split, \
-level_weights, objective, consistency, fit, known, confidence, keep_measurements
-        As for `tree_counts`. The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is
-        known of one is an array with nan where nothing is.
-    target : mapping, optional
-        The standard errors that are wanted, by level, in counts (`relative` makes them from a share of a
-        stated count). Finds the smallest epsilon for them, or with Gaussian noise and no `delta` the
-        smallest rho, and the split that needs it. If `epsilon` or `rho` is stated too, it must be enough.
-    column, bounds, granularity
-        As for `tree_sums`: a column to add up, instead of counting records.
-
-    Returns
-    -------
-    Plan
-        With ``mechanism=Multiplicative(...)``, or where `alpha` speaks for it, a `MultiplicativePlan`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
-
-    Examples
-    --------
-    >>> import pandas_dptree as dpt
-    >>> tree = dpt.Tree.from_branching([50, 60, 30])
-    >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
-    [2.0, 2.0, 2.0, 2.0]
-    """
-    if column is None and (bounds is not None or granularity is not None):
-        raise ArgumentError(
-            "column",
-            "must be given with bounds or a granularity: records are counted without.",
-            hint='for example column="cost".',
-        )
-    options: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "neighbors": neighbors,
-        "privacy_unit": privacy_unit,
-        "max_contributions": max_contributions,
-        "mechanism": mechanism,
-        "alpha": alpha,
-        "split": split,
-        "level_weights": level_weights,
-        "objective": objective,
-        "target": target,
-        "consistency": consistency,
-        "fit": fit,
-        "known": known,
-        "confidence": confidence,
-        "keep_measurements": keep_measurements,
-        "quantity": COUNT if column is None else _quantity(column, bounds, granularity),
-    }
-    return find_best_plan(domain, **options)
-
-
-def domain_of(frame: Any, by: By, domain: Any) -> Domain:
-    """Make the public domain of a release of records.
+def tree_agg(
+    frame: Any,
+    by: By,
+    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    **options: Unpack[ReleaseTogether],
+) -> pd.DataFrame:
+    """Release counts, sums and means of every node of a hierarchy in one table, under one privacy loss.
 
     Parameters
     ----------
     frame : dataframe
-        The records. Their keys are looked at only for ``"observed"``, their types for ``"categories"``.
-    by, domain
-        As for `tree_counts`.
+        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+    by : sequence of hashable
+        The key columns, from the coarsest to the finest.
+    aggregations : mapping
+        What the table shows: from names of columns of the table to ``"count"`` (at most once), `sum` or
+        `mean`, as in the named aggregation of pandas.
+    **options
 
     Returns
     -------
-    Domain
+    pandas.DataFrame
+        One row per node: ``level``, the keys, and for each name, say ``paid``, the values ``paid`` and
+        ``paid_std_error``; if asked for, ``paid_lower``, ``paid_upper``, ``paid_measurement`` and
+        ``paid_noise_scale``. (Of a count that is called ``"count"``, these are ``std_error``, ``lower`` and
+        so on, as in the table of `tree_counts`.)
 
     Raises
     ------
     ArgumentError
-        If no domain is given, or one that cannot be used.
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the records never raise.
+
+    See Also
+    --------
+    plan_agg : the same release, described before anything is spent.
+
+    Notes
+    -----
+    The budget is divided such that the squared errors have the least sum, each beside the most that a row
+    can add (for a mean: beside half the width of its bounds). A mean is missing where too little is known of
+    how many records there are: see `tree_means`. For means, the records are counted as well, whether the
+    table shows that or not.
+
+    A row that lacks one of the values is dropped from all columns, the count included, like a row outside
+    the domain. Fill in what is missing first, if such rows are to be counted.
+
+    **Privacy**: as for `tree_counts`. All that the table shows spends the stated loss once.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
+    >>> table = dpt.tree_agg(
+    ...     visits, ["region"],
+    ...     {"visits": "count", "cost": dpt.mean("cost", bounds=(0, 500))},
+    ...     epsilon=1.0, domain=clinics[["region"]].drop_duplicates())
+    >>> list(table.columns)
+    ['level', 'region', 'visits', 'visits_std_error', 'cost', 'cost_std_error']
     """
-    names, derived = named(by)
-    if isinstance(domain, Domain) and domain.by == names:
-        if [levels.told for levels in domain.derived] != [levels.told for levels in derived]:
-            raise ArgumentError(
-                "domain",
-                "has levels that are derived in another way.",
-                hint="pass the public keys of the plain columns alone.",
-            )
-        return domain
-    plain = [name for name in names if not any(name in levels.names for levels in derived)]
-    if plain and isinstance(domain, str) and domain == "observed":
-        domain = Domain.observed(key_frame(frame, plain), by=plain)
-    elif plain and isinstance(domain, str) and domain == "categories":
-        check_columns(frame, plain)
-        domain = Domain.from_categories(frame, by=plain)
-    elif plain and (domain is None or isinstance(domain, str)):
-        raise ArgumentError(
-            "domain",
-            f"must be given for the keys {told(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}: "
-            "which keys exist is itself information about the records."
-            if domain is None
-            else f"is unknown: {told(domain)}.",
-            hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
-            'the records are public, or "categories" that the categories of categorical keys are.',
-        )
-    return derived_domain(by, domain)
-
-
-def _check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
-    """Refuse what is added up and the keys, if each stands in the other's place.
-
-    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up
-    by a single column of numbers.
-    """
-    summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
-    if not summed or not all(map(is_name, [*summed, *named])):
-        return
-    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
-    types = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
-    kinds = [{kind_of(types[name]) for name in names if name in types} for names in (summed, named)]
-    swapped = isinstance(columns, list) and not isinstance(by, list) and kinds == [{"text"}, {"numbers"}]
-    if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
-        raise ArgumentError(
-            "by",
-            f"and `columns` seem to stand in each other's place: {told(by)} and {told(columns)}.",
-            hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
-        )
-
-
-def _quantity(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
-    """Describe one column that is to be added up."""
-    if bounds is None:
-        raise ArgumentError(
-            "bounds",
-            f"must be given for the column {told(column)}: how far one row can move its sum depends on them.",
-            hint="for example bounds=(0, 500), known without looking at the records.",
-        )
-    return Quantity.of(column, bounds, granularity)
-
-
-def _quantities(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
-    """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
-    names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
-    if not names:
-        raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
-    odd = [name for name in names if name is None or not is_name(name)]
-    if odd:
-        raise ColumnsError(
-            "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'
-        )
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
-    if repeated:
-        raise ColumnsError("columns", "names columns twice", columns=repeated, hint="name each column once.")
-    own = {"bounds": bounds, "granularity": granularity}
-    for argument, given in own.items():
-        unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()
-        if unlike:
-            raise ColumnsError(
-                argument, "must have an entry for each column and no other", columns=unlike,
-                hint="pass a mapping from the columns, or one value for all of them.",
-            )  # fmt: skip
-    return [
-        _quantity(name, *(given[name] if isinstance(given, Mapping) else given for given in own.values()))
-        for name in names
-    ]
+    check_frame(frame)
+    own = taken_from(JointOptions, options)
+    found = plan_agg(domain_of(frame, by, options.get("domain")), aggregations, **own)
+    return found.release(frame, **taken_from(Running, options))

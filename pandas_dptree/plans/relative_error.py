@@ -1,4 +1,4 @@
-"""What plans of counts that are right up to a factor have in common, whether their trees are listed or not.
+"""What plans of counts with bounded relative error have in common, whether their trees are listed or not.
 
 The privacy loss is stated for a unit, and the mechanism takes it for one row that is added or removed:
 `group_loss` stands between the two.
@@ -7,50 +7,46 @@ The privacy loss is stated for a unit, and the mechanism takes it for one row th
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable
-from dataclasses import dataclass, field
-from html import escape
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
+from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, group_loss
 from pandas_dptree.output.emptiness import Totals
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
-from pandas_dptree.privacy.unit import protected
+from pandas_dptree.plans.base import Plan
+from pandas_dptree.privacy.sensitivity import count_sensitivity
 
-__all__ = ["FACTOR_STEPS", "FactorPlan"]
+__all__ = ["STEPS", "RelativeErrorPlan"]
 
-FACTOR_STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
+STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
 """What is done to release such counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class FactorPlan(ABC):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RelativeErrorPlan(Plan):
     """Thresholds, and how far the counts can be off that come of them: a function of public arguments alone.
 
     Attributes
     ----------
-    loss, mechanism, neighbors, privacy_unit, max_contributions, chain
-        As in `MultiplicativePlan`.
+    mechanism : Multiplicative
+        What is asked for.
+    chain : Thresholds or ClippedThresholds
+        The thresholds, at the loss that `group_loss` gives for one row.
     """
 
-    loss: PrivacyLoss
+    _most_rows: ClassVar[int | None] = 12
+
     mechanism: Multiplicative
-    neighbors: Neighbors = "add_remove"
-    privacy_unit: Hashable | None
-    max_contributions: int
     chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,33 +57,13 @@ class FactorPlan(ABC):
                 f"must be a Multiplicative, not {told(self.mechanism)}.",
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self._taken)
-        object.__setattr__(self, "privacy_unit", unit)
-        object.__setattr__(self, "max_contributions", most)
+        super().__post_init__()
+        object.__setattr__(self, "chain", self._chain(self.mechanism))
+
+    def _chain(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
+        """Lay out the thresholds of a mechanism, at the loss that is left for one row."""
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
-        chain = self.mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
-        object.__setattr__(self, "chain", chain)
-
-    @property
-    @abstractmethod
-    def _taken(self) -> Collection[Hashable]:
-        """Columns that say where a row is counted, so that none of them can be the unit."""
-
-    @property
-    @abstractmethod
-    def level_names(self) -> tuple[Hashable, ...]:
-        """Names of the levels, from the root down."""
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon of one release."""
-        assert self.loss.epsilon is not None
-        return self.loss.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The delta of one release."""
-        return self.loss.delta
+        return mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
 
     @property
     def thresholds(self) -> Thresholds:
@@ -110,7 +86,7 @@ class FactorPlan(ABC):
 
         That is twice the radius of the window. Without clip there is no such bound.
         """
-        return 2 * self.chain.window_noise.radius if isinstance(self.chain, ClippedThresholds) else None
+        return _max_error(self.chain)
 
     @property
     def rmse_bound(self) -> float | None:
@@ -151,7 +127,7 @@ class FactorPlan(ABC):
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
-    def _total_of(self, table: pd.DataFrame) -> Totals:
+    def total_of(self, table: pd.DataFrame) -> Totals:
         """Read the total out of a released table, with how far that of nobody can be from 0."""
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
@@ -167,14 +143,13 @@ class FactorPlan(ABC):
         counts = self.thresholds.estimates
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
 
-    def _account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how the release was made, in plain JSON."""
+    @property
+    def mechanism_name(self) -> str:
+        """The mechanism, as ``attrs`` and JSON name it."""
+        return "multiplicative"
+
+    def _manner(self) -> dict[str, Any]:
         return {
-            "mechanism": "multiplicative",
-            **self.loss.to_dict(),
-            "neighbors": self.neighbors,
-            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
-            "max_contributions": self.max_contributions,
             "consistency": "none",
             "alpha": self.mechanism.alpha,
             "threshold": self.threshold,
@@ -182,34 +157,59 @@ class FactorPlan(ABC):
             "calibration": self.mechanism.calibration,
             "clip": self.mechanism.clip,
             "rmse_bound": self.rmse_bound,
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-            "version": __version__,
         }
 
     @property
-    def _promise(self) -> str:
-        """What is promised of the counts, to whom: the end of a headline."""
-        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+    def promise(self) -> str:
+        """What is promised of the counts, and to whom, for a headline."""
         in_any_case = "" if self.max_error is None else f", and by {self.max_error:.15g} in any case"
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
             f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
-            f"{self.failure:g} each{in_any_case}: {self.loss.in_words}, "
-            f"protecting {unit} ({rows}, {self.neighbors})"
+            f"{self.failure:g} each{in_any_case}: {self.protection}"
         )
 
-    @property
-    @abstractmethod
-    def headline(self) -> str:
-        """The release in a sentence."""
+    def compare(self) -> pd.DataFrame:
+        """Compare the calibrations that could spend the same loss on the same tree.
 
-    def __repr__(self) -> str:
-        """Print the plan as a table of what can come out."""
-        return f"{self.headline}\n{self.to_frame().to_string(index=False, max_rows=12)}"
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by ``calibration`` and ``clip``: this plan's first. In numbers of records: ``threshold``;
+            ``error_bound``, that of a released count up to the threshold, and ``max_error``, which holds in
+            any case (missing without clip); and ``failure``, the probability with which a count may be
+            further off than its bound. For a threshold that is given, with this plan alone.
+        """
+        own = self.mechanism
+        wishes = [own]
+        if own.threshold is None:
+            both = [(calibration, clip) for clip in (False, True) for calibration in get_args(Calibration)]
+            ways = [replace(own, calibration=calibration, clip=clip) for calibration, clip in both]
+            wishes += [way for way in ways if way != own]
+        rows = {}
+        for wish in wishes:
+            chain = self._chain(wish)
+            thresholds = chain.thresholds if isinstance(chain, ClippedThresholds) else chain
+            rows[wish.calibration, wish.clip] = {
+                "threshold": thresholds.tau,
+                "error_bound": math.floor(own.alpha * thresholds.tau),
+                "max_error": _max_error(chain),
+                "failure": thresholds.eta,
+            }
+        index = pd.MultiIndex.from_tuples(rows, names=["calibration", "clip"])
+        return pd.DataFrame(list(rows.values()), index=index).astype({"max_error": "Int64"})
 
-    def _repr_html_(self) -> str:
-        """Show the plan as a table in a notebook."""
-        return (
-            f"<p>{escape(self.headline)}</p>\n{self.to_frame().to_html(index=False, max_rows=12, border=0)}"
-        )
+    # JSON
+
+    def _fields(self) -> dict[str, Any]:
+        return {"guarantee": asdict(self.mechanism)}
+
+    @classmethod
+    def _guarantee(cls, data: Mapping[str, Any]) -> Multiplicative:
+        """Read what is asked for; none of it may be left to a default."""
+        return Multiplicative(**{each.name: data["guarantee"][each.name] for each in fields(Multiplicative)})
+
+
+def _max_error(chain: Thresholds | ClippedThresholds) -> int | None:
+    """Give how far a released count can be from the true one, with certainty; None without clip."""
+    return 2 * chain.window_noise.radius if isinstance(chain, ClippedThresholds) else None

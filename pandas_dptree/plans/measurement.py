@@ -1,0 +1,284 @@
+"""What is measured on a tree with additive noise, and how accurate the estimates will be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.bounds import gap_of
+from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
+from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.output.frames import check_names
+from pandas_dptree.planning.nodes import node_noise_scales
+from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
+from pandas_dptree.planning.split import Split
+from pandas_dptree.plans.base import TreePlan
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.sensitivity import Sensitivity
+
+__all__ = ["Measurement"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Measurement(TreePlan):
+    """A quantity that is measured on each node of a tree, with how much noise, and what follows from it.
+
+    Attributes
+    ----------
+    noise : AdditiveNoise
+        The kind of noise.
+    quantity : Quantity
+        What is added up: the records, or the values of a column.
+    known : Known
+        Which counts are public already, and how small the others can be.
+    consistency : {"none", "linear", "nonnegative", "integer"}
+        How the noisy nodes become estimates.
+    fit : {"totals", "adaptive", "joint"}
+        How negative estimates are corrected.
+    confidence : float or None
+        How often an interval holds the true value; None for a table without intervals.
+    keep_measurements : bool
+        Whether the table shows the noisy values that it was made from.
+    split : {"optimal", "uniform", "geometric", "nodes", "given"}
+        How the budget was split.
+    objective : {"levels", "cells", "worst"}
+        Which error the plan is judged by.
+    level_weights : numpy.ndarray, shape (n_levels,)
+        How much the error of each level matters.
+    node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        For each level, its nodes' part of the budget. On each path from the root to a leaf they sum to one.
+    node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
+        grid of values); inf where nothing is measured.
+    """
+
+    noise: AdditiveNoise
+    quantity: Quantity
+    known: Known
+    consistency: Consistency
+    fit: Fit
+    confidence: float | None
+    keep_measurements: bool
+    split: Split | Literal["given"]
+    objective: Objective
+    level_weights: FloatArray
+    node_shares: tuple[FloatArray, ...]
+    node_noise_scales: tuple[FloatArray, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Check the shares, and find the noise that they allow."""
+        super().__post_init__()
+        column = self.quantity.column
+        if not is_name(column) or (column is None and self.quantity != COUNT):
+            raise ArgumentError(
+                "column",
+                f"must name what is added up, not {told(column)}.",
+                hint=naming("column", "income", column),
+            )
+        if column is not None:
+            check_names(self.level_names[1:], [column], argument="column")
+            if any(least.any() for least in self.known.least):
+                raise ArgumentError(
+                    "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
+                )
+        cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are none
+        _check_display(self.confidence, self.keep_measurements)
+        fits = len(self.node_shares) == self.tree.depth + 1 and all(
+            share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
+            for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
+        )
+        must_measure = np.arange(self.tree.depth + 1) >= (
+            0 if self.consistency == "none" else self.tree.depth
+        )
+        if not fits or not all(
+            (exact | (share > 0)).all()
+            for share, exact, needed in zip(self.node_shares, self.known.exact, must_measure, strict=True)
+            if needed
+        ):
+            raise ArgumentError(
+                "split",
+                "must give every node a share of at least 0, and the leaves more.",
+                hint='with consistency="none", so does every node that is released, unless it is known.',
+            )
+        by_level = all(len(share) == 1 for share in self.node_shares)
+        if not by_level and not self.noise.euclidean:
+            raise ArgumentError(
+                "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
+            )
+        if not any(share.any() for share in self.node_shares):  # all is known
+            scales = tuple(np.full(1, np.inf) for _ in self.node_shares)
+        elif by_level:
+            levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
+            scales = tuple(levels[:, None])
+        else:
+            scales = node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
+        object.__setattr__(self, "node_noise_scales", scales)
+
+    @property
+    def n_listed(self) -> list[int]:
+        """How many nodes of each level a table shows."""
+        return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one privacy unit can move the values of a level, in units of the quantity."""
+        return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Each level's part of the budget, shape (n_levels,): the mean over its nodes."""
+        return np.array([self.tree.mean_listed(level, share) for level, share in enumerate(self.node_shares)])
+
+    @property
+    def noise_scales(self) -> FloatArray:
+        """Noise scale of each level, shape (n_levels,): the root mean square over its nodes.
+
+        In counts, or in what the values of the column are in; inf where no node is measured.
+        """
+        return self.in_column(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
+
+    def _level_scale(self, level: int) -> float:
+        """Noise scale of a level, in units: the root mean square over its nodes that are measured."""
+        scale = self.node_noise_scales[level]
+        if len(scale) == 1:
+            return float(scale[0])
+        measured = np.isfinite(scale)
+        part = self.tree.mean_listed(level, measured.astype(np.float64))
+        squares = self.tree.mean_listed(level, np.where(measured, scale, 0.0) ** 2)
+        return math.sqrt(squares / part) if part else math.inf
+
+    @cached_property
+    def _measured_variances(self) -> list[FloatArray]:
+        """Variance of each node before estimation, in squared units: 0 for what is known."""
+        variances = [self.noise.variance(scale) for scale in self.node_noise_scales]
+        return [
+            np.where(exact, 0.0, variance) if exact.any() else variance
+            for exact, variance in zip(self.known.exact, variances, strict=True)
+        ]
+
+    @cached_property
+    def variances(self) -> Variances:
+        """How the variances of the measurements go through the two passes of least squares."""
+        noise = [
+            np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
+            for exact, variance in zip(self.known.exact, self._measured_variances, strict=True)
+        ]
+        return propagate(self.tree, noise)
+
+    @cached_property
+    def _unit_errors(self) -> list[FloatArray]:
+        """Standard error of every node, in units."""
+        least_squares = self.consistency != "none"
+        return [
+            np.sqrt(each) for each in (self.variances.final if least_squares else self._measured_variances)
+        ]
+
+    @cached_property
+    def node_std_errors(self) -> list[FloatArray]:
+        """Standard error of every node: for each level, shape (level_sizes[l],) or (1,).
+
+        In counts, or in what the values of the column are in.
+        """
+        return list(map(self.in_column, self._unit_errors))
+
+    @cached_property
+    def _noise_cumulants(self) -> list[FloatArray]:
+        """Fourth cumulants of the noise of the measurements, in units: 0 where nothing is measured."""
+        return [
+            np.where(exact | np.isinf(scale), 0.0, self.noise.fourth_cumulant(scale))
+            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+        ]
+
+    @cached_property
+    def error_cumulants(self) -> list[FloatArray]:
+        """Fourth cumulants of the errors that `node_std_errors` speaks of, in units to the fourth power."""
+        if self.consistency == "none":
+            return self._noise_cumulants
+        return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+
+    @cached_property
+    def node_half_widths(self) -> list[FloatArray]:
+        """Half the width of each node's interval, in units, before it is cut to what is possible.
+
+        For each level, shape (level_sizes[l],) or (1,).
+        """
+        assert self.confidence is not None
+        if self.consistency != "none":
+            return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
+        return [
+            np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
+            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+        ]
+
+    @cached_property
+    def possible(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
+        """The least and the most that each node can hold, as is publicly known, in units."""
+        if self.quantity.non_negative:
+            return self.known.least, self.known.most(self.tree)
+        least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
+        return least, [-low for low in least]
+
+    def in_column(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give what units are worth in the column that is added up; counts stay what they are."""
+        return units if self.quantity == COUNT else self.quantity.from_units(units)
+
+    @cached_property
+    def std_errors(self) -> FloatArray:
+        """Expected standard error of each level: the root mean square over its nodes.
+
+        In counts, or in what the values of the column are in.
+        """
+        errors = self.node_std_errors
+        return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
+
+    @property
+    def expected_error(self) -> float:
+        """Root of the expected squared error that the objective speaks of, in the unit of `std_errors`."""
+        weights = cost_weights(self.n_listed, self.objective, self.level_weights)
+        return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
+
+    @property
+    def gap(self) -> float | None:
+        """Expected squared error, divided by the least that any additive Gaussian noise could have.
+
+        1 for a plan that cannot be improved; None where no tight bound is known, for which
+        `gap_reason` says why.
+        """
+        return self._gap_and_reason[0]
+
+    @property
+    def gap_reason(self) -> str:
+        """What the gap is measured against, or why there is none."""
+        return self._gap_and_reason[1]
+
+    @cached_property
+    def _gap_and_reason(self) -> tuple[float | None, str]:
+        return gap_of(self)
+
+
+def _check_display(confidence: float | None, keep_measurements: bool) -> None:
+    """Check what the table is to show beside the estimates."""
+    if confidence is not None and (
+        isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
+    ):
+        raise ArgumentError(
+            "confidence",
+            f"must be a number between 0 and 1, not {told(confidence)}.",
+            hint="for example confidence=0.95; None for a table without intervals.",
+        )
+    if not isinstance(keep_measurements, bool):
+        raise ArgumentError(
+            "keep_measurements",
+            f"must be True or False, not {told(keep_measurements)}.",
+            hint="True adds the noisy values that the table was made from.",
+        )

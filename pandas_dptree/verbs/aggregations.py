@@ -1,0 +1,158 @@
+"""Named aggregation: what `tree_agg` shows, and the plan for it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Unpack
+
+from pandas_dptree.errors import ArgumentError, is_name, kind_of_object, told
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.output.frames import check_names
+from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
+from pandas_dptree.plans.options import JointOptions
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.signatures import public
+from pandas_dptree.verbs.quantities import quantity_of
+
+__all__ = ["Aggregation", "mean", "plan_aggregations", "sum"]
+
+_FORMS = '"count", dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(0, 500))'
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """A sum or a mean of one column. Made by `sum` and `mean`, for `tree_agg`.
+
+    Attributes
+    ----------
+    statistic : {"sum", "mean"}
+    quantity : Quantity
+        The column, its bounds and its granularity.
+    """
+
+    statistic: Literal["sum", "mean"]
+    quantity: Quantity
+
+
+@public
+def sum(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregation:
+    """Describe the sum of a column, for `tree_agg`.
+
+    Parameters
+    ----------
+    column : hashable
+        The column of the records.
+    bounds : (float, float)
+        The least and the greatest value of a row; what lies outside is clipped. Never from the records.
+    granularity : float, optional
+        Values are brought to its nearest multiple; by default as for `tree_sums`.
+
+    Returns
+    -------
+    Aggregation
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> dpt.sum("cost", bounds=(0, 500)).statistic
+    'sum'
+    """
+    return Aggregation("sum", quantity_of(column, bounds, granularity))
+
+
+@public
+def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregation:
+    """Describe the mean of a column, for `tree_agg`.
+
+    Parameters
+    ----------
+    column, bounds, granularity
+        As for `sum`.
+
+    Returns
+    -------
+    Aggregation
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> dpt.mean("cost", bounds=(0, 500)).quantity.column
+    'cost'
+    """
+    return Aggregation("mean", quantity_of(column, bounds, granularity))
+
+
+def plan_aggregations(
+    domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[JointOptions]
+) -> JointPlan:
+    """Plan what named aggregations ask for: see `pandas_dptree.plan_agg`."""
+    counts, means = _checked(aggregations)
+    check_names(domain.by, [name for name in aggregations if name != COUNT.name], argument="aggregations")
+    count = next(iter(counts), COUNT.name)
+    quantities: dict[Hashable, Quantity] = {}
+    scales: list[float] = []
+    for name, asked in aggregations.items():
+        if name in counts:
+            quantities[name] = COUNT
+            scales.append(scale_of_count(len(means), shown=True))
+        elif name in means:
+            quantities[name] = asked.quantity.centred()
+            scales.append(scale_of_mean(quantities[name]))
+        else:
+            quantities[name] = asked.quantity
+            scales.append(scale_of_sum(asked.quantity))
+    if means and not counts:
+        quantities[count] = COUNT
+        scales.append(scale_of_count(len(means)))
+    plan = plan_jointly(domain, quantities, scales, **options)
+    if not means:
+        return plan
+    return replace(plan, means=tuple(means), count=count, shows_count=bool(counts))
+
+
+def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list[Hashable]]:
+    """List which names are counts, and which are means, after a check of all of them."""
+    if not isinstance(aggregations, Mapping) or not aggregations:
+        raise ArgumentError(
+            "aggregations",
+            f"must be a mapping of at least one entry, not {told(aggregations)}.",
+            hint=f'for example {{"visits": "count"}}; what a name stands for is {_FORMS}.',
+        )
+    for name, asked in aggregations.items():
+        is_count = isinstance(asked, str) and asked == "count"
+        if not is_name(name) or name is None or not (is_count or isinstance(asked, Aggregation)):
+            made = "; for a sum or a mean, name the column and its bounds" if isinstance(asked, str) else ""
+            raise ArgumentError(
+                "aggregations",
+                f"has an entry that cannot be used, {told(name)}: "
+                f"{told(asked) if isinstance(asked, str) else kind_of_object(asked)}{made}.",
+                hint=f"from names of columns of the table to {_FORMS}.",
+            )
+        if name == COUNT.name and not is_count:
+            raise ArgumentError(
+                "aggregations",
+                f"calls something else {told(COUNT.name)}, as tables name the count of records.",
+                hint="choose another name.",
+            )
+    counts = [name for name, asked in aggregations.items() if not isinstance(asked, Aggregation)]
+    if len(counts) > 1:
+        raise ArgumentError(
+            "aggregations", "asks for the same count more than once.", hint='pass "count" for one name.'
+        )
+    means = [
+        name
+        for name, asked in aggregations.items()
+        if isinstance(asked, Aggregation) and asked.statistic == "mean"
+    ]
+    return counts, means

@@ -1,0 +1,60 @@
+"""The public domain of a release of records, from what a caller passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.base import By, derived_domain, named
+from pandas_dptree.ingest.frames import check_columns, key_frame
+
+__all__ = ["domain_of"]
+
+
+def domain_of(frame: Any, by: By, domain: Any) -> Domain:
+    """Make the public domain of a release of records.
+
+    Parameters
+    ----------
+    frame : dataframe
+        The records. Their keys are looked at only for ``"observed"``, their types for ``"categories"``.
+    by, domain
+        As for `tree_counts`.
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ArgumentError
+        If no domain is given, or one that cannot be used.
+    """
+    names, derived = named(by)
+    if isinstance(domain, Domain) and domain.by == names:
+        if [levels.told for levels in domain.derived] != [levels.told for levels in derived]:
+            raise ArgumentError(
+                "domain",
+                "has levels that are derived in another way.",
+                hint="pass the public keys of the plain columns alone.",
+            )
+        return domain
+    plain = [name for name in names if not any(name in levels.names for levels in derived)]
+    if plain and isinstance(domain, str) and domain == "observed":
+        domain = Domain.observed(key_frame(frame, plain), by=plain)
+    elif plain and isinstance(domain, str) and domain == "categories":
+        check_columns(frame, plain)
+        domain = Domain.from_categories(frame, by=plain)
+    elif plain and (domain is None or isinstance(domain, str)):
+        raise ArgumentError(
+            "domain",
+            f"must be given for the keys {told(list(plain))}"
+            f"{'; derived levels have their own' * bool(derived)}: "
+            "which keys exist is itself information about the records."
+            if domain is None
+            else f"is unknown: {told(domain)}.",
+            hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
+            'the records are public, or "categories" that the categories of categorical keys are.',
+        )
+    return derived_domain(by, domain)

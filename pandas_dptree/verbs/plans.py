@@ -1,0 +1,329 @@
+"""Releases, described before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal, Unpack, overload
+
+from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.plans import joint
+from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.implicit import ImplicitPlan
+from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.options import (
+    AdditiveOptions,
+    AlphaOptions,
+    JointOptions,
+    PlanOptions,
+    PrefixOptions,
+    RelativeErrorOptions,
+    SumOptions,
+    Unit,
+)
+from pandas_dptree.plans.search import find_best_plan, find_implicit_plan
+from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.signatures import public
+from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
+from pandas_dptree.verbs.quantities import quantities_of, quantity_of
+
+__all__ = ["plan", "plan_agg", "plan_implicit", "plan_means", "plan_sums"]
+
+
+@overload
+def plan(
+    domain: Domain | Tree, *, mechanism: Multiplicative, **options: Unpack[RelativeErrorOptions]
+) -> MultiplicativePlan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+    **options: Unpack[AdditiveOptions],
+) -> AdditivePlan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    alpha: float,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+    **options: Unpack[AlphaOptions],
+) -> AdditivePlan | MultiplicativePlan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+    **options: Unpack[PlanOptions],
+) -> AdditivePlan | MultiplicativePlan: ...
+@public
+def plan(
+    domain: Domain | Tree,
+    *,
+    column: Hashable | None = None,
+    bounds: Any = None,
+    granularity: Any = None,
+    **options: Unpack[PlanOptions],
+) -> AdditivePlan | MultiplicativePlan:
+    """Describe a release before it happens. Spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    domain : Domain or Tree
+        What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
+    column, bounds, granularity
+        As for `tree_sums`: a column to add up, instead of counting records.
+    **options
+
+    Returns
+    -------
+    AdditivePlan
+        With ``mechanism=Multiplicative(...)``, or where `alpha` speaks for it, a `MultiplicativePlan`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is known of one is an array
+    with nan where nothing is.
+
+    **Privacy**: a function of public arguments alone.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> tree = dpt.Tree.from_branching([50, 60, 30])
+    >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    if column is None and (bounds is not None or granularity is not None):
+        raise ArgumentError(
+            "column",
+            "must be given with bounds or a granularity: records are counted without.",
+            hint='for example column="cost".',
+        )
+    quantity = COUNT if column is None else quantity_of(column, bounds, granularity)
+    return find_best_plan(domain, quantity, **options)
+
+
+@public
+def plan_sums(
+    domain: Domain,
+    columns: Hashable | list[Hashable],
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    **options: Unpack[SumOptions],
+) -> JointPlan:
+    """Describe a release of sums of several columns before it happens. Spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    domain : Domain
+        The public keys.
+    columns, bounds, granularity
+        As for `tree_sums`.
+    **options
+
+    Returns
+    -------
+    JointPlan
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    **Privacy**: a function of public arguments alone.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> regions = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
+    >>> list(dpt.plan_sums(regions, ["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
+    ['cost', 'age']
+    """
+    _check_domain(domain)
+    return joint.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
+
+
+@public
+def plan_means(
+    domain: Domain,
+    columns: Hashable | list[Hashable],
+    *,
+    bounds: Any,
+    granularity: Any = None,
+    **options: Unpack[JointOptions],
+) -> JointPlan:
+    """Describe a release of means of columns before it happens. Spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    domain : Domain
+        The public keys.
+    columns, bounds, granularity
+        As for `tree_means`.
+    **options
+
+    Returns
+    -------
+    JointPlan
+        With a plan for each column, of how much its values differ from the middle of their bounds, and one
+        called ``"count"`` for the records.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    **Privacy**: a function of public arguments alone.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> regions = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
+    >>> list(dpt.plan_means(regions, "cost", bounds=(0, 500), epsilon=1.0).plans)
+    ['cost', 'count']
+    """
+    _check_domain(domain)
+    return joint.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
+
+
+@public
+def plan_agg(
+    domain: Domain,
+    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    **options: Unpack[JointOptions],
+) -> JointPlan:
+    """Describe a release of counts, sums and means together before it happens. Spends nothing.
+
+    Parameters
+    ----------
+    domain : Domain
+        The public keys.
+    aggregations : mapping
+        As for `tree_agg`.
+    **options
+
+    Returns
+    -------
+    JointPlan
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    **Privacy**: a function of public arguments alone.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> regions = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
+    >>> plan = dpt.plan_agg(
+    ...     regions, {"visits": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, epsilon=1.0)
+    >>> plan.means, plan.count
+    (('cost',), 'visits')
+    """
+    _check_domain(domain)
+    return plan_aggregations(domain, aggregations, **options)
+
+
+@overload
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: Literal["truncated_laplace"] = ...,
+    **options: Unpack[PrefixOptions],
+) -> ImplicitPlan: ...
+@overload
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: Multiplicative,
+    **options: Unpack[Unit],
+) -> ImplicitMultiplicativePlan: ...
+@public
+def plan_implicit(
+    tree: PrefixTree,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
+    **options: Unpack[PrefixOptions],
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
+    """Describe the release of a tree that is too large to be listed. Spends nothing.
+
+    Parameters
+    ----------
+    tree : BitPrefixes or CharPrefixes
+        From `prefixes` or `binary`.
+    epsilon, delta : float
+        The privacy loss of one release; both above 0.
+    mechanism : "truncated_laplace" or Multiplicative
+        Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
+        factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
+    **options
+
+    Returns
+    -------
+    ImplicitPlan
+        With ``mechanism=Multiplicative(...)``, an `ImplicitMultiplicativePlan`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used, or has no meaning for the mechanism.
+
+    Notes
+    -----
+    **Privacy**: a plan never sees records. A release by it is (epsilon, delta)-private.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> plan = dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
+    >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
+    {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}
+    >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
+    >>> counts = plan.release(visits)
+    >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
+    ['10.0.0.1/32']
+    """
+    return find_implicit_plan(tree, mechanism, epsilon=epsilon, delta=delta, **options)
+
+
+def _check_domain(domain: object) -> None:
+    if not isinstance(domain, Domain):
+        raise ArgumentError(
+            "domain",
+            f"must be a Domain, not {kind_of_object(domain)}: a plan never sees records.",
+            hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
+            "with dpt.derived_domain.",
+        )

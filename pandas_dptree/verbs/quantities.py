@@ -1,0 +1,74 @@
+"""What is added up in a release, from what a caller passes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
+from pandas_dptree.hierarchy.columns import kind_of
+from pandas_dptree.privacy.quantity import Quantity
+
+__all__ = ["check_order", "quantities_of", "quantity_of"]
+
+
+def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
+    """Refuse what is added up and the keys, if each stands in the other's place.
+
+    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up
+    by a single column of numbers.
+    """
+    summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
+    if not summed or not all(map(is_name, [*summed, *named])):
+        return
+    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
+    types = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
+    kinds = [{kind_of(types[name]) for name in names if name in types} for names in (summed, named)]
+    swapped = isinstance(columns, list) and not isinstance(by, list) and kinds == [{"text"}, {"numbers"}]
+    if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
+        raise ArgumentError(
+            "by",
+            f"and `columns` seem to stand in each other's place: {told(by)} and {told(columns)}.",
+            hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
+        )
+
+
+def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
+    """Describe one column that is to be added up."""
+    if bounds is None:
+        raise ArgumentError(
+            "bounds",
+            f"must be given for the column {told(column)}: how far one row can move its sum depends on them.",
+            hint="for example bounds=(0, 500), known without looking at the records.",
+        )
+    return Quantity.of(column, bounds, granularity)
+
+
+def quantities_of(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
+    """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
+    names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
+    if not names:
+        raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
+    odd = [name for name in names if name is None or not is_name(name)]
+    if odd:
+        raise ColumnsError(
+            "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'
+        )
+    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    if repeated:
+        raise ColumnsError("columns", "names columns twice", columns=repeated, hint="name each column once.")
+    own = {"bounds": bounds, "granularity": granularity}
+    for argument, given in own.items():
+        unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()
+        if unlike:
+            raise ColumnsError(
+                argument, "must have an entry for each column and no other", columns=unlike,
+                hint="pass a mapping from the columns, or one value for all of them.",
+            )  # fmt: skip
+    return [
+        quantity_of(name, *(given[name] if isinstance(given, Mapping) else given for given in own.values()))
+        for name in names
+    ]
