@@ -232,7 +232,7 @@ def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, p
 
 def test_a_plan_of_a_distribution_is_a_plan_like_others():
     assert isinstance(SHAPE, dpt.Plan) and SHAPE.headline in SHAPE._repr_html_().replace("&#x27;", "'")
-    assert SHAPE.provenance() == SHAPE.release(pd.DataFrame({"cost": [], **dict.fromkeys(BY, [])})).account
+    assert SHAPE.provenance() == SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)).account
     for options in STRATEGIES.values():
         options = {name: value for name, value in options.items() if name != "tree"}
         plan = dpt.plan_distribution("cost", **EDGES["numbers"], domain=DOMAIN, **options)
