@@ -32,7 +32,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
+from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan, expected_recall
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
@@ -40,7 +40,7 @@ from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_implicit, plan_means, plan_sums
+from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_implicit, plan_means, plan_sums
 from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
 
 __all__ = [

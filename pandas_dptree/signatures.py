@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache, wraps
 from textwrap import fill
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from pandas_dptree.errors import CallError, did_you_mean
 
-__all__ = ["Option", "options_of", "public", "with_options_of", "with_texts_of"]
+__all__ = ["Option", "options_of", "public", "with_texts_of"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -105,35 +105,6 @@ def with_texts_of(kind: type[Any]) -> Callable[[Function], Function]:
         return function
 
     return document
-
-
-def with_options_of(
-    verb: Callable[..., Any], *, without: Sequence[str] = ()
-) -> Callable[[Function], Function]:
-    """Give a public function the keyword parameters of the function that it calls.
-
-    Parameters
-    ----------
-    verb : callable
-        The function whose keyword parameters are options of the other one.
-    without : sequence of str, optional
-        Those that it does not take.
-
-    Returns
-    -------
-    callable
-        A decorator.
-    """
-
-    def declare(function: Function) -> Function:
-        own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        named = {*(p.name for p in own), *without}
-        options = [p for p in inspect.signature(verb).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        parameters = [*own, *(p for p in options if p.name not in named)]
-        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return public(function)
-
-    return declare
 
 
 def _unpacked(function: Callable[..., Any]) -> type[Any] | None:

@@ -14,8 +14,8 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import CellOptions
-from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.plans.options import CellDistributionOptions, CellOptions
+from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums, ReleaseSeveral
 
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
@@ -54,20 +54,47 @@ class DataArrayAccessor:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
         return arrays.release(plan, self._array, rng=rng, progress=progress)
 
-    @with_options_of(arrays.plan_distribution)
-    def plan_distribution(self, dim: Hashable, **options: Any) -> DistributionPlan:
+    @public
+    def plan_distribution(
+        self,
+        dim: Hashable,
+        *,
+        edges: Sequence[Any] | None = None,
+        **options: Unpack[CellDistributionOptions],
+    ) -> DistributionPlan:
         """Describe the release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
-        return arrays.plan_distribution(self._array, dim, **options)
+        return arrays.plan_distribution(self._array, dim, edges=edges, **options)
 
-    @with_options_of(arrays.cdf)
-    def cdf(self, dim: Hashable, **options: Any) -> xr.Dataset:
-        """Tell what part of the records lies below the end of each bin: see `pandas_dptree.arrays.cdf`."""
-        return arrays.cdf(self._array, dim, **options)
+    @public
+    def cdf(
+        self,
+        dim: Hashable,
+        *,
+        edges: Sequence[Any] | None = None,
+        plan: DistributionPlan | None = None,
+        confidence: float | None = None,
+        rng: np.random.Generator | None = None,
+        **options: Unpack[CellDistributionOptions],
+    ) -> xr.Dataset:
+        """Count what lies below the end of each bin: see `pandas_dptree.arrays.cdf`."""
+        return arrays.cdf(self._array, dim, edges=edges, plan=plan, confidence=confidence, rng=rng, **options)
 
-    @with_options_of(arrays.quantiles)
-    def quantiles(self, dim: Hashable, q: Any, **options: Any) -> xr.Dataset:
-        """Tell below which value a part of the records lies: see `pandas_dptree.arrays.quantiles`."""
-        return arrays.quantiles(self._array, dim, q, **options)
+    @public
+    def quantiles(
+        self,
+        dim: Hashable,
+        q: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        plan: DistributionPlan | None = None,
+        confidence: float = 0.95,
+        rng: np.random.Generator | None = None,
+        **options: Unpack[CellDistributionOptions],
+    ) -> xr.Dataset:
+        """Estimate quantiles along a dimension: see `pandas_dptree.arrays.quantiles`."""
+        return arrays.quantiles(
+            self._array, dim, q, edges=edges, plan=plan, confidence=confidence, rng=rng, **options
+        )
 
 
 @xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]

@@ -18,15 +18,21 @@ from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
+from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.options import JointOptions, PlanOptions, SumOptions
-from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanOptions, SumOptions
+from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, plans, tables
 from pandas_dptree.verbs.aggregations import Aggregation
 from pandas_dptree.verbs.domains import domain_of
-from pandas_dptree.verbs.options import ReleaseCounts, ReleaseSums, ReleaseTogether
+from pandas_dptree.verbs.options import (
+    ReleaseCounts,
+    ReleaseDistribution,
+    ReleaseSeries,
+    ReleaseSums,
+    ReleaseTogether,
+)
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
@@ -160,42 +166,70 @@ class DataFrameAccessor:
             )
         return plan.release(self._frame, rng=rng, progress=progress)
 
-    @with_options_of(plan_distribution)
+    @public
     def plan_distribution(
-        self, column: Hashable, *, by: By | None = None, domain: Any = None, **options: Any
+        self,
+        column: Hashable,
+        *,
+        bins: Any,
+        bounds: Any = None,
+        by: By | None = None,
+        domain: Any = None,
+        **options: Unpack[DistributionOptions],
     ) -> DistributionPlan:
         """Describe the release of a distribution beforehand: see `pandas_dptree.plan_distribution`.
 
         Spends nothing. `by` and `domain` are as for `pandas_dptree.release_distribution`; the records are
         looked at only if `domain` is ``"observed"``.
         """
-        domain = distributions.groups_of(self._frame, by, domain)
-        return plan_distribution(column, domain=domain, **options)
+        groups = distributions.groups_of(self._frame, by, domain)
+        return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
 
-    @with_options_of(distributions.release_distribution)
-    def release_distribution(self, column: Hashable, **options: Any) -> Distribution:
+    @public
+    def release_distribution(
+        self, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+    ) -> Distribution:
         """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
-        return distributions.release_distribution(self._frame, column, **options)
+        return distributions.release_distribution(self._frame, column, bins=bins, **options)
 
-    @with_options_of(distributions.cdf)
-    def cdf(self, column: Hashable, **options: Any) -> pd.DataFrame:
-        """Tell what part of a column lies below the end of each bin: see `pandas_dptree.cdf`."""
-        return distributions.cdf(self._frame, column, **options)
+    @public
+    def cdf(
+        self,
+        column: Hashable,
+        *,
+        bins: Any,
+        confidence: float | None = None,
+        **options: Unpack[ReleaseDistribution],
+    ) -> pd.DataFrame:
+        """Count what lies below the end of each bin: see `pandas_dptree.cdf`."""
+        return distributions.cdf(self._frame, column, bins=bins, confidence=confidence, **options)
 
-    @with_options_of(distributions.histogram)
-    def histogram(self, column: Hashable, **options: Any) -> pd.DataFrame:
-        """Tell how many values of a column lie in each bin: see `pandas_dptree.histogram`."""
-        return distributions.histogram(self._frame, column, **options)
+    @public
+    def histogram(
+        self, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+    ) -> pd.DataFrame:
+        """Count the values of a column in each bin: see `pandas_dptree.histogram`."""
+        return distributions.histogram(self._frame, column, bins=bins, **options)
 
-    @with_options_of(distributions.range_counts)
-    def range_counts(self, column: Hashable, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
-        """Tell how many values of a column lie in some ranges: see `pandas_dptree.range_counts`."""
-        return distributions.range_counts(self._frame, column, ranges, **options)
+    @public
+    def range_counts(
+        self, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
+    ) -> pd.DataFrame:
+        """Count the values of a column in some ranges: see `pandas_dptree.range_counts`."""
+        return distributions.range_counts(self._frame, column, ranges, bins=bins, **options)
 
-    @with_options_of(distributions.quantiles)
-    def quantiles(self, column: Hashable, q: Any, **options: Any) -> pd.DataFrame:
-        """Tell below which value of a column a part of the values lies: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(self._frame, column, q, **options)
+    @public
+    def quantiles(
+        self,
+        column: Hashable,
+        q: Any,
+        *,
+        bins: Any = 1000,
+        confidence: float = 0.95,
+        **options: Unpack[ReleaseDistribution],
+    ) -> pd.DataFrame:
+        """Estimate quantiles of a column: see `pandas_dptree.quantiles`."""
+        return distributions.quantiles(self._frame, column, q, bins=bins, confidence=confidence, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as ``groupby`` would index it.
@@ -281,10 +315,6 @@ class DataFrameAccessor:
         return None
 
 
-_OF_FRAMES = ("by", "domain", "privacy_unit", "max_contributions")
-"""What needs more columns than one."""
-
-
 @pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:
     """Differentially private verbs on the values of a series, each of which is a record."""
@@ -298,27 +328,33 @@ class SeriesAccessor:
         name = "value" if self._series.name is None else self._series.name
         return pd.DataFrame({name: self._series}), name
 
-    @with_options_of(distributions.release_distribution, without=_OF_FRAMES)
-    def release_distribution(self, **options: Any) -> Distribution:
+    @public
+    def release_distribution(self, *, bins: Any, **options: Unpack[ReleaseSeries]) -> Distribution:
         """Measure the distribution of the values once: see `pandas_dptree.release_distribution`."""
-        return distributions.release_distribution(*self._frame, **options)
+        return distributions.release_distribution(*self._frame, bins=bins, **options)
 
-    @with_options_of(distributions.cdf, without=_OF_FRAMES)
-    def cdf(self, **options: Any) -> pd.DataFrame:
-        """Tell what part of the values lies below the end of each bin: see `pandas_dptree.cdf`."""
-        return distributions.cdf(*self._frame, **options)
+    @public
+    def cdf(
+        self, *, bins: Any, confidence: float | None = None, **options: Unpack[ReleaseSeries]
+    ) -> pd.DataFrame:
+        """Count what lies below the end of each bin: see `pandas_dptree.cdf`."""
+        return distributions.cdf(*self._frame, bins=bins, confidence=confidence, **options)
 
-    @with_options_of(distributions.histogram, without=_OF_FRAMES)
-    def histogram(self, **options: Any) -> pd.DataFrame:
-        """Tell how many values lie in each bin: see `pandas_dptree.histogram`."""
-        return distributions.histogram(*self._frame, **options)
+    @public
+    def histogram(self, *, bins: Any, **options: Unpack[ReleaseSeries]) -> pd.DataFrame:
+        """Count the values in each bin: see `pandas_dptree.histogram`."""
+        return distributions.histogram(*self._frame, bins=bins, **options)
 
-    @with_options_of(distributions.range_counts, without=_OF_FRAMES)
-    def range_counts(self, ranges: Sequence[Any], **options: Any) -> pd.DataFrame:
-        """Tell how many values lie in some ranges: see `pandas_dptree.range_counts`."""
-        return distributions.range_counts(*self._frame, ranges, **options)
+    @public
+    def range_counts(
+        self, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseSeries]
+    ) -> pd.DataFrame:
+        """Count the values in some ranges: see `pandas_dptree.range_counts`."""
+        return distributions.range_counts(*self._frame, ranges, bins=bins, **options)
 
-    @with_options_of(distributions.quantiles, without=_OF_FRAMES)
-    def quantiles(self, q: Any, **options: Any) -> pd.DataFrame:
-        """Tell below which value a part of the values lies: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(*self._frame, q, **options)
+    @public
+    def quantiles(
+        self, q: Any, *, bins: Any = 1000, confidence: float = 0.95, **options: Unpack[ReleaseSeries]
+    ) -> pd.DataFrame:
+        """Estimate quantiles of the values: see `pandas_dptree.quantiles`."""
+        return distributions.quantiles(*self._frame, q, bins=bins, confidence=confidence, **options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,30 +17,16 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_n
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.plans import distribution
-from pandas_dptree.plans.distribution import DistributionPlan, Strategy
+from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.options import CellDistributionOptions
+from pandas_dptree.plans.search_distribution import find_distribution_plan
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.signatures import public
 
 __all__ = ["cdf", "plan_distribution", "quantiles"]
-
-
-class Options(TypedDict, total=False):
-    """What the verbs here hand on to `plan_distribution`."""
-
-    edges: Sequence[Any] | None
-    epsilon: float | None
-    delta: float
-    rho: float | None
-    neighbors: Neighbors
-    max_contributions: int | None
-    mechanism: Mechanism
-    tree: Strategy | Sequence[int]
 
 
 @public
@@ -49,13 +35,7 @@ def plan_distribution(
     dim: Hashable,
     *,
     edges: Sequence[Any] | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | None = None,
-    mechanism: Mechanism = "auto",
-    tree: Strategy | Sequence[int] = "auto",
+    **options: Unpack[CellDistributionOptions],
 ) -> DistributionPlan:
     """Describe the release of a distribution along a dimension. Spends nothing, and looks at no cell.
 
@@ -68,10 +48,7 @@ def plan_distribution(
     edges : sequence, optional
         Where the bins begin and end: one value more than there are bins. By default the ends of the
         intervals that are their labels.
-    epsilon, delta, rho, neighbors, mechanism, tree
-        As for `pandas_dptree.plan_distribution`.
-    max_contributions : int, optional
-        As for `tree_counts`.
+    **options
 
     Returns
     -------
@@ -111,22 +88,20 @@ def plan_distribution(
             f"make {bins.n_bins} bins, and the dimension {told(dim)} has {array.sizes[dim]}.",
             hint="list one value more than there are bins.",
         )
-    found = distribution.plan_distribution(
-        dim, bins=given, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, tree=tree,
-    )  # fmt: skip
+    found = find_distribution_plan(dim, bins=given, **options)
     return replace(found, source="observed") if edges is None else found
 
 
-@with_options_of(plan_distribution)
+@public
 def cdf(
     array: xr.DataArray,
     dim: Hashable,
     *,
+    edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
     confidence: float | None = None,
     rng: np.random.Generator | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
     """Tell how many records, and what part of them, lie below the end of each bin along a dimension.
 
@@ -134,18 +109,18 @@ def cdf(
     ----------
     array : xarray.DataArray
         Counts, each record in exactly one cell.
-    dim : hashable
-        The dimension whose indices are bins, side by side and rising.
+    dim, edges
+        As for `plan_distribution`.
     plan : DistributionPlan, optional
         From `plan_distribution`, or any other without groups and without a privacy unit, for the same
-        dimension and bins. It takes the place of the options that describe one.
+        dimension and bins. It takes the place of the edges and of the options that describe one, and saves
+        most of the time.
     confidence : float, optional
         For example 0.95: adds ``lower`` and ``upper``, between which all true counts of one of the other
         indices lie at once with this probability. At most 0.999.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
     **options
-        As for `plan_distribution`, which makes the plan in each call, and takes most of its time.
 
     Returns
     -------
@@ -173,35 +148,35 @@ def cdf(
     """
     dims_of(array, ())  # it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
-    found, others = _released(array, dim, plan, options, rng)
+    found, others = _released(array, dim, plan, edges, options, rng)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _unfolded(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
-@with_options_of(plan_distribution)
+@public
 def quantiles(
     array: xr.DataArray,
     dim: Hashable,
     q: Any,
     *,
+    edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
     """Tell below which value a part of the records lies, along a dimension of bins.
 
     Parameters
     ----------
-    array, dim, plan, rng
+    array, dim, edges, plan, rng
         As for `cdf`.
     q : float or sequence of float
         The parts, from 0 to 1; 0.5 for the median.
     confidence : float, default 0.95
         How often all true quantiles of one of the other indices lie within ``lower`` and ``upper`` at once.
     **options
-        As for `plan_distribution`.
 
     Returns
     -------
@@ -222,7 +197,7 @@ def quantiles(
     """
     dims_of(array, ())  # it is an array
     check_free(array, {"q", "value", "lower", "upper"})
-    found, others = _released(array, dim, plan, options, rng)
+    found, others = _released(array, dim, plan, edges, options, rng)
     return _unfolded(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
 
@@ -230,7 +205,8 @@ def _released(
     array: xr.DataArray,
     dim: Hashable,
     plan: DistributionPlan | None,
-    options: Mapping[str, Any],
+    edges: Sequence[Any] | None,
+    options: CellDistributionOptions,
     rng: np.random.Generator | None,
 ) -> tuple[Distribution, list[Hashable]]:
     """Measure the distribution at each index of the other dimensions, which are named beside it.
@@ -240,9 +216,9 @@ def _released(
     noise_source(rng)  # is checked before anything takes time
     check_cells(array)
     if plan is None:
-        plan = plan_distribution(array, dim, **options)
+        plan = plan_distribution(array, dim, edges=edges, **options)
     else:
-        _check_plan(array, dim, plan, options)
+        _check_plan(array, dim, plan, [*options, *(["edges"] if edges is not None else [])])
     warn_if_released(array)
     others = [name for name in array.dims if name != dim]
     n_bins, n_groups = plan.bins.n_bins, max(1, math.prod(array.sizes[name] for name in others))
@@ -255,13 +231,11 @@ def _released(
     return plan.release(counts.reshape(n_groups, n_bins), rng=rng), others
 
 
-def _check_plan(
-    array: xr.DataArray, dim: Hashable, plan: DistributionPlan, options: Mapping[str, Any]
-) -> None:
+def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, given: Sequence[str]) -> None:
     """Check that an array can be released by a plan."""
-    if options:
+    if given:
         raise ArgumentError(
-            next(iter(options)),
+            given[0],
             "cannot be given beside a plan, which has it.",
             hint="leave it out, or plan anew with array.dp.plan_distribution.",
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
-__all__ = ["Ways"]
+__all__ = ["Strategy", "Ways"]
+
+Strategy = Literal["auto", "tree", "factorization"]
 
 _MOST_LEAVES = 10**9
 """Of a tree that is given: more would not fit into memory."""

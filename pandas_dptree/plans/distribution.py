@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
@@ -30,18 +29,11 @@ from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
-from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records, protected
-from pandas_dptree.signatures import public
+from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
-__all__ = ["DistributionPlan", "plan_distribution"]
+__all__ = ["DistributionPlan", "check_columns", "known_totals"]
 
-Strategy = Literal["auto", "tree", "factorization"]
 FloatArray = npt.NDArray[np.float64]
-
-_MOST_CELLS = 10**8
-"""Bins of all groups of a level together: more would not fit into memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -365,8 +357,10 @@ class DistributionPlan(Plan):
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
         """Make the plan anew, with noise that follows from the loss, whatever the file holds."""
         bins, known = Bins.from_dict(data["bins"]), data["known"]
-        _check_columns(bins.column, hierarchy)
-        totals = _totals(hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known))
+        check_columns(bins.column, hierarchy)
+        totals = known_totals(
+            hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known)
+        )
         ways = Ways(
             bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
         )
@@ -380,108 +374,7 @@ class DistributionPlan(Plan):
         )
 
 
-@public
-def plan_distribution(
-    column: Hashable,
-    *,
-    bounds: Any = None,
-    bins: Any,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    mechanism: Mechanism = "auto",
-    tree: Strategy | Sequence[int] = "auto",
-    domain: Domain | None = None,
-    known: Any = None,
-) -> DistributionPlan:
-    """Describe the release of the distribution of a column. Spends nothing, and sees no records.
-
-    Parameters
-    ----------
-    column : hashable
-        Its name.
-    bounds : pair
-        The least and the greatest value: numbers, timestamps or durations. What lies outside is clipped. They
-        must be known without looking at the records.
-    bins : int or sequence
-        How many bins of equal width; or their edges, in place of the bounds.
-    epsilon, delta, rho : float, optional
-        The privacy loss of this release.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets: that a privacy unit is there, or what it is.
-    privacy_unit : hashable or dpt.ROWS, optional
-        The column that names whom to protect. By default each row is a unit of its own, which `dpt.ROWS`
-        states explicitly.
-    max_contributions : int, optional
-        How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
-        `privacy_unit`: see `tree_counts`. Without one, more than 1 is for counts that were made already.
-    mechanism : {"auto", "laplace", "gaussian"}
-        The noise; ``"auto"`` takes what promises the smaller error.
-    tree : {"auto", "tree", "factorization"} or sequence of int
-        What is measured: counts of the nodes of the best tree over the bins, or of one with this many
-        children per node, level by level; or, with Gaussian noise, weighted sums of bins that tell
-        cumulative counts better than any tree. ``"auto"`` takes what promises the smallest error.
-    domain : Domain, optional
-        Groups; each level of them is given the same part of the budget, which makes the mean variance of a
-        level, averaged over the levels, the least. The levels are estimated each by itself: a group and those
-        within it need not agree.
-    known : mapping, optional
-        Numbers of records that are public, by level of the groups, as for `tree_counts`:
-        ``{"total": 10_000}`` if there are none. They must be those of the records that are counted: with a
-        value, and within the bound on their unit. They are used group by group, and lower bounds are not.
-
-    Returns
-    -------
-    DistributionPlan
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone. A row is counted once on each level of the tree over
-    the bins, for each level of groups: those measurements compose, and groups side by side cost nothing.
-
-    Examples
-    --------
-    >>> plan_distribution("fare", bounds=(0, 200), bins=256, epsilon=1.0).errors.round(2).tolist()
-    [8.23]
-    """
-    cut = Bins.of(column, bounds=bounds, bins=bins)
-    _check_columns(column, domain)
-    n_groups = 1 if domain is None else max(domain.tree.level_sizes)
-    if n_groups * cut.n_bins > _MOST_CELLS:
-        raise ArgumentError(
-            "bins",
-            f"are too many: {cut.n_bins:,} in each of {n_groups:,} groups, and together at most "
-            f"{_MOST_CELLS:,} can be counted.",
-            hint="take fewer bins, or leave out the finest level of the groups.",
-        )
-    keys = () if domain is None else domain.by
-    unit, most = protected(privacy_unit, max_contributions, taken=(column, *keys))
-    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-    totals = _totals(domain, known)
-    ways = Ways(cut.n_bins, loss, neighbors, most, len(totals))
-    known_total = all((each >= 0).all() for each in totals)
-    warn_if_useless(loss)
-    return DistributionPlan(
-        bins=cut,
-        domain=domain,
-        loss=loss,
-        neighbors=neighbors,
-        privacy_unit=unit,
-        max_contributions=most,
-        totals=totals,
-        measuring=ways.best(mechanism, tree, known_total=known_total),
-    )
-
-
-def _check_columns(column: Any, domain: Any) -> None:
+def check_columns(column: Any, domain: Any) -> None:
     """Check that the column, the groups and what the tables tell can all have names of their own."""
     if column is None or not is_name(column):
         raise ArgumentError(
@@ -514,7 +407,7 @@ def _check_columns(column: Any, domain: Any) -> None:
         )
 
 
-def _totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
+def known_totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
     """Bring known numbers of records into the order of the groups."""
     if domain is None:
         if known is None:

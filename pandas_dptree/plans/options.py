@@ -7,14 +7,16 @@ A public function does so by ``**options: Unpack[...]``, which type checkers und
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
+from pandas_dptree.distribution.ways import Strategy
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
@@ -29,15 +31,21 @@ __all__ = [
     "AlphaOptions",
     "AnyMechanism",
     "ArrayOptions",
+    "Bounds",
+    "CellDistributionOptions",
     "CellOptions",
     "Cells",
+    "DistributionOptions",
     "Estimating",
+    "Groups",
     "ImplicitOptions",
     "JointOptions",
     "Judging",
     "Keys",
     "Knowing",
+    "KnownTotals",
     "Loss",
+    "NamedNoise",
     "Noise",
     "Pair",
     "PlanOptions",
@@ -46,6 +54,7 @@ __all__ = [
     "RelativeErrorOptions",
     "Running",
     "Splitting",
+    "Strategies",
     "SumOptions",
     "Tolerance",
     "Unit",
@@ -343,6 +352,79 @@ class Running(TypedDict, total=False):
     ]
 
 
+class NamedNoise(TypedDict, total=False):
+    """Additive noise, by its name."""
+
+    mechanism: Annotated[
+        Mechanism,
+        Option(
+            "auto",
+            '{"auto", "laplace", "gaussian"}',
+            'The noise; ``"auto"`` takes what promises the smaller error.',
+        ),
+    ]
+
+
+class Strategies(TypedDict, total=False):
+    """What is measured of the bins of a column."""
+
+    tree: Annotated[
+        Strategy | Sequence[int],
+        Option(
+            "auto",
+            '{"auto", "tree", "factorization"} or sequence of int',
+            "What is measured: counts of the nodes of the best tree over the bins, or of one with this many "
+            "children per node, level by level; or, with Gaussian noise, weighted sums of bins that give "
+            'cumulative counts better than any tree. ``"auto"`` takes what promises the smallest error.',
+        ),
+    ]
+
+
+class KnownTotals(TypedDict, total=False):
+    """What is public of the records that are counted in bins."""
+
+    known: Annotated[
+        Any,
+        Option(
+            None,
+            "mapping",
+            "Numbers of records that are public, by level of the groups, as for `tree_counts`: "
+            '``{"total": 10_000}`` if there are none. They must be those of the records that are counted: '
+            "with a value, and within the bound on their unit. They are used group by group, and lower "
+            "bounds are not.",
+        ),
+    ]
+
+
+class Bounds(TypedDict, total=False):
+    """Which values there are."""
+
+    bounds: Annotated[
+        Any,
+        Option(
+            None,
+            "pair",
+            "The least and the greatest value: numbers, timestamps or durations. What lies outside is "
+            "clipped. They must be known without looking at the records; edges of bins take their place.",
+        ),
+    ]
+
+
+class Groups(Keys, total=False):
+    """Of which groups there is a distribution each."""
+
+    by: Annotated[
+        By | None,
+        Option(
+            None,
+            "sequence of hashable",
+            "Key columns and derived levels, from the coarsest to the finest, as for `tree_counts`: the "
+            "distribution of each group, on every level. The levels share the budget evenly; the groups of a "
+            "level do not cost each other anything.",
+        ),
+    ]
+
+
 # What kinds of plans take ---------------------------------------------------------------------------------
 
 
@@ -387,6 +469,14 @@ class PrefixOptions(Unit, total=False):
 
 class ImplicitOptions(Pair, PrefixOptions, total=False):
     """What a plan of truncated noise on a tree of all prefixes takes."""
+
+
+class DistributionOptions(Loss, Unit, NamedNoise, Strategies, KnownTotals, total=False):
+    """What a plan for the distribution of a column takes."""
+
+
+class CellDistributionOptions(Loss, Cells, NamedNoise, Strategies, total=False):
+    """What a plan for the distribution along a dimension of an array takes."""
 
 
 class CellOptions(Loss, Relation, Noise, Splitting, Judging, Estimating, total=False):

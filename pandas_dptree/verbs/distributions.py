@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.plans.distribution import Strategy, plan_distribution
-from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import public, with_options_of
+from pandas_dptree.plans.options import DistributionOptions, Running, taken_from
+from pandas_dptree.plans.search_distribution import find_distribution_plan
+from pandas_dptree.signatures import public
 from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.verbs.options import ReleaseDistribution
 
 __all__ = ["cdf", "groups_of", "histogram", "quantiles", "range_counts", "release_distribution"]
-
-
-class Options(TypedDict, total=False):
-    """What all verbs here hand on to `release_distribution`."""
-
-    bounds: Any
-    by: By | None
-    domain: Any
-    epsilon: float | None
-    delta: float
-    rho: float | None
-    neighbors: Neighbors
-    privacy_unit: Hashable | None
-    max_contributions: int | None
-    mechanism: Mechanism
-    tree: Strategy | Sequence[int]
-    known: Any
-    rng: np.random.Generator | None
-    progress: bool
 
 
 @public
@@ -46,20 +26,7 @@ def release_distribution(
     column: Hashable,
     *,
     bins: Any,
-    bounds: Any = None,
-    by: By | None = None,
-    domain: Any = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    mechanism: Mechanism = "auto",
-    tree: Strategy | Sequence[int] = "auto",
-    known: Any = None,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
+    **options: Unpack[ReleaseDistribution],
 ) -> Distribution:
     """Measure the distribution of a column once, to make any number of tables of it.
 
@@ -69,18 +36,9 @@ def release_distribution(
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     column : hashable
         The name of the column: numbers, timestamps or durations.
-    bins, bounds, epsilon, delta, rho, neighbors, privacy_unit, max_contributions, mechanism, tree, known
-        As for `plan_distribution`.
-    by : sequence of hashable, optional
-        Key columns and derived levels, from the coarsest to the finest, as for `tree_counts`: the
-        distribution of each group, on every level.
-        The levels share the budget evenly; the groups of a level do not cost each other anything.
-    domain : DataFrame, MultiIndex, Domain, "observed" or "categories"
-        The public keys, if there are groups by plain columns; as for `tree_counts`.
-    rng : numpy.random.Generator, optional
-        Makes the release repeatable, for tests and simulation: it is then not private.
-    progress : bool, default False
-        As for `tree_counts`.
+    bins : int or sequence
+        How many bins of equal width; or their edges, in place of the bounds.
+    **options
 
     Returns
     -------
@@ -109,21 +67,14 @@ def release_distribution(
     >>> costs.range_counts([(0, 100), (100, 500)]).columns.tolist()
     ['count', 'std_error']
     """
-    return plan_distribution(
+    plan = find_distribution_plan(
         column,
-        bounds=bounds,
         bins=bins,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        privacy_unit=privacy_unit,
-        max_contributions=max_contributions,
-        mechanism=mechanism,
-        tree=tree,
-        domain=groups_of(frame, by, domain),
-        known=known,
-    ).release(frame, rng=rng, progress=progress)
+        bounds=options.get("bounds"),
+        domain=groups_of(frame, options.get("by"), options.get("domain")),
+        **taken_from(DistributionOptions, options),
+    )
+    return plan.release(frame, **taken_from(Running, options))
 
 
 def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
@@ -137,9 +88,14 @@ def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
     return None
 
 
-@with_options_of(release_distribution)
+@public
 def cdf(
-    frame: Any, column: Hashable, *, bins: Any, confidence: float | None = None, **options: Unpack[Options]
+    frame: Any,
+    column: Hashable,
+    *,
+    bins: Any,
+    confidence: float | None = None,
+    **options: Unpack[ReleaseDistribution],
 ) -> pd.DataFrame:
     """Tell how many values of a column, and what part of them, lie below the end of each bin.
 
@@ -151,7 +107,6 @@ def cdf(
         For example 0.95: adds ``lower`` and ``upper``, between which all true counts lie at once with this
         probability.
     **options
-        As for `release_distribution`.
 
     Returns
     -------
@@ -167,8 +122,10 @@ def cdf(
     return release_distribution(frame, column, bins=bins, **options).cdf(confidence=confidence)
 
 
-@with_options_of(release_distribution)
-def histogram(frame: Any, column: Hashable, *, bins: Any, **options: Unpack[Options]) -> pd.DataFrame:
+@public
+def histogram(
+    frame: Any, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+) -> pd.DataFrame:
     """Tell how many values of a column lie in each bin.
 
     Parameters
@@ -176,7 +133,6 @@ def histogram(frame: Any, column: Hashable, *, bins: Any, **options: Unpack[Opti
     frame, column, bins
         As for `release_distribution`.
     **options
-        As for `release_distribution`.
 
     Returns
     -------
@@ -191,9 +147,9 @@ def histogram(frame: Any, column: Hashable, *, bins: Any, **options: Unpack[Opti
     return release_distribution(frame, column, bins=bins, **options).histogram()
 
 
-@with_options_of(release_distribution)
+@public
 def range_counts(
-    frame: Any, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[Options]
+    frame: Any, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
 ) -> pd.DataFrame:
     """Tell how many values of a column lie in some ranges, which may overlap.
 
@@ -204,7 +160,6 @@ def range_counts(
     ranges : sequence of pairs
         The ends of each, which must be edges of bins.
     **options
-        As for `release_distribution`.
 
     Returns
     -------
@@ -214,7 +169,7 @@ def range_counts(
     return release_distribution(frame, column, bins=bins, **options).range_counts(ranges)
 
 
-@with_options_of(release_distribution)
+@public
 def quantiles(
     frame: Any,
     column: Hashable,
@@ -222,7 +177,7 @@ def quantiles(
     *,
     bins: Any = 1000,
     confidence: float = 0.95,
-    **options: Unpack[Options],
+    **options: Unpack[ReleaseDistribution],
 ) -> pd.DataFrame:
     """Tell below which value of a column a part of the values lies.
 
@@ -237,7 +192,6 @@ def quantiles(
     confidence : float, default 0.95
         How often all true quantiles of a group lie within ``lower`` and ``upper`` at once.
     **options
-        As for `release_distribution`.
 
     Returns
     -------

@@ -6,15 +6,22 @@ from pandas_dptree.plans.options import (
     Aiming,
     AnyMechanism,
     ArrayOptions,
+    Bounds,
     CellOptions,
+    DistributionOptions,
     Estimating,
+    Groups,
     JointOptions,
     Judging,
     Keys,
     Knowing,
+    KnownTotals,
     Loss,
+    NamedNoise,
+    Relation,
     Running,
     Splitting,
+    Strategies,
     SumOptions,
     Tolerance,
     Unit,
@@ -25,6 +32,8 @@ __all__ = [
     "ReleaseArrayCounts",
     "ReleaseArraySums",
     "ReleaseCounts",
+    "ReleaseDistribution",
+    "ReleaseSeries",
     "ReleaseSeveral",
     "ReleaseSums",
     "ReleaseTogether",
@@ -43,6 +52,14 @@ class ReleaseSums(SumOptions, Keys, Running, total=False):
 
 class ReleaseTogether(JointOptions, Keys, Running, total=False):
     """Of `tree_means` and `tree_agg`."""
+
+
+class ReleaseDistribution(Bounds, Groups, DistributionOptions, Running, total=False):
+    """Of `release_distribution` and its siblings."""
+
+
+class ReleaseSeries(Bounds, Loss, Relation, NamedNoise, Strategies, KnownTotals, Running, total=False):
+    """Of `release_distribution` and its siblings, for a single series."""
 
 
 class PlanArray(ArrayOptions, Aiming, Knowing, total=False):

@@ -1,0 +1,59 @@
+"""From options to the best plan for the distribution of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Unpack
+
+from pandas_dptree.distribution.ways import Ways
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.plans.distribution import DistributionPlan, check_columns, known_totals
+from pandas_dptree.plans.options import DistributionOptions, completed
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.unit import protected
+
+__all__ = ["find_distribution_plan"]
+
+_MOST_CELLS = 10**8
+"""Bins of all groups of a level together: more would not fit into memory."""
+
+
+def find_distribution_plan(
+    column: Hashable,
+    *,
+    bins: Any,
+    bounds: Any = None,
+    domain: Domain | None = None,
+    **options: Unpack[DistributionOptions],
+) -> DistributionPlan:
+    """Find the plan of least expected error: see `pandas_dptree.plan_distribution`."""
+    given = completed(DistributionOptions, options)
+    cut = Bins.of(column, bounds=bounds, bins=bins)
+    check_columns(column, domain)
+    n_groups = 1 if domain is None else max(domain.tree.level_sizes)
+    if n_groups * cut.n_bins > _MOST_CELLS:
+        raise ArgumentError(
+            "bins",
+            f"are too many: {cut.n_bins:,} in each of {n_groups:,} groups, and together at most "
+            f"{_MOST_CELLS:,} can be counted.",
+            hint="take fewer bins, or leave out the finest level of the groups.",
+        )
+    keys = () if domain is None else domain.by
+    unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    totals = known_totals(domain, given["known"])
+    ways = Ways(cut.n_bins, loss, given["neighbors"], most, len(totals))
+    known_total = all((each >= 0).all() for each in totals)
+    warn_if_useless(loss)
+    return DistributionPlan(
+        bins=cut,
+        domain=domain,
+        loss=loss,
+        neighbors=given["neighbors"],
+        privacy_unit=unit,
+        max_contributions=most,
+        totals=totals,
+        measuring=ways.best(given["mechanism"], given["tree"], known_total=known_total),
+    )
