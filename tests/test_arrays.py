@@ -504,7 +504,7 @@ def test_a_plan_for_a_larger_domain(cube: xr.DataArray) -> None:
 
 
 def test_accessor_is_the_functions(cube: xr.DataArray) -> None:
-    for verb in ("tree_counts", "tree_sums", "plan", "cdf", "quantiles"):
+    for verb in ("tree_counts", "tree_sums", "plan", "plan_distribution", "cdf", "quantiles"):
         function, method = getattr(arrays, verb), getattr(cube.dp, verb)
         assert list(inspect.signature(function).parameters)[1:] == list(inspect.signature(method).parameters)
     options = {"epsilon": 1.0, "bounds": (0, 40)}
@@ -1146,6 +1146,84 @@ def test_bins_from_intervals(ages: xr.DataArray) -> None:
     options = {"epsilon": 1.0}
     one = labelled.dp.cdf("age", **options, rng=np.random.default_rng(1))
     assert one.identical(ages.dp.cdf("age", edges=EDGES, **options, rng=np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("options", [{"epsilon": 1.0}, {"rho": 0.5, "max_contributions": 3}, {"epsilon": 1.0,
+    "delta": 1e-6, "tree": [2, 2], "neighbors": "replace"}], ids=repr)  # fmt: skip
+def test_a_plan_of_a_distribution_releases_any_number_of_arrays(ages: xr.DataArray, options: dict) -> None:
+    plan = ages.dp.plan_distribution("age", edges=EDGES, **options)
+    assert repr(plan) == repr(arrays.plan_distribution(ages * 0, "age", edges=EDGES, **options))
+    for array in (ages, ages * 3, ages.isel(sex=0), ages.isel(sex=0, state=0), ages.isel(sex=[])):
+        for verb, more in (("cdf", {"confidence": 0.9}), ("quantiles", {"q": [0.25, 0.5]})):
+            by_plan = getattr(array.dp, verb)("age", plan=plan, rng=np.random.default_rng(1), **more)
+            anew = getattr(array.dp, verb)(
+                "age", edges=EDGES, rng=np.random.default_rng(1), **more, **options
+            )
+            assert by_plan.identical(anew)
+    one = ages.isel(sex=1, state=2)
+    table = plan.release(one.values, rng=np.random.default_rng(1)).cdf()
+    same = one.dp.cdf("age", plan=plan, rng=np.random.default_rng(1))
+    assert same["count"].values.tolist() == table["count"].tolist()
+    assert json.loads(same.attrs["dp"]) == table.attrs["dp"]
+
+
+def test_a_plan_of_a_distribution_looks_at_no_cell(ages: xr.DataArray) -> None:
+    class Unread:
+        shape, dtype, ndim = (2, 4), np.dtype(int), 2
+
+        def __array__(self, *args: object, **options: object) -> np.ndarray:
+            raise AssertionError("a cell was read")
+
+        def __array_function__(self, *args: object) -> None:
+            raise AssertionError("a cell was read")
+
+        def __array_ufunc__(self, *args: object) -> None:
+            raise AssertionError("a cell was read")
+
+        def __getitem__(self, key: object) -> None:
+            raise AssertionError("a cell was read")
+
+    unread = xr.DataArray(Unread(), dims=["sex", "age"])
+    plan = unread.dp.plan_distribution("age", edges=EDGES, epsilon=1.0)
+    assert ages.dp.cdf("age", plan=plan)["count"].shape == (2, 3, 4)
+
+
+def test_a_plan_that_knows_a_total_is_for_one_distribution(ages: xr.DataArray) -> None:
+    one = ages.isel(sex=0, state=0)
+    plan = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, known={"total": int(one.sum())})
+    assert one.dp.cdf("age", plan=plan)["count"][-1] == one.sum()
+    with pytest.raises(ArgumentError, match="`plan` knows a total"):
+        ages.dp.cdf("age", plan=plan)
+
+
+def test_plans_that_do_not_fit_an_array(ages: xr.DataArray) -> None:
+    plan = ages.dp.plan_distribution("age", edges=EDGES, epsilon=1.0)
+    labelled = ages.assign_coords(age=pd.IntervalIndex.from_breaks(EDGES))
+    assert labelled.dp.cdf("age", plan=plan)["age"].values.tolist() == EDGES[1:]
+    other = ages.assign_coords(age=pd.IntervalIndex.from_breaks([0, 20, 40, 60, 120]))
+    times = ages.assign_coords(age=pd.interval_range(pd.Timestamp(0), periods=4))
+    domain = dpt.Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
+    grouped = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, domain=domain)
+    unit = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, privacy_unit="who", max_contributions=1)
+    for call, argument in (
+        (lambda: ages.dp.cdf("age", plan=plan, epsilon=1.0), "epsilon"),
+        (lambda: ages.dp.quantiles("age", 0.5, plan=plan, edges=EDGES), "edges"),
+        (lambda: ages.isel(age=[0, 1]).dp.cdf("age", plan=plan), "plan"),
+        (lambda: other.dp.cdf("age", plan=plan), "plan"),
+        (lambda: times.dp.cdf("age", plan=plan), "plan"),
+        (lambda: ages.dp.cdf("state", plan=plan), "dim"),
+        (lambda: ages.dp.cdf("nowhere", plan=plan), "dim"),
+        (lambda: ages.dp.cdf("age", plan=grouped), "plan"),
+        (lambda: ages.dp.cdf("age", plan=unit), "plan"),
+        (lambda: ages.dp.cdf("age", plan=ages.dp.plan("state", epsilon=1.0)), "plan"),
+        (lambda: ages.dp.cdf("age", plan="a plan"), "plan"),
+        (lambda: ages.dp.release(plan), "plan"),
+    ):
+        with pytest.raises(ArgumentError, match="Hint: ") as error:
+            call()
+        assert error.value.argument == argument
+    with pytest.raises(ArgumentError, match=r"array\.dp\.cdf\(dim, plan=plan\)"):
+        ages.dp.release(plan)
 
 
 def test_no_distributions_at_all(ages: xr.DataArray) -> None:

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -212,6 +213,146 @@ def test_all_that_is_measured_keeps_to_the_loss(way, neighbors, domain, k, monke
     found = ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
     assert found <= delta * (1 + 1e-6)
     assert min(scales) > 2 and len(scales) >= n_levels
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(("groups", "k"), [("one", 1), ("one", 2), ("side by side", 2), ("levels", 1),
+    ("levels", 2)])  # fmt: skip
+def test_all_that_is_measured_of_counts_keeps_to_the_loss(way, neighbors, groups, k, monkeypatch):
+    """Add every k records to counts, some at the ends of what is clipped, in one group or in several."""
+    stated, options = WAYS[way]
+    domain = DOMAIN if groups == "levels" else None
+    planned = plan(4, **stated, **options, domain=domain, neighbors=neighbors, max_contributions=k)
+    if groups == "side by side":
+        planned = replace(planned, totals=(np.full(2, -1),))
+    n_groups = len(planned.totals[-1])
+    top = 2**61 // (4 * n_groups)
+    if way.endswith("factorization"):
+        top = prefix_sums.LARGEST_BIN
+    base = np.zeros((n_groups, 4), dtype=np.int64)
+    base[0, :3], base[-1, 3] = (-1, 0, 5), top - 1
+    recorder = Recorder(monkeypatch)
+    measured = [recorder.of(planned, base)]
+    for own in itertools.combinations_with_replacement(range(base.size), k):
+        more = base.copy()
+        np.add.at(more.reshape(-1), list(own), 1)
+        measured.append(recorder.of(planned, more))
+    scales = measured[0][1]
+    nothing, *others = [vector.astype(object) for vector, _ in measured]
+    pairs = [(nothing, other) for other in others]
+    if neighbors == "replace":
+        pairs += itertools.combinations(others, 2)
+    noise, loss = planned.measuring.noise, PrivacyLoss(**stated)
+    power = 1 if noise.name == "laplace" and loss.kind != "zcdp" else 2
+    costs = [(abs(here - there) ** power / _fractions(scales) ** power).sum() for here, there in pairs]
+    most = max(costs) / power
+    sensitivity = planned.measuring.sensitivity(neighbors=neighbors, max_contributions=k)
+    spent = noise.spent(loss, sensitivity, np.tile(planned.measuring.noise_scales, len(planned.totals)))
+    assert spent / 2 < most <= spent
+
+
+def _fractions(scales):
+    return np.array([Fraction(scale) for scale in scales], dtype=object)
+
+
+COUNTS = np.array([[3, 0, 5, 1], [0, 0, 0, 0], [7, 7, 0, 2]])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("domain", [None, DOMAIN], ids=["one", "groups"])
+def test_counts_are_released_as_their_records_are(way, domain):
+    stated, options = WAYS[way]
+    planned = plan(4, **stated, **options, domain=domain, known={"total": 25 if domain else 9})
+    counts = COUNTS if domain else COUNTS[0]
+    rows = [(leaf, place) for (leaf, place), n in np.ndenumerate(COUNTS[: len(planned.totals[-1])])
+            for _ in range(n)]  # fmt: skip
+    released = planned.release(counts, rng=rng(7)), planned.release(small(rows), rng=rng(7))
+    assert released[0].estimates.tobytes() == released[1].estimates.tobytes()
+    assert released[0].account == released[1].account
+    pd.testing.assert_frame_equal(*(each.cdf(confidence=0.9) for each in released))
+    if domain is None:
+        again = planned.release(counts[None].astype(np.uint8), rng=rng(7))
+        assert again.estimates.tobytes() == released[0].estimates.tobytes()
+
+
+def test_counts_where_nobody_can_be_are_none_and_so_are_negative_ones():
+    never = dpt.Domain.from_frame(
+        PLACES.assign(never=[False, True, False]), by=["a", "b"], impossible="never"
+    )
+    released = plan(2, (0, 2), **NO_NOISE, domain=never).release(np.array([[5, -7], [9, 9], [1, 2]]))
+    assert released.histogram()["count"].tolist() == [6, 2, 5, 0, 1, 2, 5, 0, 0, 0]
+    large = plan(2, (0, 2), **NO_NOISE, tree=[2]).release(np.array([2**63 - 1, 2**64 - 1], dtype=np.uint64))
+    assert large.histogram()["count"].tolist() == [2**60, 2**60]
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (np.zeros(5, dtype=int), r"of shape \(3, 4\), not int64 of shape \(5,\)"),
+        (np.zeros(4, dtype=int), r"not int64 of shape \(4,\)"),
+        (np.zeros((4, 3), dtype=int), r"not int64 of shape \(4, 3\)"),
+        (np.zeros((1, 3, 4), dtype=int), r"of shape \(1, 3, 4\)"),
+        (np.zeros((3, 4)), "not float64 of shape"),
+        (np.zeros((3, 4), dtype=bool), "not bool of shape"),
+        (np.full((3, 4), "secret"), "not <U6 of shape"),
+        (np.full((3, 4), 5, dtype=object), "not object of shape"),
+    ],
+    ids=repr,
+)
+def test_counts_that_do_not_fit_are_refused(data, told):
+    with pytest.raises(ArgumentError, match=f"`data` must be whole numbers .*{told}.*\nHint: ") as error:
+        plan(4, epsilon=1.0, domain=DOMAIN).release(data)
+    assert error.value.argument == "data" and "secret" not in str(error.value)
+
+
+def test_counts_cannot_protect_units_and_records_cannot_be_bounded_without():
+    unit = plan(4, epsilon=1.0, privacy_unit="who", max_contributions=3)
+    with pytest.raises(ArgumentError, match="nobody can tell the rows of one privacy unit") as error:
+        unit.release(COUNTS[0])
+    assert error.value.argument == "data"
+    bounded = plan(4, epsilon=1.0, max_contributions=3)
+    assert bounded.measuring == unit.measuring
+    assert bounded.release(COUNTS[0]).account["max_contributions"] == 3
+    for refused in (bounded.release, lambda frame: dpt.cdf(frame, "x", **GOOD, max_contributions=3)):
+        with pytest.raises(ArgumentError, match="needs a `privacy_unit`") as error:
+            refused(small([(0, 1)]))
+        assert error.value.argument == "max_contributions"
+
+
+def test_groups_without_names_are_side_by_side():
+    """At the noise of one, each as if it were released alone; their records have no names to be found by."""
+    one = plan(4, epsilon=1.0)
+    several = replace(one, totals=(np.full(3, -1),))
+    assert several.errors.tolist() == one.errors.tolist()
+    released = several.release(COUNTS, rng=rng(2))
+    assert (released.std_errors == one.release(COUNTS[0]).std_errors[0]).all()
+    exact = replace(plan(4, **NO_NOISE), totals=(np.full(3, -1),)).release(COUNTS)
+    assert exact.cumulative.tolist() == COUNTS.cumsum(axis=1).tolist()
+    assert exact.cdf().columns.tolist() == ["level", "group", "x", "count", "cdf", "std_error"]
+    with pytest.raises(ArgumentError, match="must be an array of counts: the 3 groups"):
+        several.release(small([(0, 1)]))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(way):
+    stated, options = WAYS[way]
+    planned = plan(4, **stated, **options)
+    strategy = planned.measuring
+    if isinstance(strategy, TreePrefixes):
+        less = replace(strategy, noise_scales=tuple(0.999 * scale for scale in strategy.noise_scales))
+    else:
+        less = replace(strategy, noise_scale=0.999 * strategy.noise_scale)
+    smaller = PrivacyLoss(**{name: 0.99 * value for name, value in stated.items()})
+    for change in (
+        {"measuring": less},
+        {"loss": smaller},
+        {"max_contributions": 2},
+        {"neighbors": "replace"},
+        {"totals": planned.totals * 2, "domain": None},
+    ):
+        with pytest.raises(ArgumentError, match="has less noise than the privacy loss demands"):
+            replace(planned, **change)
 
 
 @given(
@@ -662,6 +803,25 @@ def test_a_release_by_a_plan_is_that_of_the_verb():
     )
     pd.testing.assert_frame_equal(by_plan, by_verb)
     assert repr(planned.release(frame)) == "Distribution of 5 groups of 'x' in 4 bins"
+
+
+def test_a_frame_plans_what_the_verb_releases():
+    frame, options = small([(0, 1), (1, 2)]), {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
+    groups = {"by": ["a", "b"], "domain": PLACES}
+    for where in ({}, groups, {"by": [dpt.cut("x", [0, 2, 4])]}):
+        planned = frame.drop(columns="a").dp if not where else frame.dp
+        planned = planned.plan_distribution("x", **options, **where)
+        by_verb = dpt.cdf(frame, "x", **options, **where, rng=rng(4))
+        pd.testing.assert_frame_equal(frame.dp.release(planned, rng=rng(4)).cdf(), by_verb)
+    assert repr(frame.dp.plan_distribution("x", **options)) == repr(plan(4, epsilon=1.0))
+    assert repr(frame.iloc[:0].dp.plan_distribution("x", **options, **groups)) == repr(
+        plan(4, epsilon=1.0, domain=DOMAIN)
+    )
+    assert len(frame.dp.plan_distribution("x", **options, by=["a"], domain="observed").domain.keys(1)) == 1
+    for wrong in ({"domain": PLACES}, {"by": ["a", "b"]}):
+        with pytest.raises(ArgumentError, match="Hint: ") as error:
+            frame.dp.plan_distribution("x", **options, **wrong)
+        assert error.value.argument == "domain"
 
 
 GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}

@@ -161,7 +161,7 @@ CALLS = {
     "MultiplicativePlan.error_bound": (FACTOR.error_bound, {"counts": 5}),
     "ImplicitPlan.release": (LARGE.release, {"frame": FRAME}),
     "ImplicitPlan.compare": (LARGE.compare, {"alpha": 0.5}),
-    "DistributionPlan.release": (BINS.release, {"frame": FRAME}),
+    "DistributionPlan.release": (BINS.release, {"data": FRAME}),
     "Distribution.cdf": (SHAPE.cdf, {}),
     "Distribution.quantiles": (SHAPE.quantiles, {"q": 0.5}),
     "Distribution.range_counts": (SHAPE.range_counts, {"ranges": [(0, 25)]}),

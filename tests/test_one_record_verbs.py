@@ -24,6 +24,7 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.plans import distribution, execute
 from pandas_dptree.plans.joint import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
+from pandas_dptree.verbs.aggregations import Aggregation
 
 
 class Hostile:
@@ -189,6 +190,19 @@ def cases() -> dict[str, Case]:
         "means": Case(
             plan_means(groups, quantities, **options),
             {"g": group, "v": amount, "w": amount}, {"v_measurement": 6.0, "w_measurement": 3.0},
+        ),
+        "aggregations": Case(
+            dpt.plan_agg(
+                groups,
+                {
+                    "n": "count",
+                    "m": Aggregation("mean", quantities[0]),
+                    "s": Aggregation("sum", quantities[1]),
+                },
+                **options,
+            ),
+            {"g": group, "v": amount, "w": amount},
+            {"n_measurement": 1.0, "m_measurement": 6.0, "s_measurement": 5.0},
         ),
         "distribution": Case(distribution((0, 10), groups), {"g": group, "v": amount}, one),
         "distribution of times": Case(

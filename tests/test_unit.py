@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import inspect
 import json
+import math
 import pickle
 
 import numpy as np
@@ -44,7 +45,8 @@ def test_all_verbs_and_plans_are_found():
     """Should the search fail, the tests below would pass without a call."""
     verbs = ["tree_counts", "tree_sums", "tree_means", "cdf", "histogram", "range_counts", "quantiles"]
     assert {*verbs, *(f"frame.dp.{verb}" for verb in verbs), "release_distribution"} <= {*SPENDING}
-    assert {*FUNCTIONS} - {*SPENDING} == {"plan", "plan_distribution", "plan_implicit", "frame.dp.plan"}
+    plans = {"plan", "plan_distribution", "plan_implicit", "frame.dp.plan", "frame.dp.plan_distribution"}
+    assert {*FUNCTIONS} - {*SPENDING} == plans
     assert set(CLASSES) == set(PLANS)
 
 
@@ -120,7 +122,13 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
             dataclasses.replace(plan, privacy_unit=odd, max_contributions=2)
     rows = dataclasses.replace(plan, privacy_unit=dpt.ROWS, max_contributions=None)
     assert (rows.privacy_unit, rows.max_contributions, repr(rows)) == (None, 1, repr(plan))
-    people = dataclasses.replace(plan, privacy_unit="who", max_contributions=np.int64(3))
+    if kind == "DistributionPlan":  # whose noise is part of it, and would not do
+        with pytest.raises(dpt.ArgumentError, match="has less noise than the privacy loss demands"):
+            dataclasses.replace(plan, privacy_unit="who", max_contributions=3)
+        bins = {"bins": [0, 100, 500], "epsilon": 1.0, "privacy_unit": "who"}
+        people = dpt.plan_distribution("cost", **bins, max_contributions=np.int64(3))
+    else:
+        people = dataclasses.replace(plan, privacy_unit="who", max_contributions=np.int64(3))
     assert people.privacy_unit == "who" and type(people.max_contributions) is int
     assert "each who (up to 3 rows" in repr(people)
 
@@ -207,7 +215,13 @@ def test_several_rows_of_each_row_are_as_with_none(unit):
     )
     assert plan.release(np.array([50, 70]), rng=rng()).attrs["dp"]["max_contributions"] == 3
     assert plan.noise_scales.tolist() == [6.0, 6.0]
-    of_records = [*SPENDING, "plan_distribution", "plan_implicit"]
+    bins = {"bins": [0, 100, 500], "epsilon": 1.0, "privacy_unit": unit, "max_contributions": 3}
+    shape = dpt.plan_distribution("cost", tree=[2], **bins)
+    assert shape.release(np.array([50, 70]), rng=rng()).account["max_contributions"] == 3
+    assert shape.measuring.noise_scales == (math.inf, 3.0)
+    with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`"):
+        shape.release(VISITS)
+    of_records = [*SPENDING, "plan_implicit"]
     for name, more in (*((each, {}) for each in of_records), ("plan_implicit", {"mechanism": FACTOR})):
         with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`") as error:
             called(name, privacy_unit=unit, max_contributions=3, **more)

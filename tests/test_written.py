@@ -59,10 +59,10 @@ def spends_what_it_states(plan):
     if isinstance(plan, dpt.JointPlan):
         return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
     if isinstance(plan, dpt.ImplicitPlan):
-        parts = [(noise.epsilon, noise.delta) for noise in plan.noise]
-        return all(
-            sum(map(Fraction, part)) <= most for part, most in zip(zip(*parts), (loss.epsilon, loss.delta))
+        epsilon, delta = (
+            sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")
         )
+        return epsilon <= loss.epsilon and delta <= loss.delta
     if isinstance(plan, dpt.MultiplicativePlan | dpt.ImplicitMultiplicativePlan):
         sensitivity = count_sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
         each = group_loss(loss, sensitivity.l1)

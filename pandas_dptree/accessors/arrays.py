@@ -12,6 +12,7 @@ from pandas_dptree import arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import CellOptions
 from pandas_dptree.signatures import public, with_options_of
@@ -52,6 +53,11 @@ class DataArrayAccessor:
     ) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
         return arrays.release(plan, self._array, rng=rng, progress=progress)
+
+    @with_options_of(arrays.plan_distribution)
+    def plan_distribution(self, dim: Hashable, **options: Any) -> DistributionPlan:
+        """Describe the release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
+        return arrays.plan_distribution(self._array, dim, **options)
 
     @with_options_of(arrays.cdf)
     def cdf(self, dim: Hashable, **options: Any) -> xr.Dataset:

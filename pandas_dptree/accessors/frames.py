@@ -18,6 +18,7 @@ from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.distribution import DistributionPlan, plan_distribution
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import JointOptions, PlanOptions, SumOptions
@@ -158,6 +159,18 @@ class DataFrameAccessor:
                 "plan", f"must be a plan, not {told(plan)}.", hint="frame.dp.plan(...) makes one."
             )
         return plan.release(self._frame, rng=rng, progress=progress)
+
+    @with_options_of(plan_distribution)
+    def plan_distribution(
+        self, column: Hashable, *, by: By | None = None, domain: Any = None, **options: Any
+    ) -> DistributionPlan:
+        """Describe the release of a distribution beforehand: see `pandas_dptree.plan_distribution`.
+
+        Spends nothing. `by` and `domain` are as for `pandas_dptree.release_distribution`; the records are
+        looked at only if `domain` is ``"observed"``.
+        """
+        domain = distributions.groups_of(self._frame, by, domain)
+        return plan_distribution(column, domain=domain, **options)
 
     @with_options_of(distributions.release_distribution)
     def release_distribution(self, column: Hashable, **options: Any) -> Distribution:

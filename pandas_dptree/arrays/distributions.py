@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
-from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
@@ -21,24 +21,34 @@ from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
+from pandas_dptree.plans import distribution
 from pandas_dptree.plans.distribution import DistributionPlan, Strategy
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.privacy.unit import protected
-from pandas_dptree.signatures import public
+from pandas_dptree.signatures import public, with_options_of
 
-__all__ = ["cdf", "quantiles"]
+__all__ = ["cdf", "plan_distribution", "quantiles"]
+
+
+class Options(TypedDict, total=False):
+    """What the verbs here hand on to `plan_distribution`."""
+
+    edges: Sequence[Any] | None
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    neighbors: Neighbors
+    max_contributions: int | None
+    mechanism: Mechanism
+    tree: Strategy | Sequence[int]
 
 
 @public
-def cdf(
+def plan_distribution(
     array: xr.DataArray,
     dim: Hashable,
     *,
     edges: Sequence[Any] | None = None,
-    confidence: float | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
@@ -46,7 +56,77 @@ def cdf(
     max_contributions: int | None = None,
     mechanism: Mechanism = "auto",
     tree: Strategy | Sequence[int] = "auto",
+) -> DistributionPlan:
+    """Describe the release of a distribution along a dimension. Spends nothing, and looks at no cell.
+
+    Parameters
+    ----------
+    array : xarray.DataArray
+        Of which only the size and the labels of the dimension are looked at.
+    dim : hashable
+        The dimension whose indices are bins, side by side and rising.
+    edges : sequence, optional
+        Where the bins begin and end: one value more than there are bins. By default the ends of the
+        intervals that are their labels.
+    epsilon, delta, rho, neighbors, mechanism, tree
+        As for `pandas_dptree.plan_distribution`.
+    max_contributions : int, optional
+        As for `tree_counts`.
+
+    Returns
+    -------
+    DistributionPlan
+        That of one distribution. `cdf` and `quantiles` release any number of them by it, side by side, of
+        this array or of others with the same bins; and its own `release` takes the counts of one.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `ColumnsError` is a special case.
+
+    Notes
+    -----
+    **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
+    other dimensions of an array: see `DistributionPlan.release`.
+
+    Examples
+    --------
+    >>> ages = xr.DataArray(np.full((2, 4), 100), dims=["state", "age"])
+    >>> plan = plan_distribution(ages, "age", edges=[0, 18, 40, 65, 120], epsilon=1.0)
+    >>> dict(cdf(ages, "age", plan=plan).sizes), dict(quantiles(ages, "age", 0.5, plan=plan).sizes)
+    ({'state': 2, 'age': 4}, {'state': 2, 'q': 1})
+    """
+    _check_dim(array, dim)
+    given = _labels(array, dim) if edges is None else edges
+    if given is None:
+        raise ArgumentError(
+            "edges",
+            f"must be given: the labels of {told(dim)} are no intervals side by side.",
+            hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
+        )
+    bins = Bins.of(dim, bounds=None, bins=given)
+    if bins.n_bins != array.sizes[dim]:
+        raise ArgumentError(
+            "edges",
+            f"make {bins.n_bins} bins, and the dimension {told(dim)} has {array.sizes[dim]}.",
+            hint="list one value more than there are bins.",
+        )
+    found = distribution.plan_distribution(
+        dim, bins=given, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
+        max_contributions=max_contributions, mechanism=mechanism, tree=tree,
+    )  # fmt: skip
+    return replace(found, source="observed") if edges is None else found
+
+
+@with_options_of(plan_distribution)
+def cdf(
+    array: xr.DataArray,
+    dim: Hashable,
+    *,
+    plan: DistributionPlan | None = None,
+    confidence: float | None = None,
     rng: np.random.Generator | None = None,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Tell how many records, and what part of them, lie below the end of each bin along a dimension.
 
@@ -56,18 +136,16 @@ def cdf(
         Counts, each record in exactly one cell.
     dim : hashable
         The dimension whose indices are bins, side by side and rising.
-    edges : sequence, optional
-        Where the bins begin and end: one value more than there are bins. By default the ends of the
-        intervals that are their labels.
+    plan : DistributionPlan, optional
+        From `plan_distribution`, or any other without groups and without a privacy unit, for the same
+        dimension and bins. It takes the place of the options that describe one.
     confidence : float, optional
         For example 0.95: adds ``lower`` and ``upper``, between which all true counts of one of the other
         indices lie at once with this probability. At most 0.999.
-    epsilon, delta, rho, neighbors, mechanism, tree
-        As for `plan_distribution`.
-    max_contributions : int, optional
-        As for `tree_counts`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
+    **options
+        As for `plan_distribution`, which makes the plan in each call, and takes most of its time.
 
     Returns
     -------
@@ -95,42 +173,35 @@ def cdf(
     """
     dims_of(array, ())  # it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
-    found, others = _distribution(
-        array, dim, edges, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, tree=tree, rng=rng,
-    )  # fmt: skip
+    found, others = _released(array, dim, plan, options, rng)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _unfolded(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
-@public
+@with_options_of(plan_distribution)
 def quantiles(
     array: xr.DataArray,
     dim: Hashable,
     q: Any,
     *,
-    edges: Sequence[Any] | None = None,
+    plan: DistributionPlan | None = None,
     confidence: float = 0.95,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    max_contributions: int | None = None,
-    mechanism: Mechanism = "auto",
-    tree: Strategy | Sequence[int] = "auto",
     rng: np.random.Generator | None = None,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Tell below which value a part of the records lies, along a dimension of bins.
 
     Parameters
     ----------
-    array, dim, edges, epsilon, delta, rho, neighbors, max_contributions, mechanism, tree, rng
+    array, dim, plan, rng
         As for `cdf`.
     q : float or sequence of float
         The parts, from 0 to 1; 0.5 for the median.
     confidence : float, default 0.95
         How often all true quantiles of one of the other indices lie within ``lower`` and ``upper`` at once.
+    **options
+        As for `plan_distribution`.
 
     Returns
     -------
@@ -151,71 +222,80 @@ def quantiles(
     """
     dims_of(array, ())  # it is an array
     check_free(array, {"q", "value", "lower", "upper"})
-    found, others = _distribution(
-        array, dim, edges, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors,
-        max_contributions=max_contributions, mechanism=mechanism, tree=tree, rng=rng,
-    )  # fmt: skip
+    found, others = _released(array, dim, plan, options, rng)
     return _unfolded(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
 
-def _distribution(
+def _released(
     array: xr.DataArray,
     dim: Hashable,
-    edges: Sequence[Any] | None,
-    *,
-    epsilon: float | None,
-    delta: float,
-    rho: float | None,
-    neighbors: Neighbors,
-    max_contributions: int | None,
-    mechanism: Mechanism,
-    tree: Strategy | Sequence[int],
+    plan: DistributionPlan | None,
+    options: Mapping[str, Any],
     rng: np.random.Generator | None,
 ) -> tuple[Distribution, list[Hashable]]:
     """Measure the distribution at each index of the other dimensions, which are named beside it.
 
     Without any index, nobody is measured as one group, so that the answer has its types.
     """
-    source = noise_source(rng)
-    bins = _bins(array, dim, edges)
+    noise_source(rng)  # is checked before anything takes time
     check_cells(array)
+    if plan is None:
+        plan = plan_distribution(array, dim, **options)
+    else:
+        _check_plan(array, dim, plan, options)
     warn_if_released(array)
-    loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
-    unit, most = protected(None, max_contributions)
-    ways = Ways(bins.n_bins, loss, neighbors, most, 1)
-    best = ways.best(mechanism, tree, known_total=False)
-    warn_if_useless(loss)
     others = [name for name in array.dims if name != dim]
-    n_groups = max(1, math.prod(array.sizes[name] for name in others))
-    unknown = np.full(n_groups, -1, dtype=np.int64)
-    counts = sum_cells(array, [dim], np.arange(bins.n_bins), bins.n_bins, COUNT)
+    n_bins, n_groups = plan.bins.n_bins, max(1, math.prod(array.sizes[name] for name in others))
+    counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
     if not counts.size:
-        counts = np.zeros((1, bins.n_bins), dtype=np.int64)
-    planned = DistributionPlan(
-        bins=bins,
-        domain=None,
-        loss=loss,
-        neighbors=neighbors,
-        privacy_unit=unit,
-        max_contributions=most,
-        totals=(unknown,),
-        measuring=best,
-    )
-    released = Distribution(
-        bins=bins,
-        groups=pd.DataFrame({"group": np.arange(n_groups)}),
-        estimates=best.estimates(counts.reshape(n_groups, bins.n_bins), unknown, source),
-        totals=unknown,
-        measuring=best,
-        account=planned.account(rng)
-        | {"domain_source": "given" if edges is not None and not others else "observed"},
-    )
-    warn_if_empty(released, totals_of_groups(released, slice(None)), usual_causes())
-    return released, others
+        counts = np.zeros(n_bins, dtype=np.int64)
+    if others:  # whose indices stand in the array
+        unknown = np.full(n_groups, -1, dtype=np.int64)
+        plan = replace(plan, totals=(unknown,), source="observed")
+    return plan.release(counts.reshape(n_groups, n_bins), rng=rng), others
 
 
-def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bins:
-    """Read the bins from their edges, or from the intervals that are the labels of the dimension."""
+def _check_plan(
+    array: xr.DataArray, dim: Hashable, plan: DistributionPlan, options: Mapping[str, Any]
+) -> None:
+    """Check that an array can be released by a plan."""
+    if options:
+        raise ArgumentError(
+            next(iter(options)),
+            "cannot be given beside a plan, which has it.",
+            hint="leave it out, or plan anew with array.dp.plan_distribution.",
+        )
+    if not isinstance(plan, DistributionPlan) or plan.domain is not None or plan.privacy_unit is not None:
+        raise ArgumentError(
+            "plan",
+            "must be one of a distribution, without groups and without a privacy unit: cells do not tell "
+            "whose records they hold.",
+            hint="make one with array.dp.plan_distribution(dim, ...), and answer for max_contributions.",
+        )
+    _check_dim(array, dim)
+    if dim != plan.bins.column:
+        raise ArgumentError(
+            "dim",
+            f"is {told(dim)}, and the plan is for {told(plan.bins.column)}.",
+            hint="name the dimension that it was made for; array.rename gives another that name.",
+        )
+    labels = _labels(array, dim)
+    if plan.bins.n_bins != array.sizes[dim] or (labels is not None and not _are_edges(plan.bins, labels)):
+        raise ArgumentError(
+            "plan",
+            f"has {plan.bins.n_bins} bins that are not those of the dimension {told(dim)}.",
+            hint="plan anew with array.dp.plan_distribution.",
+        )
+    if array.ndim > 1 and plan.totals[0][0] >= 0:
+        raise ArgumentError(
+            "plan",
+            "knows a total, and does not tell of which of the distributions it speaks.",
+            hint="plan without `known`, or release one distribution at a time.",
+        )
+
+
+def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
+    """Check that an array has a dimension."""
     if not is_name(dim):
         raise ArgumentError("dim", f"must name one dimension, not {told(dim)}.", hint='for example "age".')
     dims_of(array, [dim], argument="dim")
@@ -226,23 +306,21 @@ def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> Bi
             columns=[dim],
             hint=f"{did_you_mean([dim], array.dims)}it has {listed(array.dims)}.",
         )
-    if edges is None:
-        index = array.indexes.get(dim)
-        if not isinstance(index, pd.IntervalIndex) or not (index.right[:-1] == index.left[1:]).all():
-            raise ArgumentError(
-                "edges",
-                f"must be given: the labels of {told(dim)} are no intervals side by side.",
-                hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
-            )
-        edges = [*index.left, *index.right[-1:]]
-    bins = Bins.of(dim, bounds=None, bins=edges)
-    if bins.n_bins != array.sizes[dim]:
-        raise ArgumentError(
-            "edges",
-            f"make {bins.n_bins} bins, and the dimension {told(dim)} has {array.sizes[dim]}.",
-            hint="list one value more than there are bins.",
-        )
-    return bins
+
+
+def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
+    """Read the edges of bins from labels that are intervals side by side; None if they are not."""
+    index = array.indexes.get(dim)
+    if not isinstance(index, pd.IntervalIndex) or not (index.right[:-1] == index.left[1:]).all():
+        return None
+    return [*index.left, *index.right[-1:]]
+
+
+def _are_edges(bins: Bins, labels: list[Any]) -> bool:
+    """Whether the labels of a dimension, read as edges, are those of some bins."""
+    other = Bins.of(bins.column, bounds=None, bins=labels)
+    same_type = bins.edges.dtype == other.edges.dtype and (bins.timezone is None) == (other.timezone is None)
+    return same_type and np.array_equal(bins.edges, other.edges)
 
 
 def _unfolded(

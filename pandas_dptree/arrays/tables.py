@@ -285,7 +285,8 @@ def measured_tree(
             "plan",
             "must have a domain and no privacy unit: cells do not tell whose records they hold.",
             hint="make one with array.dp.plan(by, ...), and answer for max_contributions; one for a dataset "
-            "is released by dataset.dp.release(plan).",
+            "is released by dataset.dp.release(plan), and one of a distribution by "
+            "array.dp.cdf(dim, plan=plan).",
         )
     dims = check_domain(array, plan.domain)
     check_cells(array)

@@ -7,17 +7,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution import factorization, prefix
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, least_squares, propagate
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 
 __all__ = ["FactorizedPrefixes", "Measuring", "TreePrefixes"]
 
@@ -35,6 +38,15 @@ class Measuring(ABC):
 
     n_bins: int
     noise: AdditiveNoise
+    noise_scales: tuple[float, ...]
+
+    @abstractmethod
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give how far one privacy unit can move what gets noise of one of the scales."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Write down what is measured, in plain JSON, from which `Ways.read` finds the noise again."""
 
     @property
     @abstractmethod
@@ -122,12 +134,34 @@ class TreePrefixes(Measuring):
         Children per node, from the root down. Leaves beyond the bins are known to be empty.
     noise_scales : tuple of float, shape (depth + 1,)
         Of the root and each level below it; inf where nothing is measured.
+    shares : tuple of float, shape (depth + 1,) or (0,)
+        The parts of the budget that the scales follow from; none if they were given.
     """
 
     n_bins: int
     noise: AdditiveNoise
     branching: tuple[int, ...]
     noise_scales: tuple[float, ...]
+    shares: tuple[float, ...] = ()
+
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give the sensitivity of one level of the tree, on which each row is counted once."""
+        return count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write down the tree, and the parts of the budget."""
+        if not self.shares:
+            raise ArgumentError(
+                "measuring",
+                "cannot be written down: its noise does not follow from shares of the budget.",
+                hint="make the plan with plan_distribution.",
+            )
+        return {
+            "kind": "tree",
+            "noise": self.noise.name,
+            "branching": list(self.branching),
+            "shares": list(self.shares),
+        }
 
     @property
     def description(self) -> str:
@@ -206,6 +240,19 @@ class FactorizedPrefixes(Measuring):
     def noise(self) -> AdditiveNoise:  # type: ignore[override]
         """The kind of noise."""
         return Gaussian()
+
+    @property
+    def noise_scales(self) -> tuple[float, ...]:  # type: ignore[override]
+        """The scale of the noise of all weighted sums."""
+        return (self.noise_scale,)
+
+    def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
+        """Give the sensitivity of all weighted sums together."""
+        return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write down that there is one: it follows from the number of bins."""
+        return {"kind": "factorization"}
 
     @property
     def description(self) -> str:

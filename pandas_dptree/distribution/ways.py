@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.distribution.optimal import best_tree
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism, candidate_noises
+from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
@@ -77,9 +78,9 @@ class Ways:
             measured = partial(self._tree, noise, tree, known_total=known_total)
             factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
-                ways.append(partial(self._factorization, otherwise=measured))
+                ways.append(partial(self._factorization_or, measured))
                 continue
-            ways += [measured] * (strategy != "factorization") + [self._factorization] * factorized
+            ways += [measured] * (strategy != "factorization") + [self.factorization] * factorized
         if not ways:
             raise ArgumentError(
                 "tree",
@@ -87,6 +88,16 @@ class Ways:
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
         return _possible(ways)
+
+    def all(self, *, known_total: bool) -> list[Measuring]:
+        """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
+        found = []
+        for tree in ("tree", "factorization"):
+            try:
+                found += self.candidates("auto", tree, known_total=known_total)
+            except ArgumentError:  # of factorizations: too many bins, or no noise for them
+                continue
+        return found
 
     def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Measuring:
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
@@ -98,8 +109,36 @@ class Ways:
             branching, shares = best.branching, np.array(best.shares)
         else:
             branching, shares = _given(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
-        scales = noise.noise_scales(self.loss, sensitivity, np.tile(shares, self.n_levels))
-        return TreePrefixes(self.n_bins, noise, branching, tuple(scales[: len(shares)].tolist()))
+        return self.tree(noise, branching, shares)
+
+    def tree(self, noise: AdditiveNoise, branching: Any, shares: npt.ArrayLike) -> TreePrefixes:
+        """Measure a tree, with noise that spends these parts of the loss on the levels of it.
+
+        Parameters
+        ----------
+        noise : AdditiveNoise
+        branching : sequence of int, shape (depth,)
+            Children per node, from the root down; their product is at least the number of bins.
+        shares : array_like of float, shape (depth + 1,)
+            Of the root and each level below it, of which the last is above 0. Only their proportions matter.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such tree, or the noise cannot give this loss by such shares.
+        """
+        branching, parts = _given(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
+        if parts.shape != (len(branching) + 1,) or not parts[-1] > 0:
+            raise ArgumentError(
+                "shares",
+                f"must be one for each of {len(branching) + 1} levels, and above 0 for the last.",
+                hint="for example shares=[0, 0.5, 0.5] for two levels below the root.",
+            )
+        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+        scales = noise.noise_scales(self.loss, sensitivity, np.tile(parts, self.n_levels))
+        return TreePrefixes(
+            self.n_bins, noise, branching, tuple(scales[: len(parts)].tolist()), tuple(parts.tolist())
+        )
 
     def _is_noisy(self, noise: AdditiveNoise) -> bool:
         """Tell whether even a single count, with the whole loss, would get noise of at least one row.
@@ -111,20 +150,42 @@ class Ways:
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
         return bool(noise.noise_scales(self.loss, sensitivity, np.ones(self.n_levels))[0] >= 1)
 
-    def _factorization(self, otherwise: Callable[[], Measuring] | None = None) -> Measuring:
-        try:
-            strategy = PrefixStrategy(self.n_bins)
-            scale = strategy.noise_scale(
-                self.loss,
-                neighbors=self.neighbors,
-                max_contributions=self.max_contributions,
-                n_levels=self.n_levels,
-            )
-        except ArgumentError:  # too many bins, or too small a loss
-            if otherwise is None:
-                raise
-            return otherwise()
+    def factorization(self) -> FactorizedPrefixes:
+        """Measure weighted sums of bins, with noise that spends the loss on them.
+
+        Raises
+        ------
+        ArgumentError
+            If there are too many bins, or the loss is pure or too small.
+        """
+        strategy = PrefixStrategy(self.n_bins)
+        scale = strategy.noise_scale(
+            self.loss,
+            neighbors=self.neighbors,
+            max_contributions=self.max_contributions,
+            n_levels=self.n_levels,
+        )
         return FactorizedPrefixes(strategy, scale)
+
+    def read(self, data: Any) -> Measuring:
+        """Read what `Measuring.to_dict` wrote, with noise that keeps to the loss stated here.
+
+        Raises
+        ------
+        ArgumentError, LookupError, TypeError or ValueError
+            If `data` is nothing of the kind, or cannot be measured within the loss.
+        """
+        if data["kind"] == "factorization":
+            return self.factorization()
+        if data["kind"] != "tree":
+            raise ValueError("an unknown kind of measurement")
+        return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
+
+    def _factorization_or(self, otherwise: Callable[[], Measuring]) -> Measuring:
+        try:
+            return self.factorization()
+        except ArgumentError:
+            return otherwise()
 
 
 def _possible(ways: Sequence[Callable[[], Measuring]]) -> list[Measuring]:

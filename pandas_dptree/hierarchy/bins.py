@@ -113,6 +113,55 @@ class Bins:
             )
         return cls(column, _cut(ends, n_bins), timezone)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write the bins down, in plain JSON.
+
+        Returns
+        -------
+        dict
+            ``column``; ``type`` of the edges (``"number"``, ``"timestamp"`` or ``"duration"``); ``unit`` and
+            ``timezone``, of times alone; and ``edges``, times as whole nanoseconds (since 1970 in UTC).
+
+        Raises
+        ------
+        ArgumentError
+            If JSON cannot hold the name of the column, or the time zone has no name.
+        """
+        if not isinstance(self.column, (str, int)):
+            raise ArgumentError(
+                "column",
+                f"cannot be written down: {told(self.column)}.",
+                hint="give the column a name that is text.",
+            )
+        written: dict[str, Any] = {"column": self.column, "type": "number", "unit": None, "timezone": None}
+        if not self.is_time:
+            return {**written, "edges": self.edges.tolist()}
+        if self.timezone is not None:
+            written["timezone"] = _zone_name(self.timezone)
+        kind = "timestamp" if self.edges.dtype.kind == "M" else "duration"
+        return {**written, "type": kind, "unit": "ns", "edges": self.edges.view(np.int64).tolist()}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Bins:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        ArgumentError, LookupError, TypeError or ValueError
+            If `data` is nothing of the kind.
+        """
+        edges, kind, zone = data["edges"], data["type"], data["timezone"]
+        own = {"number": (float, int), "timestamp": (int,), "duration": (int,)}[kind]
+        if not isinstance(edges, list) or any(type(edge) not in own for edge in edges):
+            raise ValueError(f"edges are no list of {kind}s")
+        if data["unit"] != (None if kind == "number" else "ns") or (zone and kind != "timestamp"):
+            raise ValueError(f"a unit or time zone does not fit to {kind}s")
+        if kind == "timestamp":
+            edges = [pd.Timestamp(edge, unit="ns", tz=zone) for edge in edges]
+        elif kind == "duration":
+            edges = [pd.Timedelta(edge, unit="ns") for edge in edges]
+        return cls.of(data["column"], bounds=None, bins=edges)
+
     @property
     def n_bins(self) -> int:
         """How many bins there are."""
@@ -240,6 +289,22 @@ class Bins:
                 "cut finer, or list the edges as `bins`.",
             )
         return np.asarray(nearest, dtype=np.int64)
+
+
+def _zone_name(timezone: Any) -> str:
+    """Give the name of a time zone under which it is found again."""
+    name = str(timezone)
+    try:
+        found = str(pd.Timestamp(0, tz=name).tz)
+    except (LookupError, ValueError):
+        found = ""
+    if found != name:
+        raise ArgumentError(
+            "bins",
+            f"have a time zone that cannot be written down: {told(name)}.",
+            hint='plan with edges in a zone that has a name, such as "UTC" or "Europe/Berlin".',
+        )
+    return name
 
 
 def _listed(values: Any) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""Exact leaf counts and sums that the caller has made already. Secret: nothing here may leave the package."""
+"""Exact counts and sums that the caller has made already. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,37 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["clip_leaves", "leaf_counts", "leaf_sums"]
+__all__ = ["bin_counts", "clip_leaves", "leaf_counts", "leaf_sums"]
+
+
+def bin_counts(data: npt.NDArray[Any], n_groups: int, n_bins: int) -> IntArray:
+    """Bring an array of counts in bins into the form that is measured.
+
+    Parameters
+    ----------
+    data : numpy.ndarray of whole numbers, shape (n_groups, n_bins)
+        Of a single group also of shape (n_bins,).
+    n_groups, n_bins : int
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_groups, n_bins)
+        Clipped as `leaf_counts` tells, of all groups together: the sensitivity stands.
+
+    Raises
+    ------
+    ArgumentError
+        If the array has another shape or does not hold whole numbers. Only its shape and type are
+        looked at.
+    """
+    shape = (n_groups, n_bins)
+    if data.shape not in {shape, shape[n_groups == 1 :]} or data.dtype.kind not in "iu":
+        raise ArgumentError(
+            "data",
+            f"must be whole numbers of shape {shape}, not {data.dtype} of shape {data.shape}.",
+            hint="pass one number per group and bin, in the order of the plan, as an integer array.",
+        )
+    return np.maximum(clip_leaves(data.reshape(-1)), 0).reshape(shape)
 
 
 def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:

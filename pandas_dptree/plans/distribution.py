@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.distribution.measuring import Measuring
 from pandas_dptree.distribution.ways import Ways
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.hierarchy.domain import Domain, level_names, source_in_words, source_of
+from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known import Known
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.mechanisms.arguments import noise_source
@@ -28,9 +28,11 @@ from pandas_dptree.output.distribution import TOLD, Distribution
 from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.plans import serialize
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.privacy.unit import check_rows_of_records, protected
+from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records, protected
 from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "plan_distribution"]
@@ -43,7 +45,7 @@ _MOST_CELLS = 10**8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DistributionPlan:
+class DistributionPlan(Plan):
     """How a column will be counted in bins, and how accurate that will be.
 
     Made by `plan_distribution`. It is a function of public arguments alone.
@@ -63,27 +65,59 @@ class DistributionPlan:
     max_contributions : int
         How many rows of a unit are counted.
     totals : tuple of numpy.ndarray of int64, shape (n_groups,)
-        For each level of groups, how many records they have if that is public, otherwise -1.
+        For each level of groups, how many records they have if that is public, otherwise -1. Without a
+        domain there is one level, and its groups have no names: an array has one for each index of its other
+        dimensions.
     measuring : Measuring
         What is measured of each group, the same on all levels.
+    source : {"given", "categories", "observed"}
+        Where the edges come from, and the groups if there is no domain: observed if they stand in an array.
     """
+
+    kind: ClassVar[str] = "distribution"
 
     bins: Bins
     domain: Domain | None
-    loss: PrivacyLoss
-    neighbors: Neighbors
-    privacy_unit: Hashable | None
-    max_contributions: int
     totals: tuple[IntArray, ...]
     measuring: Measuring
+    source: Source = "given"
 
     def __post_init__(self) -> None:
-        """Check whom it protects."""
-        unit, most = protected(
-            self.privacy_unit, self.max_contributions, taken=(self.bins.column, *self.level_names[1:])
+        """Check whom it protects, and that its noise is as large as its loss demands."""
+        super().__post_init__()
+        if not self._is_within_loss:
+            raise ArgumentError(
+                "measuring",
+                "has less noise than the privacy loss demands.",
+                hint="make the plan with plan_distribution, which chooses the noise.",
+            )
+
+    @property
+    def _is_within_loss(self) -> bool:
+        """Whether all levels of groups together keep to the loss: what `noise_scales` of a noise promises."""
+        noise, loss = self.measuring.noise, self.loss
+        scales = np.tile(self.measuring.noise_scales, len(self.totals))
+        sensitivity = self.measuring.sensitivity(
+            neighbors=self.neighbors, max_contributions=self.max_contributions
         )
-        object.__setattr__(self, "privacy_unit", unit)
-        object.__setattr__(self, "max_contributions", most)
+        if noise.spent(loss, sensitivity, scales) <= noise.budget(loss):
+            return True
+        return loss.epsilon is not None and noise.delta(loss.epsilon, scales, sensitivity) <= loss.delta
+
+    @property
+    def columns_counted(self) -> tuple[Hashable, ...]:
+        """The keys of the groups, and the column that is counted."""
+        return (self.bins.column, *self.level_names[1:])
+
+    @property
+    def hierarchy(self) -> Domain | None:
+        """The groups; None if there is one."""
+        return self.domain
+
+    @property
+    def domain_source(self) -> Source:
+        """Where the names of groups and bins come from: whichever is less certain to be public."""
+        return max(source_of(self.domain), self.source, key=SOURCES.index)
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -101,14 +135,17 @@ class DistributionPlan:
         return np.array([error[each] for each in known])
 
     def release(
-        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> Distribution:
-        """Spend the budget: count the records in bins, and estimate their distribution.
+        r"""Spend the budget: count the records in bins, and estimate their distribution.
 
         Parameters
         ----------
-        frame : dataframe
-            The records, one row each.
+        data : dataframe, or numpy.ndarray of int, shape (n_groups, n_bins)
+            The records, one row each. Or how many of them each group of the finest level, in the order of the
+            domain, has in each bin; of a plan without groups also of shape (n_bins,). Negative counts are
+            taken for 0, and so are those of groups in which nobody can be; the largest are clipped, so that
+            no sum can overflow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
         progress : bool, default False
@@ -122,7 +159,8 @@ class DistributionPlan:
         Raises
         ------
         ArgumentError
-            If `frame` is no dataframe or cannot be counted.
+            If `data` is no dataframe or cannot be counted; if it is an array of another shape or type, or the
+            plan is for a privacy unit, whose rows counts do not tell.
         ColumnsError
             If a column is missing or repeated, or of a type that cannot be read.
         MissingExtraError
@@ -132,6 +170,15 @@ class DistributionPlan:
         -----
         **Privacy**: each call spends the plan's whole privacy loss anew. Values outside the bounds are
         clipped. Rows without a value, or outside the domain, are dropped, and nothing tells how many.
+
+        Whoever passes counts answers for it that each record is in one of them at most, and that no unit has
+        more than `max_contributions` records in all groups together. Then they protect as much as records
+        do: the counts of all groups are a vector, of which one record moves one entry by one. So a unit with
+        at most k records moves it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k`
+        if they are replaced), be it in one group or in many. Each entry is counted once on each level of the
+        tree over the bins of its group, and so on for its group's ancestors: the noise is that of a single
+        group, however many there are side by side. Clipping brings no two counts further apart.
+
         The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
         records, so it is for whoever runs the release, and not for publishing.
         """
@@ -139,15 +186,27 @@ class DistributionPlan:
         with progress_bar(progress, self._steps) as done:
             released = Distribution(
                 bins=self.bins,
-                groups=None if self.domain is None else release_frame(self.domain, {}, {}),
-                estimates=self._shown(self._estimates(frame, source, done)),
+                groups=self._groups,
+                estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
                 measuring=self.measuring,
-                account=self.account(rng),
+                account=self.provenance(rng),
             )
-        causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
-        warn_if_empty(released, totals_of_groups(released, slice(1)), causes)
+        if isinstance(data, np.ndarray):
+            causes = usual_causes()
+        else:
+            causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
+        disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
+        warn_if_empty(released, totals_of_groups(released, disjoint), causes)
         return released
+
+    @property
+    def _groups(self) -> pd.DataFrame | None:
+        """The keys of the groups, or their numbers if they have no names; None for a single one."""
+        if self.domain is not None:
+            return release_frame(self.domain, {}, {})
+        n_groups = len(self.totals[0])
+        return None if n_groups == 1 else pd.DataFrame({"level": "group", "group": np.arange(n_groups)})
 
     @property
     def _steps(self) -> list[Step]:
@@ -158,17 +217,34 @@ class DistributionPlan:
         ]
         return [("reading the records", sizes[-1]), *measuring]
 
-    def _estimates(self, frame: Any, source: ByteSource, done: Done = nothing) -> list[FloatArray]:
-        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
-        leaves = binned_counts(
-            frame,
+    def _exact(self, data: Any, source: ByteSource) -> IntArray:
+        """Count the records of each group of the finest level in bins, exactly. The answer is secret."""
+        n_groups = len(self.totals[-1])
+        if isinstance(data, np.ndarray):
+            check_rows_of_counts(self.privacy_unit)
+            counts = bin_counts(data, n_groups, self.bins.n_bins)
+            if self.domain is not None:
+                counts[self.domain.impossible] = 0
+            return counts
+        if self.domain is None and n_groups > 1:
+            raise ArgumentError(
+                "data",
+                f"must be an array of counts: the {n_groups} groups of the plan have no names.",
+                hint="plan with a Domain to release a frame of records.",
+            )
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+        return binned_counts(
+            data,
             self.bins,
             self.domain,
             privacy_unit=self.privacy_unit,
             max_contributions=self.max_contributions,
             random_words=partial(random_words, source),
         )
-        levels = [leaves]
+
+    def _estimates(self, data: Any, source: ByteSource, done: Done = nothing) -> list[FloatArray]:
+        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
+        levels = [self._exact(data, source)]
         if self.domain is not None:
             tree = self.domain.tree
             for level in reversed(range(tree.depth)):
@@ -186,26 +262,23 @@ class DistributionPlan:
     @cached_property
     def _listed(self) -> list[npt.NDArray[np.bool_]]:
         if self.domain is None:
-            return [np.ones(1, dtype=bool)]
+            return [np.ones(len(self.totals[0]), dtype=bool)]
         tree = self.domain.tree
         return [
             np.broadcast_to(tree.listed(level), tree.level_sizes[level]) for level in range(tree.depth + 1)
         ]
 
-    def account(self, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Tell how a release with this source of noise is made, in plain JSON."""
+    @property
+    def mechanism_name(self) -> str:
+        """The noise."""
+        return self.measuring.noise.name
+
+    def _manner(self) -> dict[str, Any]:
+        """Describe what is measured, in plain JSON."""
         return {
-            "mechanism": self.measuring.noise.name,
-            **self.loss.to_dict(),
-            "neighbors": self.neighbors,
-            "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
-            "max_contributions": self.max_contributions,
-            "domain_source": source_of(self.domain),
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
             "strategy": self.measuring.description,
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
-            "version": __version__,
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -226,6 +299,37 @@ class DistributionPlan:
             }
         )
 
+    def compare(self) -> pd.DataFrame:
+        """Compare the ways to measure the same bins at the same privacy loss.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each kind of noise and of measurement that the loss allows, the most accurate first:
+            ``mechanism``, ``strategy``, and for each level of groups the expected standard error, as in
+            `to_frame`.
+
+        Examples
+        --------
+        >>> plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
+        ['gaussian', 'gaussian', 'laplace']
+        """
+        known_total = all((each >= 0).all() for each in self.totals)
+        ways = Ways(
+            self.bins.n_bins, self.loss, self.neighbors, self.max_contributions, len(self.totals)
+        ).all(known_total=known_total)
+        plans = sorted((replace(self, measuring=way) for way in ways), key=lambda each: each.errors.mean())
+        return pd.DataFrame(
+            [
+                {
+                    "mechanism": each.mechanism_name,
+                    "strategy": each.measuring.description,
+                    **dict(zip(each.level_names, each.errors.tolist(), strict=True)),
+                }
+                for each in plans
+            ]
+        )
+
     @property
     def headline(self) -> str:
         """The release in a sentence."""
@@ -238,9 +342,42 @@ class DistributionPlan:
             f"{source_in_words(self.domain)}"
         )
 
-    def __repr__(self) -> str:
-        """Print the plan as a table."""
-        return f"{self.headline}\n{self.to_frame().to_string(index=False)}"
+    @property
+    def _formats(self) -> dict[Any, Any]:
+        return {}
+
+    def _fields(self) -> dict[str, Any]:
+        known: dict[str, Any] | None = None
+        if self.domain is not None:
+            exact = tuple(totals >= 0 for totals in self.totals)
+            known = Known(exact, tuple(np.maximum(totals, 0) for totals in self.totals)).to_dict()
+        elif len(self.totals[0]) > 1:
+            raise ArgumentError(
+                "totals",
+                "cannot be written down: they are of groups without names.",
+                hint="write the plan of one distribution down; it releases any number of them side by side.",
+            )
+        elif self.totals[0][0] >= 0:
+            known = {"total": int(self.totals[0][0])}
+        return {"bins": self.bins.to_dict(), "known": known, "strategy": self.measuring.to_dict()}
+
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
+        """Make the plan anew, with noise that follows from the loss, whatever the file holds."""
+        bins, known = Bins.from_dict(data["bins"]), data["known"]
+        _check_columns(bins.column, hierarchy)
+        totals = _totals(hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known))
+        ways = Ways(
+            bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
+        )
+        return cls(
+            bins=bins,
+            domain=hierarchy,
+            totals=totals,
+            measuring=ways.read(data["strategy"]),
+            source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
+            **common,
+        )
 
 
 @public
@@ -280,7 +417,7 @@ def plan_distribution(
         states explicitly.
     max_contributions : int, optional
         How many rows of one unit are kept, chosen uniformly at random. It must be given with a column as
-        `privacy_unit`: see `tree_counts`.
+        `privacy_unit`: see `tree_counts`. Without one, more than 1 is for counts that were made already.
     mechanism : {"auto", "laplace", "gaussian"}
         The noise; ``"auto"`` takes what promises the smaller error.
     tree : {"auto", "tree", "factorization"} or sequence of int
@@ -327,7 +464,6 @@ def plan_distribution(
         )
     keys = () if domain is None else domain.by
     unit, most = protected(privacy_unit, max_contributions, taken=(column, *keys))
-    check_rows_of_records(unit, most)
     loss = PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)
     totals = _totals(domain, known)
     ways = Ways(cut.n_bins, loss, neighbors, most, len(totals))

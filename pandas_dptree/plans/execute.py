@@ -32,7 +32,7 @@ from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.unit import check_rows_of_records
+from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
 __all__ = [
     "Measured",
@@ -222,12 +222,7 @@ def exact_leaves(
 
 def _given_leaves(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
     """Take what the caller has counted or added up; nobody is where nobody can be."""
-    if plan.privacy_unit is not None:
-        raise ArgumentError(
-            "data",
-            "holds counts, in which nobody can tell the rows of one privacy unit.",
-            hint="plan with max_contributions alone, and answer for it; or release the records.",
-        )
+    check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
     if plan.domain is not None:
         leaves[plan.domain.impossible] = 0

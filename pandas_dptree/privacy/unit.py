@@ -10,7 +10,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, told
 
-__all__ = ["ROWS", "EachRow", "check_rows_of_records", "protected"]
+__all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected"]
 
 
 MOST_ROWS: Final = 2**60
@@ -106,6 +106,22 @@ def check_rows_of_records(privacy_unit: Hashable | None, max_contributions: int)
             "max_contributions",
             "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
             hint='name the column, for example privacy_unit="person_id".',
+        )
+
+
+def check_rows_of_counts(privacy_unit: Hashable | None) -> None:
+    """Refuse counts that were made already where the rows of each unit have to be bounded first.
+
+    Raises
+    ------
+    ArgumentError
+        If there is a unit.
+    """
+    if privacy_unit is not None:
+        raise ArgumentError(
+            "data",
+            "holds counts, in which nobody can tell the rows of one privacy unit.",
+            hint="plan with max_contributions alone, and answer for it; or release the records.",
         )
 
 

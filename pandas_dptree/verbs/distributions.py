@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import Mechanism
 from pandas_dptree.output.distribution import Distribution
@@ -17,7 +18,7 @@ from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_options_of
 from pandas_dptree.verbs.domains import domain_of
 
-__all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
+__all__ = ["cdf", "groups_of", "histogram", "quantiles", "range_counts", "release_distribution"]
 
 
 class Options(TypedDict, total=False):
@@ -108,10 +109,6 @@ def release_distribution(
     >>> costs.range_counts([(0, 100), (100, 500)]).columns.tolist()
     ['count', 'std_error']
     """
-    if by is None and domain is not None:
-        raise ArgumentError(
-            "domain", "has no meaning without groups.", hint='name the key columns, for example by=["state"].'
-        )
     return plan_distribution(
         column,
         bounds=bounds,
@@ -124,9 +121,20 @@ def release_distribution(
         max_contributions=max_contributions,
         mechanism=mechanism,
         tree=tree,
-        domain=None if by is None else domain_of(frame, by, domain),
+        domain=groups_of(frame, by, domain),
         known=known,
     ).release(frame, rng=rng, progress=progress)
+
+
+def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
+    """Make the public domain of the groups of a distribution, as `domain_of` does; None without groups."""
+    if by is not None:
+        return domain_of(frame, by, domain)
+    if domain is not None:
+        raise ArgumentError(
+            "domain", "has no meaning without groups.", hint='name the key columns, for example by=["state"].'
+        )
+    return None
 
 
 @with_options_of(release_distribution)
