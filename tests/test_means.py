@@ -11,9 +11,9 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.plans import joint as combined
-from pandas_dptree.plans.joint import plan_means, plan_sums
+from pandas_dptree.plans.joint import JointPlan, plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
 
 BY = ["region", "district", "clinic"]
@@ -281,3 +281,18 @@ def test_approximate_privacy_is_used_up(clinics):
     pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in both.plans.values()]
     assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
     assert sum(plan.loss.rho for plan in both.plans.values()) > 1.1 * zcdp_rho(1.0, 1e-6)
+
+
+@pytest.mark.parametrize(("mechanism", "part", "kept"), [
+    ("laplace", 0.99, True), ("laplace", 1.05, False), ("gaussian", 1.05, True), ("gaussian", 1.2, False),
+])  # fmt: skip
+def test_only_gaussian_noise_may_spend_more_than_the_rho_that_implies_the_loss(mechanism, part, kept):
+    loss = PrivacyLoss(epsilon=1.0, delta=1e-6)
+    rho = part * zcdp_rho(1.0, 1e-6) / 2
+    plan = dpt.plan(dpt.Tree.from_branching([10]), rho=rho, mechanism=mechanism, split="uniform")
+    plans = {"a": plan, "b": plan}
+    if kept:
+        assert JointPlan(loss=loss, plans=plans).loss == loss
+    else:
+        with pytest.raises(dpt.ArgumentError, match="spend more than the stated loss"):
+            JointPlan(loss=loss, plans=plans)

@@ -171,9 +171,7 @@ class _Dual:
     def __init__(self, orbits: Orbits, weights: FloatArray) -> None:
         """Count the nodes of each kind, and the leaves below one."""
         self.orbits = orbits
-        self.sizes: list[FloatArray] = [np.ones((1, 1))]
-        for level in range(orbits.depth):
-            self.sizes.append(orbits.copies[level] * orbits.spread(level, self.sizes[-1]))
+        self.sizes = orbits.kind_sizes()
         leaves = [np.ones_like(self.sizes[-1])]
         for level in reversed(range(orbits.depth)):
             leaves.append(orbits.sum_children(level, leaves[-1]))

@@ -301,20 +301,12 @@ def _first_odds(
     orbits: Orbits, weights: FloatArray, unknown: npt.NDArray[np.bool_], most: float
 ) -> list[FloatArray]:
     """Start with the shares by level that are best on a uniform tree of these level sizes."""
-    sizes = np.array([kind.sum() for kind in _copies(orbits)])
+    sizes = np.array([kind.sum() for kind in orbits.kind_sizes()])
     shares = uniform_tree_shares(sizes, weights, unknown)
     left = np.cumsum(shares[::-1])[::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.clip(np.nan_to_num(np.log(shares[:-1] / left[1:])), -most, most)
     return [np.full((len(kind), 1), odd) for kind, odd in zip(orbits.listed[:-1], odds, strict=True)]
-
-
-def _copies(orbits: Orbits) -> list[FloatArray]:
-    """How many nodes of each kind the tree has: shape (n_kinds, 1) per level."""
-    sizes: list[FloatArray] = [np.ones((1, 1))]
-    for level in range(orbits.depth):
-        sizes.append(orbits.copies[level] * orbits.spread(level, sizes[-1]))
-    return sizes
 
 
 def _shares(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:

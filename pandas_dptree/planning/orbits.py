@@ -157,6 +157,13 @@ class Orbits:
         """Sum values over the kinds of children of each kind of node, each kind once."""
         return np.asarray(np.add.reduceat(values, self._first_child[level], axis=0))
 
+    def kind_sizes(self) -> list[FloatArray]:
+        """Count the nodes of each kind: for each level shape (n_kinds, 1)."""
+        sizes: list[FloatArray] = [np.ones((1, 1))]
+        for level in range(self.depth):
+            sizes.append(self.copies[level] * self.spread(level, sizes[-1]))
+        return sizes
+
     def sum_children(self, level: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Sum values over the children of each kind of node, each kind as often as it occurs."""
         return self.sum_kinds(level, self.copies[level] * values)

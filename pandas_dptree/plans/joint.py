@@ -490,7 +490,9 @@ def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
 
 
 def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
-    """Give the delta of plans of Gaussian noise together."""
+    """Give a delta of plans together: 1, unless their noise composes as Gaussian noise does."""
+    if not all(plan.noise.euclidean for plan in plans):
+        return 1.0
     scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
     # At the smallest of scales, more budget changes nothing.
     at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
