@@ -21,8 +21,8 @@ from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plans import implicit
-from pandas_dptree.plans.detection import expected_recall
-from pandas_dptree.plans.implicit import plan_implicit
+from pandas_dptree.plans.implicit import expected_recall
+from pandas_dptree.verbs.plans import plan_implicit
 from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
 from tests.strategies import objects, zoo
 

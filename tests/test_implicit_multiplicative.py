@@ -26,7 +26,7 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.settling import Nodes, settle_rounds
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
-from pandas_dptree.plans.detection import expected_recall
+from pandas_dptree.plans.implicit import expected_recall
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_statistics import audited_epsilon, same_law

@@ -148,7 +148,7 @@ def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanis
     assert whole == {**({} if "rho" in stated else {"delta": 0.0}), **stated}
     assert of_counts == dict.fromkeys(of_sums, 0.0)
     if "delta" in stated and mechanism == "gaussian":  # told as the rho of its noise
-        sums = plan.plans[0]
+        sums = next(iter(plan.plans.values()))
         spent = joint_gaussian_delta(0.5, [(np.concatenate(sums.node_noise_scales), sums.sensitivity)])
         assert list(of_sums) == ["rho"] and 0.999e-6 <= spent <= 1e-6
     else:
@@ -245,7 +245,7 @@ def test_no_other_division_between_sums_and_counts_is_better(
     options = {**OPTIONS, "neighbors": neighbors, "epsilon": None, "delta": 0.0, "rho": None, **stated}
 
     def squared_error():
-        *sums, counts = plan_means(domain, quantities, **options).plans
+        *sums, counts = plan_means(domain, quantities, **options).plans.values()
         halves = [float((each.high - each.low) * each.unit) / 2 for each in (plan.quantity for plan in sums)]
         ratios = np.linspace(-1, 1, 2001)  # of the mean to half the width of its bounds: spread evenly
         return sum(
@@ -267,9 +267,9 @@ def test_sums_are_taken_from_the_middle_of_the_bounds(clinics):
     loss = {"epsilon": 1.0, "delta": 0.0, "rho": None, "mechanism": "laplace"}
     for bounds, gain in (((0, 500), 2), ((400, 500), 10), ((-30, 30), 1)):
         quantity = Quantity.of("cost", bounds)
-        centred, counts = plan_means(domain, [quantity], **OPTIONS, **loss).plans
+        centred, counts = plan_means(domain, [quantity], **OPTIONS, **loss).plans.values()
         part = {**loss, "epsilon": centred.loss.epsilon}
-        plain = plan_sums(domain, [quantity], **OPTIONS, **part).plans[0]
+        plain = plan_sums(domain, [quantity], **OPTIONS, **part).plans["cost"]
         np.testing.assert_allclose(plain.std_errors, gain * centred.std_errors, rtol=1e-6)
         assert counts.loss.epsilon + centred.loss.epsilon <= 1
 
@@ -278,6 +278,6 @@ def test_approximate_privacy_is_used_up(clinics):
     domain = dpt.Domain.from_frame(clinics, by=BY)
     both = plan_means(domain, [Quantity.of("cost", (0, 500))], **OPTIONS,
                       epsilon=1.0, delta=1e-6, rho=None, mechanism="gaussian")  # fmt: skip
-    pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in both.plans]
+    pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in both.plans.values()]
     assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
-    assert sum(plan.loss.rho for plan in both.plans) > 1.1 * zcdp_rho(1.0, 1e-6)
+    assert sum(plan.loss.rho for plan in both.plans.values()) > 1.1 * zcdp_rho(1.0, 1e-6)

@@ -231,7 +231,7 @@ def test_all_quantities_together_keep_to_the_loss(stated, mechanism, options):
             continue
         combined = planned(domain, quantities, **arguments)
         assert combined.loss == loss and len(combined.plans) == 3 + (planned is plan_means)
-        assert spends_no_more(combined.plans, loss)
+        assert spends_no_more(list(combined.plans.values()), loss)
 
 
 def spends_no_more(plans, loss):
@@ -322,7 +322,7 @@ def test_noise_keeps_to_the_loss_in_units_of_any_size():
     options = {**OPTIONS, "split": "uniform", "mechanism": "gaussian", "privacy_unit": "p",
                "max_contributions": 10**8, "epsilon": 1.0, "delta": 1e-6, "rho": None}  # fmt: skip
     plans = plan_sums(domain, [Quantity.of("v", (0, 9e99), 9e99), Quantity.of("w", (0, 1), 1)],
-                      **options).plans  # fmt: skip
+                      **options).plans.values()  # fmt: skip
     pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
     assert np.isfinite([scales for scales, _ in pairs]).all()
     assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6

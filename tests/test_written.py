@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -12,16 +13,17 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.thresholds import group_loss
-from pandas_dptree.plans.serialize import plan_kind
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.strategies import domains_and_rows
+from tests.test_sums import spends_no_more
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
 DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 LOSS = {"epsilon": 1.0, "delta": 1e-6}
-KINDS = {"Plan": dpt.Plan, "MultiplicativePlan": dpt.MultiplicativePlan}
+KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
+PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 
 
 def planned(
@@ -33,10 +35,18 @@ def planned(
     return dpt.plan(domain, **LOSS, mechanism=wish, **options)
 
 
-WRITTEN = {
-    "Plan": dpt.plan(DOMAIN, **LOSS, known={"total": 500}, confidence=0.9).to_dict(),
-    "MultiplicativePlan": planned(privacy_unit="person", max_contributions=2).to_dict(),
-}
+PLANS = [
+    dpt.plan(DOMAIN, **LOSS, known={"total": 500}, confidence=0.9),
+    planned(privacy_unit="person", max_contributions=2),
+    dpt.plan_agg(
+        DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS, mechanism="gaussian",
+        privacy_unit="person", max_contributions=2,
+    ),
+    dpt.plan_implicit(PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}),
+    dpt.plan_implicit(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
+]  # fmt: skip
+WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
+HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
 
 
 def by_way_of_json(plan, domain=DOMAIN):
@@ -46,7 +56,14 @@ def by_way_of_json(plan, domain=DOMAIN):
 def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
-    if isinstance(plan, dpt.MultiplicativePlan):
+    if isinstance(plan, dpt.JointPlan):
+        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+    if isinstance(plan, dpt.ImplicitPlan):
+        parts = [(noise.epsilon, noise.delta) for noise in plan.noise]
+        return all(
+            sum(map(Fraction, part)) <= most for part, most in zip(zip(*parts), (loss.epsilon, loss.delta))
+        )
+    if isinstance(plan, dpt.MultiplicativePlan | dpt.ImplicitMultiplicativePlan):
         sensitivity = count_sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
         each = group_loss(loss, sensitivity.l1)
         return (plan.chain.epsilon, plan.chain.delta) == (each.epsilon, each.delta)
@@ -114,16 +131,22 @@ def test_another_domain_is_refused():
 
 def test_each_class_reads_its_own_kind_and_names_the_other():
     for kind, written in WRITTEN.items():
-        assert plan_kind(written) == kind
-        (other,) = KINDS.keys() - {kind}
-        with pytest.raises(dpt.ArgumentError, match=f"`data` is a {kind}, not a {other}") as caught:
-            KINDS[other].from_dict(written, DOMAIN)
-        assert f"{kind}.from_dict(data, domain)" in caught.value.hint
+        plan = dpt.Plan.from_dict(written, HIERARCHY[kind])
+        assert type(plan) is KINDS[kind] and plan.to_dict() == written
+        for other in KINDS.keys() - {kind}:
+            with pytest.raises(dpt.ArgumentError, match=f"`data` is of kind {kind}, not {other}") as caught:
+                KINDS[other].from_dict(written, HIERARCHY[kind])
+            assert f"{kind}.from_dict" in caught.value.hint
+
+
+def test_every_kind_is_tried_here():
+    assert WRITTEN.keys() == KINDS.keys()
 
 
 def test_both_kinds_say_alike_what_all_plans_have():
     shared = {
         "format",
+        "kind",
         "version",
         "domain",
         "domain_source",
@@ -198,7 +221,7 @@ def test_whatever_is_missing_names_the_data_or_the_domain():
 def test_what_has_no_part_in_a_plan_changes_nothing():
     for kind, written in WRITTEN.items():
         more = {**written, "approved_by": "A. N. Other", "chain": [1], "tree": None, "threshold": 5}
-        assert KINDS[kind].from_dict(more, DOMAIN).to_dict() == written
+        assert KINDS[kind].from_dict(more, HIERARCHY[kind]).to_dict() == written
 
 
 def test_the_thresholds_follow_from_what_is_stated():
@@ -236,12 +259,12 @@ def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
     for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
         if len(place) == 1 or isinstance(written[place[0]], dict):
             written = replaced(written, place, data.draw(values))
-    for reads, make in KINDS.items():
+    for make in (dpt.Plan, *KINDS.values()):
         try:
-            plan = make.from_dict(written, DOMAIN)
+            plan = make.from_dict(written, HIERARCHY[kind])
         except dpt.ArgumentError as error:
             assert error.argument in ("data", "domain") and error.hint
         else:
-            assert plan_kind(written) == reads and spends_what_it_states(plan)
+            assert isinstance(plan, make) and written["kind"] == plan.kind and spends_what_it_states(plan)
             assert plan.loss == PrivacyLoss(**written["loss"]) and plan.neighbors == written["neighbors"]
             assert plan.max_contributions == written["max_contributions"]

@@ -290,6 +290,7 @@ class Plan(ABC):
                 hint=f"read it with {found.__name__}.from_dict; Plan.from_dict reads plans of all kinds.",
             )
         plan: Self = serialize.read(found._from_fields, data, domain)
+        serialize.check_same("mechanism", data.get("mechanism"), plan.mechanism_name)
         return plan
 
 

@@ -13,7 +13,7 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["FORMAT", "choice", "fingerprint_of", "kind_of", "name", "read"]
+__all__ = ["FORMAT", "check_same", "choice", "fingerprint_of", "kind_of", "name", "read"]
 
 Kind = TypeVar("Kind")
 Made = TypeVar("Made")
@@ -90,7 +90,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         If the description is not whole, or not of a plan that can be.
     """
     known = hierarchy is None or isinstance(hierarchy, (Domain, Tree, PrefixTree))
-    if not known or fingerprint_of(hierarchy) != data.get("domain"):
+    if not known or "domain" not in data or fingerprint_of(hierarchy) != data["domain"]:
         raise DomainError(
             "is not the one that this plan was made for.",
             hint="load the same public keys, as the same types (from a CSV file, keys are text); "
@@ -109,9 +109,22 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
             privacy_unit=name("privacy_unit", data["privacy_unit"]),
             max_contributions=data["max_contributions"],
         )
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
         raise ArgumentError("data", f"is not a whole plan: {fact}", hint=hint) from None
+
+
+def check_same(what: str, said: Any, found: Any) -> None:
+    """Refuse a description that contradicts the plan that was made of it.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if type(said) is not type(found) or said != found:
+        raise ArgumentError(
+            "data", f"is not a whole plan: its {what} is {told(said)}, not {told(found)}.", hint=_HINT
+        )
 
 
 def _as_recorded(domain: Domain, source: Any) -> Domain:
