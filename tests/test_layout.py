@@ -14,22 +14,6 @@ import pandas_dptree
 
 ROOT = Path(pandas_dptree.__file__).parent
 
-# Cycles that are still there. To be emptied; none may be added.
-KNOWN_CYCLES = [
-    {
-        "pandas_dptree.bounds",
-        "pandas_dptree.bounds.factorization",
-        "pandas_dptree.bounds.gaussian",
-        "pandas_dptree.bounds.overview",
-        "pandas_dptree.plans.additive",
-        "pandas_dptree.plans.compare",
-        "pandas_dptree.plans.execute",
-        "pandas_dptree.plans.multiplicative",
-        "pandas_dptree.plans.serialize",
-    },
-    {"pandas_dptree.plans.detection", "pandas_dptree.plans.implicit"},
-]
-
 
 @cache
 def sources():
@@ -99,7 +83,7 @@ def is_private(name):
 def test_no_modules_import_each_other():
     modules = sources()
     found = cycles({name: {other for other, _ in imported(tree, modules)} for name, tree in modules.items()})
-    assert found == KNOWN_CYCLES
+    assert found == []
 
 
 def test_private_names_stay_in_their_modules():
