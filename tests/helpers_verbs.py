@@ -19,6 +19,7 @@ VALUES: dict[str, Any] = {
     "domain": DOMAIN,
     "column": "cost",
     "columns": "cost",
+    "aggregations": {"visits": "count"},
     "bounds": (0, 500),
     "bins": [0, 100, 500],
     "ranges": [(0, 100)],
@@ -55,7 +56,9 @@ FUNCTIONS = {
 CLASSES = {
     name: public
     for name, public in PUBLIC.items()
-    if isinstance(public, type) and takes("privacy_unit", "max_contributions", of=public)
+    if isinstance(public, type)
+    and not inspect.isabstract(public)
+    and takes("privacy_unit", "max_contributions", of=public)
 }
 """The plans that they make."""
 

@@ -47,6 +47,8 @@ def methods(cls, path):
 
 def draws_noise(shown):
     """Tell whether it is called with a Generator, or without."""
+    if getattr(shown, "__isabstractmethod__", False) or getattr(shown, "__name__", "") == "provenance":
+        return False
     try:
         parameters = inspect.signature(shown).parameters
     except (TypeError, ValueError):  # it is not called, or built into Python
@@ -92,6 +94,7 @@ OF_FRAMES = {
     "tree_counts": ((BY,), KEYS | NOISY),
     "tree_sums": (("v", BY), KEYS | BOUNDS | NOISY),
     "tree_means": (("v", BY), KEYS | BOUNDS | {"epsilon": 1.0}),
+    "tree_agg": ((BY, {"n": "count"}), KEYS | NOISY),
     **{name: (("v", *arguments), options) for name, (arguments, options) in OF_COLUMNS.items()},
 }
 OF_CELLS = {"tree_counts": ((BY,), NOISY), "tree_sums": ((BY,), BOUNDS | NOISY)}
@@ -126,7 +129,8 @@ FUNCTIONS = {
     **calls(several, "arrays.several.", OF_CELLS, SET),
     "arrays.release": partial(dpt.arrays.release, CELLS_PLAN, CELLS),
     "arrays.several.release": partial(several.release, SET_PLAN, SET),
-    "Plan.release": partial(PLAN.release, RECORDS),
+    "AdditivePlan.release": partial(PLAN.release, RECORDS),
+    "JointPlan.release": partial(RECORDS.dp.plan_sums("v", BY, **KEYS, **BOUNDS, **NOISY).release, RECORDS),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),
     "ImplicitPlan.release": partial(dpt.plan_implicit(PREFIXES, **LARGE).release, NUMBERS),
     "ImplicitMultiplicativePlan.release": partial(dpt.plan_implicit(PREFIXES, **FACTOR).release, NUMBERS),

@@ -43,10 +43,20 @@ def rng() -> np.random.Generator:
 
 def test_all_verbs_and_plans_are_found():
     """Should the search fail, the tests below would pass without a call."""
-    verbs = ["tree_counts", "tree_sums", "tree_means", "cdf", "histogram", "range_counts", "quantiles"]
+    verbs = [
+        "tree_agg",
+        "tree_counts",
+        "tree_sums",
+        "tree_means",
+        "cdf",
+        "histogram",
+        "range_counts",
+        "quantiles",
+    ]
     assert {*verbs, *(f"frame.dp.{verb}" for verb in verbs), "release_distribution"} <= {*SPENDING}
-    plans = {"plan", "plan_distribution", "plan_implicit", "frame.dp.plan", "frame.dp.plan_distribution"}
-    assert {*FUNCTIONS} - {*SPENDING} == plans
+    plans = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums"]
+    both = {*plans, *(f"frame.dp.{plan}" for plan in plans), "plan_implicit"}
+    assert {*FUNCTIONS} - {*SPENDING} == both
     assert set(CLASSES) == set(PLANS)
 
 
@@ -102,7 +112,7 @@ def test_so_it_does_where_the_tree_is_too_large_to_be_listed(mechanism):
 
 
 PLANS = {
-    "Plan": dpt.plan(DOMAIN, **LOSS),
+    "AdditivePlan": dpt.plan(DOMAIN, **LOSS),
     "MultiplicativePlan": dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
     "ImplicitPlan": dpt.plan_implicit(TREE, **LOSS),
     "ImplicitMultiplicativePlan": dpt.plan_implicit(TREE, **LOSS, mechanism=FACTOR),
@@ -117,7 +127,7 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     with pytest.raises(dpt.ArgumentError) as error:
         dataclasses.replace(plan, privacy_unit="who", max_contributions=None)
     assert says_what_is_missing(error)
-    for odd in (["who"], {"DistributionPlan": "cost", "Plan": "region"}.get(kind, VISITS["person"])):
+    for odd in (["who"], {"DistributionPlan": "cost", "AdditivePlan": "region"}.get(kind, VISITS["person"])):
         with pytest.raises(dpt.ArgumentError, match="`privacy_unit` must name a column"):
             dataclasses.replace(plan, privacy_unit=odd, max_contributions=2)
     rows = dataclasses.replace(plan, privacy_unit=dpt.ROWS, max_contributions=None)
