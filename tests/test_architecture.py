@@ -26,7 +26,7 @@ def rows(text):
 
 
 def listed(text):
-    """For each row of a table of modules, its path below the package (of a folder: with /), and what it sees."""
+    """For each row of a table of modules, its path below the package (/ ends a folder), and what it sees."""
     folder = None
     for name, _, sees in rows(text):
         if package := re.fullmatch(r"\*\*`(.+/)`\*\*", name):
