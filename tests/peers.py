@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import opendp.prelude as dp
 
-from pandas_dptree.distribution.measuring import TreePrefixes
+from pandas_dptree.distribution.strategy import TreePrefixes
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace
 from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian

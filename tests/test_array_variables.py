@@ -133,6 +133,7 @@ def test_each_variable_is_released_as_if_it_were_alone(
             assert level(tree, key)[list(expected.data_vars)].identical(expected)
         own = json.loads(one.attrs["dp"])
         part = json.loads(tree.attrs["dp"])["quantities"][name]
+        assert part.pop("shown") == ("sum" if name == "cost" else "count")
         assert part == {key: own[key] for key in part}
     assert rng.bytes(8) == alone.bytes(8)
 
@@ -522,12 +523,13 @@ def test_datasets_that_cannot_be_released(hospitals: xr.Dataset) -> None:
 def test_plans(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, bounds=MIXED, epsilon=1.0)
     table = planned.to_frame()
-    assert list(table) == ["variable", "level", "nodes", "share", "noise_scale", "std_error"]
-    assert table["variable"].tolist() == [name for name in MIXED for _ in LEVELS]
+    assert list(table) == ["quantity", "level", "nodes", "share", "noise_scale", "std_error"]
+    assert table["quantity"].tolist() == [name for name in MIXED for _ in LEVELS]
     assert planned.headline.startswith(
         "Plan for visits (epsilon=0.333333), deaths (epsilon=0.333333), cost ("
     )
-    assert repr(planned).startswith(f"{planned.headline}\n") and "laplace noise, epsilon=1; " in repr(planned)
+    assert repr(planned).startswith(f"{planned.headline}\n")
+    assert "laplace noise, epsilon=1, protecting each row" in planned.headline
     assert "<table" in planned._repr_html_()
     one = hospitals.dp.release(planned, rng=np.random.default_rng(2))
     same = hospitals.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, rng=np.random.default_rng(2))

@@ -12,10 +12,10 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
-from pandas_dptree.planning.orbits import Orbits
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 from tests.reference import membership

@@ -447,8 +447,14 @@ def test_several_columns(files, capsys):
         for verb in ("sums", "means"):
             assert run(files, verb, *columns, *bounds, records="more.csv") == 0
             assert "days_std_error" in capsys.readouterr().out
-    assert run(files, "plan", *columns, "--bounds", "0", "500") == 2
-    assert "`--column` must be one for a plan" in capsys.readouterr().err
+    file = str(files / "sums.json")
+    assert run(files, "plan", *columns, "--bounds", "0", "500", "--out", file) == 0
+    assert "Plan for cost (epsilon=0.5), days (epsilon=0.5) together" in capsys.readouterr().out
+    release = ["release", str(files / "more.csv"), "--plan", file, "--domain", str(files / "places.csv")]
+    assert main(release) == 0
+    assert "days_std_error" in capsys.readouterr().out
+    assert run(files, "plan", *columns, "--bounds", "0", "500", "--target", "region=9") == 2
+    assert "`--target` has no meaning for a plan for sums of several columns" in capsys.readouterr().err
 
 
 def test_a_plan_for_a_column_is_released(files, public, capsys):

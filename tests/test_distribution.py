@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from scipy.special import ndtr
 
 import pandas_dptree as dpt
-from pandas_dptree.distribution import measuring
-from pandas_dptree.distribution.measuring import FactorizedPrefixes, TreePrefixes
+from pandas_dptree.distribution import strategy as measuring
+from pandas_dptree.distribution.strategy import FactorizedPrefixes, TreePrefixes
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.mechanisms import prefix_sums
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace

@@ -23,8 +23,8 @@ from pandas_dptree.mechanisms.multiplicative import (
     sparse_threshold_counts,
     threshold_counts,
 )
-from pandas_dptree.mechanisms.settling import Nodes, settle_rounds
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
 from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
 from pandas_dptree.plans.implicit import expected_recall
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above

@@ -20,7 +20,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.bounding import bound_contributions, count_leaves, sum_leaves
+from pandas_dptree.ingest.contribution_bounding import bound_contributions, count_leaves, sum_leaves
 from pandas_dptree.ingest.contributions import Contributions, contributions, key_frame
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import COUNT, Quantity

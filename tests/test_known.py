@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from tests.strategies import trees
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from pandas_dptree.distribution import search
+from pandas_dptree.distribution import tree_search as search
 from pandas_dptree.distribution.level_uniform import (
     best_branching_factor,
     digit_sum,
@@ -22,7 +22,7 @@ from pandas_dptree.distribution.level_uniform import (
     threshold_error,
     tree_error,
 )
-from pandas_dptree.distribution.search import optimal_tree
+from pandas_dptree.distribution.tree_search import optimal_tree
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace

@@ -16,8 +16,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms import multiplicative, thresholds
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.mechanisms.settling import settle_rounds
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.threshold_rounds import settle_rounds
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.strategies import trees

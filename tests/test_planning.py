@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.planning import alternate
+from pandas_dptree.planning import alternating as alternate
+from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.objective import OBJECTIVES
-from pandas_dptree.planning.orbits import Orbits
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, level_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 

@@ -19,7 +19,7 @@ from pandas_dptree import DPTreeWarning, arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.errors import warn
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 

@@ -16,6 +16,7 @@ from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.strategies import domains_and_rows
+from tests.test_distribution_json import keeps_to_its_loss
 from tests.test_sums import spends_no_more
 
 BY = ["region", "district"]
@@ -44,6 +45,7 @@ PLANS = [
     ),
     dpt.plan_implicit(PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}),
     dpt.plan_implicit(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
+    dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
 ]  # fmt: skip
 WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
 HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
@@ -58,6 +60,8 @@ def spends_what_it_states(plan):
     loss = plan.loss
     if isinstance(plan, dpt.JointPlan):
         return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+    if isinstance(plan, dpt.DistributionPlan):
+        return keeps_to_its_loss(plan)
     if isinstance(plan, dpt.ImplicitPlan):
         epsilon, delta = (
             sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")

@@ -21,8 +21,8 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.options import CellDistributionOptions
-from pandas_dptree.plans.search_distribution import find_distribution_plan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 

@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import TOLD
 from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_sum
 from pandas_dptree.plans.options import CellOptions, Running, taken_from

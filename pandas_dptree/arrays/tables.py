@@ -12,12 +12,12 @@ import xarray as xr
 from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
 from pandas_dptree.arrays.layout import laid_out
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
-from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.execute import columns_of, measured, release_steps

@@ -41,11 +41,11 @@ from typing import Protocol
 
 import numpy as np
 
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.objective import Objective, cost_weights
-from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity

@@ -35,6 +35,8 @@ from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.options import SumOptions, refuse_others
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs import plans, tables
 
@@ -342,23 +344,23 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _plan(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".json", force=arguments.force)
-    summed: dict[str, Any] = {}
+    values: dict[str, Any] = {"columns": []}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
-        if len(values["columns"]) > 1:
-            raise ArgumentError(
-                "column", "must be one for a plan.", hint="plan each column with its part of the loss."
-            )
+    domain = _domain(arguments, arguments.by)
+    target, known = _by_level("target", arguments.target), _known(arguments)
+    options = {"target": target, "known": known, **_options(arguments)}
+    plan: Plan
+    if len(values["columns"]) > 1:
+        hint = "leave it out, or plan each column with its part of the loss."
+        own = refuse_others(SumOptions, options, what="a plan for sums of several columns", hint=hint)
+        plan = plans.plan_sums(domain, **values, **own)
+    elif values["columns"]:
         (column,) = values["columns"]
-        summed = {**values, "column": column, "bounds": values["bounds"][column]}
-        del summed["columns"]
-    plan = plans.plan(
-        _domain(arguments, arguments.by),
-        target=_by_level("target", arguments.target),
-        known=_known(arguments),
-        **summed,
-        **_options(arguments),
-    )
+        of_column = {"bounds": values["bounds"][column], "granularity": values["granularity"]}
+        plan = plans.plan(domain, column=column, **of_column, **options)
+    else:
+        plan = plans.plan(domain, **options)
     if arguments.out is not None:
         text = json.dumps(plan.to_dict())
         write(arguments.out, lambda path: path.write_text(text, encoding="utf-8"), force=arguments.force)
@@ -369,11 +371,16 @@ def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     plan = _read_plan(arguments)
     print(plan.headline, file=sys.stderr)
-    column = plan.quantity.column if isinstance(plan, AdditivePlan) else None
-    others = [name for name in (plan.privacy_unit, column) if name is not None]
+    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
     released = plan.release(records, progress=arguments.progress)
     write_table(released, arguments.out, force=arguments.force)
+
+
+def _summed(plan: Plan) -> list[Hashable | None]:
+    """List the columns whose values a release by a plan reads, with None for the records."""
+    parts = plan.plans.values() if isinstance(plan, JointPlan) else [plan]
+    return [part.quantity.column for part in parts if isinstance(part, AdditivePlan)]
 
 
 def _read_plan(arguments: argparse.Namespace) -> Plan:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
 from pandas_dptree.ingest.frames import check_columns
-from pandas_dptree.output.whole_files import check_writable, write_whole
+from pandas_dptree.output.atomic_files import check_writable, write_whole
 
 __all__ = ["check_out", "read", "write", "write_table"]
 

@@ -28,7 +28,7 @@ from pandas_dptree.distribution.reconstruction import (
     left_cover,
     left_cover_variances,
 )
-from pandas_dptree.distribution.search import optimal_tree
+from pandas_dptree.distribution.tree_search import optimal_tree
 from pandas_dptree.estimation.monotone import consistent_cdf
 
 __all__ = [

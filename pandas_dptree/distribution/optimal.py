@@ -49,8 +49,8 @@ from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefi
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.alternate import Model, Problem, VarianceFunction
-from pandas_dptree.planning.orbits import FloatArray
+from pandas_dptree.planning.alternating import Model, Problem, VarianceFunction
+from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 

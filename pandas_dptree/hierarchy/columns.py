@@ -23,7 +23,7 @@ from pandas_dptree.errors import (
     listed,
     told,
 )
-from pandas_dptree.hierarchy.libraries import supported
+from pandas_dptree.hierarchy.dataframe_libraries import supported
 
 __all__ = [
     "ALL_MISSING", "ANY", "arrow_column", "collected", "decoded", "exact", "kind_of", "may_hold_numbers",

@@ -14,11 +14,11 @@ from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of, may_hold_
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
-from pandas_dptree.ingest.bounding import bound_contributions
+from pandas_dptree.ingest.contribution_bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import cells, check_records
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.silence import discreetly
+from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.ingest.times import times
 
 __all__ = ["binned_counts"]

@@ -17,7 +17,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.silence import silently
+from pandas_dptree.ingest.safe_errors import silently
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["check_cells", "sum_cells"]

@@ -22,7 +22,7 @@ from pandas_dptree.hierarchy.values import numbered_units
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import cells, check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.silence import discreetly
+from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = ["Contributions", "contributions", "key_frame"]

@@ -16,7 +16,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, told, warn
 from pandas_dptree.hierarchy.columns import arrow_column, others_meant, to_pandas
-from pandas_dptree.hierarchy.libraries import supported
+from pandas_dptree.hierarchy.dataframe_libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
 

@@ -16,10 +16,10 @@ from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import numbered_units
-from pandas_dptree.ingest.bounding import bound_contributions
+from pandas_dptree.ingest.contribution_bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.readers import check_readable, read_column
-from pandas_dptree.ingest.silence import discreetly
+from pandas_dptree.ingest.safe_errors import discreetly
 
 __all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import exact_values, noise_source, whole_number
-from pandas_dptree.mechanisms.settling import Lister, Nodes, settle
+from pandas_dptree.mechanisms.threshold_rounds import Lister, Nodes, settle
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Calibration, Thresholds, approximate_loss
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -190,7 +190,7 @@ def threshold_counts(
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, if neighbouring data sets differ in one row
     added or removed, which moves one count of each level by one. For units of several rows, or rows that
     are replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
-    `pandas_dptree.mechanisms.settling.settle`.
+    `pandas_dptree.mechanisms.threshold_rounds.settle`.
 
     **Corrections** of Algorithm 2. It carries over only what hangs below the lowest settled nodes; here all
     largest subtrees without a settled node are carried over, and the whole tree if it has none. All nodes
@@ -246,7 +246,7 @@ def sparse_threshold_counts(
     -----
     **Privacy**: as in `threshold_counts`: the names and estimates have the same law as if all nodes of the
     tree, empty ones too, had been listed. Which names there can be must be public.
-    `pandas_dptree.mechanisms.settling.settle` has the proof.
+    `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof.
     """
     levels, estimates = _settled(total, nodes_above, thresholds, rng)
     return [

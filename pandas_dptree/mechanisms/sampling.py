@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandas_dptree.errors import ArgumentError, told
-from pandas_dptree.mechanisms.staircase import LARGEST_VALUE, ByteSource, Law, draw, uniform_words
+from pandas_dptree.mechanisms.rejection_sampling import LARGEST_VALUE, ByteSource, Law, draw, uniform_words
 
 __all__ = [
     "LARGEST_SCALE",

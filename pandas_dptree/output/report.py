@@ -18,8 +18,8 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.output.atomic_files import write_whole
 from pandas_dptree.output.released import Released, Shown, account_of, share_of
-from pandas_dptree.output.whole_files import write_whole
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["report_page", "statement", "write_page"]

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.planning.orbits import FloatArray
+from pandas_dptree.planning.equal_subtrees import FloatArray
 
 __all__ = ["uniform_tree_shares"]
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.alternate import Problem, VarianceFunction, promising_splits
+from pandas_dptree.planning.alternating import Problem, VarianceFunction, promising_splits
 from pandas_dptree.planning.closed_form import uniform_tree_shares
-from pandas_dptree.planning.known import Flags, levels_to_measure
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
+from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
-from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity

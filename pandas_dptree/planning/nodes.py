@@ -39,9 +39,9 @@ from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.closed_form import uniform_tree_shares
-from pandas_dptree.planning.known import Flags, levels_to_measure
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
+from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
-from pandas_dptree.planning.orbits import FloatArray, Orbits
 from pandas_dptree.planning.variance import node_variances_and_vjp
 from pandas_dptree.privacy.composition import largest_budget, node_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.known import Flags, levels_to_measure
+from pandas_dptree.planning.equal_subtrees import FloatArray
+from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import Objective
-from pandas_dptree.planning.orbits import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 

@@ -16,8 +16,8 @@ from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.known import Flags
-from pandas_dptree.planning.orbits import FloatArray, Orbits
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
+from pandas_dptree.planning.known_counts import Flags
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.planning.known import Flags
-from pandas_dptree.planning.orbits import FloatArray, Orbits
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
+from pandas_dptree.planning.known_counts import Flags
 
 __all__ = [
     "level_variances",

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.plots import plot_level_errors

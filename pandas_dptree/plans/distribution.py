@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.distribution.measuring import Measuring
-from pandas_dptree.distribution.ways import Ways
+from pandas_dptree.distribution.strategies import Ways
+from pandas_dptree.distribution.strategy import Measuring
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.distribution import TOLD, Distribution
-from pandas_dptree.output.emptiness import totals_of_groups, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.plans import serialize

@@ -20,13 +20,13 @@ from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.bounding import count_leaves, sum_leaves
+from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.contributions import contributions
-from pandas_dptree.ingest.silence import discreetly
+from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.plans.base import TreePlan

@@ -36,13 +36,13 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source, released_counts
-from pandas_dptree.mechanisms.detection import largest_error, released_from
+from pandas_dptree.mechanisms.detection_probability import largest_error, released_from
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total, release_probability
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
-from pandas_dptree.output.emptiness import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.plans.base import PrefixPlan

@@ -1,7 +1,7 @@
 r"""Counts with bounded relative error, of trees that are too large to be listed.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private; the proof is that of `pandas_dptree.mechanisms.settling.settle`. Which
+complete tree, so it is as private; the proof is that of `pandas_dptree.mechanisms.threshold_rounds.settle`. Which
 nodes there can be is public: a tree of prefixes follows from its description.
 
 References
@@ -31,9 +31,9 @@ from pandas_dptree.mechanisms.multiplicative import (
     sparse_threshold_counts,
 )
 from pandas_dptree.mechanisms.sampling import random_words
-from pandas_dptree.mechanisms.settling import Nodes
+from pandas_dptree.mechanisms.threshold_rounds import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
-from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import usual_causes, warn_if_empty
 from pandas_dptree.output.progress import Done, progress_bar
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.base import PrefixPlan

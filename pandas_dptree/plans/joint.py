@@ -14,10 +14,10 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
-from pandas_dptree.output.emptiness import totals_of, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.plans import serialize

@@ -16,7 +16,7 @@ from pandas_dptree.errors import ArgumentError, is_name, naming, told
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.nodes import node_noise_scales

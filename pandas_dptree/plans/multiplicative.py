@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.output.emptiness import usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, progress_bar
 from pandas_dptree.plans.base import TreePlan

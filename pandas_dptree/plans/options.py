@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from pandas_dptree.distribution.ways import Strategy
+from pandas_dptree.distribution.strategies import Strategy
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By

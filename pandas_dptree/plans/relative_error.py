@@ -22,7 +22,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, group_loss
-from pandas_dptree.output.emptiness import Totals
+from pandas_dptree.output.empty_tables import Totals
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 

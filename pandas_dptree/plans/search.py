@@ -12,7 +12,7 @@ from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
-from pandas_dptree.hierarchy.known import Known
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises

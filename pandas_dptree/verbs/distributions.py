@@ -11,8 +11,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.options import DistributionOptions, Running, taken_from
-from pandas_dptree.plans.search_distribution import find_distribution_plan
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.domains import domain_of
 from pandas_dptree.verbs.options import ReleaseDistribution

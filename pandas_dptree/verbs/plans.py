@@ -13,6 +13,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.plans import joint
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
@@ -29,7 +30,6 @@ from pandas_dptree.plans.options import (
     Unit,
 )
 from pandas_dptree.plans.search import find_best_plan, find_implicit_plan
-from pandas_dptree.plans.search_distribution import find_distribution_plan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations

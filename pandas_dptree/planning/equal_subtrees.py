@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.planning.known import Flags
+from pandas_dptree.planning.known_counts import Flags
 
 __all__ = ["FloatArray", "Orbits"]
 

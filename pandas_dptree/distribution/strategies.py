@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.distribution.measuring import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.distribution.optimal import best_tree
+from pandas_dptree.distribution.strategy import FactorizedPrefixes, Measuring, TreePrefixes
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy

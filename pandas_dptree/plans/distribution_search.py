@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Unpack
 
-from pandas_dptree.distribution.ways import Ways
+from pandas_dptree.distribution.strategies import Ways
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
-from pandas_dptree.planning.orbits import FloatArray
+from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.facts import (
+from pandas_dptree.hierarchy.stated_counts import (
     LARGEST,
     BoolArray,
     Facts,

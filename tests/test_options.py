@@ -1,0 +1,230 @@
+"""Options: each is stated once, and every public function that takes it says the same of it."""
+
+import inspect
+import re
+import subprocess
+import sys
+import typing
+
+import pandas as pd
+import pytest
+import xarray as xr
+
+import pandas_dptree as dpt
+from pandas_dptree.plans import options
+from pandas_dptree.plans.options import (
+    AdditiveOptions,
+    AllOptions,
+    DistributionOptions,
+    PrefixOptions,
+    RelativeErrorOptions,
+    completed,
+    has_no_meaning,
+    refuse_others,
+)
+from pandas_dptree.signatures import options_of
+from pandas_dptree.verbs import options as verb_options
+from pandas_dptree.verbs.options import ReleaseCounts
+
+GROUPS = {
+    name: kind
+    for module in (options, verb_options)
+    for name, kind in vars(module).items()
+    if typing.is_typeddict(kind)
+}
+DISTRIBUTIONS = ["cdf", "histogram", "plan_distribution", "quantiles", "range_counts", "release_distribution"]
+HOLDERS = [pd.DataFrame, pd.Series, xr.DataArray, xr.Dataset]
+VERBS = {
+    **{name: getattr(dpt, name) for name in dpt.__all__ if inspect.isfunction(getattr(dpt, name))},
+    **{f"arrays.{name}": getattr(dpt.arrays, name) for name in ("tree_counts", "tree_sums", "plan", "cdf")},
+    **{f"several.{name}": getattr(dpt.arrays.several, name) for name in dpt.arrays.several.__all__},
+    **{
+        f"{holder.__name__}.dp.{name}": method
+        for holder in HOLDERS
+        for name, method in inspect.getmembers(holder.dp, inspect.isfunction)
+        if not name.startswith("_")
+    },
+}
+
+
+def keywords(verb):
+    parameters = inspect.signature(verb).parameters.values()
+    return {each.name: each for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+# Stated once
+
+
+def test_what_groups_share_is_one_option():
+    """Those of other kinds of plans may mean something else by a name, and have a text of their own."""
+    different = {"split", "keep_measurements", "mechanism", "known", "max_contributions"}
+    found = {}
+    for kind in GROUPS.values():
+        for name, option in options_of(kind).items():
+            found.setdefault(name, set()).add(option)
+    assert {name for name, stated in found.items() if len(stated) > 1} <= different
+    assert all(option.text.endswith(".") and option.values for each in found.values() for option in each)
+
+
+def test_the_signature_of_tree_counts_is_that_of_its_options():
+    types = typing.get_type_hints(ReleaseCounts)
+    spelled, hints = keywords(dpt.tree_counts), typing.get_type_hints(inspect.unwrap(dpt.tree_counts))
+    stated = options_of(ReleaseCounts)
+    assert spelled.keys() == stated.keys()
+    for name, parameter in spelled.items():
+        assert parameter.default == stated[name].default, name
+        assert set(typing.get_args(hints[name]) or [hints[name]]) == set(
+            typing.get_args(types[name]) or [types[name]]
+        ), name
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_defaults_are_those_of_the_options(name):
+    known = options_of(AllOptions) | options_of(DistributionOptions)
+    own = {"confidence"}  # of quantiles, which always have an interval
+    if name == "plan_implicit":
+        own.add("mechanism")
+    for option, parameter in keywords(VERBS[name]).items():
+        if option in known and option not in own and parameter.default is not parameter.empty:
+            assert parameter.default == known[option].default
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if "." not in name])
+def test_every_option_is_documented_with_the_same_text(name):
+    verb = VERBS[name]
+    document = inspect.getdoc(verb) or ""
+    assert "**options" not in document
+    said = " ".join(document.split())
+    for option in keywords(verb):
+        assert f" {option} :" in said or f" {option}, " in said or f", {option} " in said, option
+    if "fit" in keywords(verb):
+        assert " ".join(options_of(AdditiveOptions)["fit"].text.split()) in said
+
+
+def test_nothing_is_documented_without_docstrings():
+    code = "import pandas_dptree as dpt; assert dpt.tree_sums.__doc__ is None"
+    subprocess.run([sys.executable, "-OO", "-c", code], check=True, timeout=60)
+
+
+# What type checkers see
+
+
+GOOD = """
+import pandas as pd
+import pandas_dptree as dpt
+from pandas_dptree.accessors.arrays import DataArrayAccessor, DatasetAccessor
+from pandas_dptree.accessors.frames import DataFrameAccessor, SeriesAccessor
+import xarray as xr
+
+frame, array, dataset = pd.DataFrame(), xr.DataArray(), xr.Dataset()
+domain = dpt.Domain.from_frame(frame, by=["a"])
+"""
+CALLS = [
+    'dpt.tree_counts(frame, ["a"], epsilon=1)',
+    'dpt.tree_sums(frame, "v", ["a"], bounds=(0, 1), epsilon=1)',
+    'dpt.tree_means(frame, "v", ["a"], bounds=(0, 1), epsilon=1)',
+    'dpt.tree_agg(frame, ["a"], {"n": "count"}, epsilon=1)',
+    'dpt.release_distribution(frame, "v", bins=9, epsilon=1)',
+    'dpt.cdf(frame, "v", bins=9, epsilon=1)',
+    'dpt.histogram(frame, "v", bins=9, epsilon=1)',
+    'dpt.range_counts(frame, "v", [(0, 1)], bins=9, epsilon=1)',
+    'dpt.quantiles(frame, "v", 0.5, epsilon=1)',
+    "dpt.plan(domain, epsilon=1)",
+    'dpt.plan_sums(domain, "v", bounds=(0, 1), epsilon=1)',
+    'dpt.plan_means(domain, "v", bounds=(0, 1), epsilon=1)',
+    'dpt.plan_agg(domain, {"n": "count"}, epsilon=1)',
+    'dpt.plan_distribution("v", bins=9, epsilon=1)',
+    'dpt.plan_implicit(dpt.binary("v", bits=9), delta=1e-6, epsilon=1)',
+    'dpt.arrays.tree_counts(array, ["a"], epsilon=1)',
+    'dpt.arrays.tree_sums(array, ["a"], bounds=(0, 1), epsilon=1)',
+    'dpt.arrays.plan(array, ["a"], epsilon=1)',
+    'dpt.arrays.cdf(array, "a", epsilon=1)',
+    'dpt.arrays.quantiles(array, "a", 0.5, epsilon=1)',
+    'dpt.arrays.plan_distribution(array, "a", epsilon=1)',
+    'dpt.arrays.several.tree_counts(dataset, ["a"], epsilon=1)',
+    'dpt.arrays.several.tree_sums(dataset, ["a"], bounds=(0, 1), epsilon=1)',
+    'dpt.arrays.several.plan(dataset, ["a"], epsilon=1)',
+    'DataFrameAccessor(frame).tree_counts(["a"], epsilon=1)',
+    'DataFrameAccessor(frame).tree_sums("v", ["a"], bounds=(0, 1), epsilon=1)',
+    'DataFrameAccessor(frame).tree_means("v", ["a"], bounds=(0, 1), epsilon=1)',
+    'DataFrameAccessor(frame).tree_agg(["a"], {"n": "count"}, epsilon=1)',
+    'DataFrameAccessor(frame).plan(["a"], epsilon=1)',
+    'DataFrameAccessor(frame).plan_sums("v", ["a"], bounds=(0, 1), epsilon=1)',
+    'DataFrameAccessor(frame).plan_means("v", ["a"], bounds=(0, 1), epsilon=1)',
+    'DataFrameAccessor(frame).plan_agg(["a"], {"n": "count"}, epsilon=1)',
+    'DataFrameAccessor(frame).plan_distribution("v", bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).release_distribution("v", bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).cdf("v", bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).histogram("v", bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).range_counts("v", [(0, 1)], bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).quantiles("v", 0.5, epsilon=1)',
+    "SeriesAccessor(frame['v']).release_distribution(bins=9, epsilon=1)",
+    "SeriesAccessor(frame['v']).cdf(bins=9, epsilon=1)",
+    "SeriesAccessor(frame['v']).histogram(bins=9, epsilon=1)",
+    "SeriesAccessor(frame['v']).range_counts([(0, 1)], bins=9, epsilon=1)",
+    "SeriesAccessor(frame['v']).quantiles(0.5, epsilon=1)",
+    'DataArrayAccessor(array).tree_counts(["a"], epsilon=1)',
+    'DataArrayAccessor(array).tree_sums(["a"], bounds=(0, 1), epsilon=1)',
+    'DataArrayAccessor(array).plan(["a"], epsilon=1)',
+    'DataArrayAccessor(array).plan_distribution("a", epsilon=1)',
+    'DataArrayAccessor(array).cdf("a", epsilon=1)',
+    'DataArrayAccessor(array).quantiles("a", 0.5, epsilon=1)',
+    'DatasetAccessor(dataset).tree_counts(["a"], epsilon=1)',
+    'DatasetAccessor(dataset).tree_sums(["a"], bounds=(0, 1), epsilon=1)',
+    'DatasetAccessor(dataset).plan(["a"], epsilon=1)',
+]
+
+
+def test_calls_of_every_verb_are_checked():
+    """The list above leaves nothing out that takes an epsilon."""
+    taking = {name.rpartition(".")[2] for name, verb in VERBS.items() if "epsilon" in keywords(verb)}
+    assert taking <= {name for call in CALLS for name in re.findall(r"\.(\w+)\(", call)}
+    for holder in HOLDERS:
+        own = {
+            name
+            for name, method in inspect.getmembers(holder.dp, inspect.isfunction)
+            if "epsilon" in inspect.signature(method).parameters
+        }
+        calls = [call for call in CALLS if call.startswith(f"{holder.__name__}Accessor(")]
+        assert own == {re.findall(r"\.(\w+)\(", call)[-1] for call in calls}
+
+
+def test_type_checkers_refuse_misspelled_options(tmp_path):
+    pytest.importorskip("mypy")
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(GOOD + "\n".join(CALLS) + "\n")
+    bad.write_text(GOOD + "\n".join(call.replace("epsilon=1", "epsilom=1") for call in CALLS) + "\n")
+    answers = {}
+    for file in (good, bad):
+        command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent"]
+        answers[file] = subprocess.run(
+            [*command, f"--cache-dir={tmp_path / 'cache'}", file], capture_output=True, text=True, timeout=600
+        ).stdout
+    assert answers[good].startswith("Success"), answers[good]
+    first = len(GOOD.splitlines()) + 1
+    refused = {int(line) for line in re.findall(r"bad\.py:(\d+): error: ", answers[bad])}
+    assert refused == set(range(first, first + len(CALLS))), answers[bad]
+
+
+# What a kind of plan takes
+
+
+def test_what_is_left_at_its_default_is_not_set():
+    left = {"split": "optimal", "known": None, "keep_measurements": False, "confidence": None}
+    assert has_no_meaning(RelativeErrorOptions, left) == []
+    assert has_no_meaning(RelativeErrorOptions, {**left, "fit": "joint"}) == ["fit"]
+    assert has_no_meaning(RelativeErrorOptions, {"consistency": "none"}, {"consistency": "none"}) == []
+    assert has_no_meaning(PrefixOptions, {"split": "uniform", "objective": "cells"}) == ["objective"]
+    odd = pd.DataFrame({"count": [1]})
+    assert has_no_meaning(RelativeErrorOptions, {"known": odd}) == ["known"]
+
+
+def test_options_of_a_kind_are_picked_or_refused():
+    given = {"epsilon": 1.0, "split": "optimal"}
+    found = refuse_others(RelativeErrorOptions, given, what="this", hint="leave it out.")
+    assert found == {"epsilon": 1.0}
+    with pytest.raises(dpt.ArgumentError, match=r"^`split` has no meaning for this\.\nHint: leave it out\.$"):
+        refuse_others(RelativeErrorOptions, given | {"split": "uniform"}, what="this", hint="leave it out.")
+    whole = completed(RelativeErrorOptions, found)
+    others = {"delta": 0.0, "neighbors": "add_remove", "privacy_unit": None, "max_contributions": None}
+    assert whole == {"epsilon": 1.0, **others}
