@@ -265,7 +265,7 @@ class _Dual:
 
 
 class BoundedPlan(Protocol):
-    """What is to be known of a plan to hold it against the lower bound: see `pandas_dptree.Plan`."""
+    """What is to be known of a plan to hold it against the lower bound: see `pandas_dptree.AdditivePlan`."""
 
     @property
     def tree(self) -> Tree: ...
@@ -292,7 +292,7 @@ class BoundedPlan(Protocol):
 
 
 def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
-    """Hold a plan against the lower bound: its gap, if there is one, and what that says. See `Plan.gap`."""
+    """Hold a plan against the lower bound: its gap, if any, and what that says. See `AdditivePlan.gap`."""
     if not plan.noise.euclidean:
         return None, f"Gap: unknown, as no tight lower bound is known for {plan.noise.name} noise."
     if any(exact.any() for exact in plan.known.exact):
