@@ -1,7 +1,7 @@
 r"""Counts with bounded relative error, of trees that are too large to be listed.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private; the proof is that of `pandas_dptree.mechanisms.threshold_rounds.settle`. Which
+complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which
 nodes there can be is public: a tree of prefixes follows from its description.
 
 References
