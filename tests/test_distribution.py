@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from scipy.special import ndtr
 
 import pandas_dptree as dpt
-from pandas_dptree.distribution import strategy as measuring
+from pandas_dptree.distribution import strategy as strategy_module
 from pandas_dptree.distribution.strategy import FactorizedPrefixes, TreePrefixes
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.mechanisms import prefix_sums
@@ -79,10 +79,10 @@ def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors):
     others = [*trees, plan(**options, tree="tree", mechanism="laplace")]
     if "epsilon" not in loss or "delta" in loss:
         others += [plan(**options, tree="factorization"), plan(**options, mechanism="gaussian")]
-    assert best.errors in [other.errors for other in others if other.measuring != trees[1].measuring]
+    assert best.errors in [other.errors for other in others if other.strategy != trees[1].strategy]
     assert all(best.errors <= other.errors * 1.005 for other in others)
     assert plan(**options, known={"total": 5}).errors < best.errors
-    assert trees[1].measuring.branching == (4, 8) and trees[1].measuring.noise_scales[0] == math.inf
+    assert trees[1].strategy.branching == (4, 8) and trees[1].strategy.noise_scales[0] == math.inf
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.5, 2, 50])
@@ -97,17 +97,17 @@ def test_no_way_is_better_than_the_one_taken_however_large_the_loss(rho):
 
 @pytest.mark.parametrize("tree", [[16, 16], (np.int64(16), 16), np.array([16, 16])], ids=repr)
 def test_a_given_tree_is_measured_evenly(tree):
-    measured = plan(256, epsilon=1, tree=tree).measuring
+    measured = plan(256, epsilon=1, tree=tree).strategy
     assert measured.branching == (16, 16) and measured.noise_scales == (math.inf, 2, 2)
-    assert plan(200, epsilon=1, tree=tree).measuring.n_bins == 200
+    assert plan(200, epsilon=1, tree=tree).strategy.n_bins == 200
 
 
 def test_many_bins_and_few():
     assert plan(2**20 + 1, rho=1, tree=[1024, 1025]).errors > 0
-    assert isinstance(plan(1, epsilon=1, rho=None).measuring, TreePrefixes)
+    assert isinstance(plan(1, epsilon=1, rho=None).strategy, TreePrefixes)
     assert plan(1, epsilon=1, known={"total": 3}).errors == 0
     for tiny in ({"epsilon": 1e-9, "delta": 1e-6}, {"rho": 1e-16}):  # too little for a factorization
-        assert isinstance(plan(5, **tiny).measuring, TreePrefixes)
+        assert isinstance(plan(5, **tiny).strategy, TreePrefixes)
     with pytest.raises(ArgumentError, match="n_bins"):
         plan(2**20 + 1, rho=1, tree="factorization")
 
@@ -140,7 +140,7 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.noted = []
-        monkeypatch.setattr(measuring, "measure", self)
+        monkeypatch.setattr(strategy_module, "measure", self)
         monkeypatch.setattr(prefix_sums, "measure", self)
 
     def __call__(self, noise, levels, noise_scales, source):
@@ -243,12 +243,12 @@ def test_all_that_is_measured_of_counts_keeps_to_the_loss(way, neighbors, groups
     pairs = [(nothing, other) for other in others]
     if neighbors == "replace":
         pairs += itertools.combinations(others, 2)
-    noise, loss = planned.measuring.noise, PrivacyLoss(**stated)
+    noise, loss = planned.strategy.noise, PrivacyLoss(**stated)
     power = 1 if noise.name == "laplace" and loss.kind != "zcdp" else 2
     costs = [(abs(here - there) ** power / _fractions(scales) ** power).sum() for here, there in pairs]
     most = max(costs) / power
-    sensitivity = planned.measuring.sensitivity(neighbors=neighbors, max_contributions=k)
-    spent = noise.spent(loss, sensitivity, np.tile(planned.measuring.noise_scales, len(planned.totals)))
+    sensitivity = planned.strategy.sensitivity(neighbors=neighbors, max_contributions=k)
+    spent = noise.spent(loss, sensitivity, np.tile(planned.strategy.noise_scales, len(planned.totals)))
     assert spent / 2 < most <= spent
 
 
@@ -312,7 +312,7 @@ def test_counts_cannot_protect_units_and_records_cannot_be_bounded_without():
         unit.release(COUNTS[0])
     assert error.value.argument == "data"
     bounded = plan(4, epsilon=1.0, max_contributions=3)
-    assert bounded.measuring == unit.measuring
+    assert bounded.strategy == unit.strategy
     assert bounded.release(COUNTS[0]).account["max_contributions"] == 3
     for refused in (bounded.release, lambda frame: dpt.cdf(frame, "x", **GOOD, max_contributions=3)):
         with pytest.raises(ArgumentError, match="needs a `privacy_unit`") as error:
@@ -338,14 +338,14 @@ def test_groups_without_names_are_side_by_side():
 def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(way):
     stated, options = WAYS[way]
     planned = plan(4, **stated, **options)
-    strategy = planned.measuring
+    strategy = planned.strategy
     if isinstance(strategy, TreePrefixes):
         less = replace(strategy, noise_scales=tuple(0.999 * scale for scale in strategy.noise_scales))
     else:
         less = replace(strategy, noise_scale=0.999 * strategy.noise_scale)
     smaller = PrivacyLoss(**{name: 0.99 * value for name, value in stated.items()})
     for change in (
-        {"measuring": less},
+        {"strategy": less},
         {"loss": smaller},
         {"max_contributions": 2},
         {"neighbors": "replace"},
@@ -378,7 +378,7 @@ def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped,
         return
     n_levels = 3 if grouped else 1
     assert len(planned.errors) == n_levels
-    first = planned.measuring
+    first = planned.strategy
     noise, sensitivity = first.noise, count_sensitivity(neighbors=neighbors, max_contributions=k)
     if isinstance(first, FactorizedPrefixes):
         sensitivity = first.strategy.sensitivity(neighbors=neighbors, max_contributions=k)
@@ -403,7 +403,7 @@ def test_an_audit_of_the_whole():
     for seed, frame in enumerate(frames):
         source = byte_source(rng(seed))
         exact = np.tile(np.histogram(frame["x"], 2, (0, 2))[0], (runs, 1))
-        estimates = planned.measuring.estimates(exact, np.full(runs, -1), source)
+        estimates = planned.strategy.estimates(exact, np.full(runs, -1), source)
         counts.append(np.array([(estimates[:, 0] <= t).mean() for t in range(-2, 9)]))
     here, there = counts
     ratio = np.log(here / there)
@@ -555,7 +555,7 @@ def test_intervals_hold_the_truth_as_often_as_promised(options, shape):
 def test_intervals_of_a_factorization_hold_the_truth():
     values = SHAPES["slope"]
     exact = np.histogram(values, 16, (0, 16))[0]
-    each = plan(16, (0, 16), rho=0.1, tree="factorization").measuring
+    each = plan(16, (0, 16), rho=0.1, tree="factorization").strategy
     errors = np.abs(
         each.estimates(np.tile(exact, (600, 1)), np.full(600, -1), byte_source(rng(8))) - exact.cumsum()
     )

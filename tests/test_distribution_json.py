@@ -65,7 +65,7 @@ def rewritten(plan):
 
 def keeps_to_its_loss(plan):
     """Add up, exactly, what the noise of all levels costs together."""
-    measured = plan.measuring
+    measured = plan.strategy
     scales = np.tile(measured.noise_scales, len(plan.totals))
     sensitivity = measured.sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
     if measured.noise.spent(plan.loss, sensitivity, scales) <= measured.noise.budget(plan.loss):
@@ -84,7 +84,7 @@ def test_a_plan_of_a_distribution_goes_through_json(edges, strategy, groups):
     plan = dpt.plan_distribution("cost", **EDGES[edges], **STRATEGIES[strategy], **GROUPS[groups])
     back = rewritten(plan)
     assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan)
-    assert back.measuring == plan.measuring and str(back.bins.timezone) == str(plan.bins.timezone)
+    assert back.strategy == plan.strategy and str(back.bins.timezone) == str(plan.bins.timezone)
     assert back.bins.edges.dtype == plan.bins.edges.dtype
     for name in ("level_names", "neighbors", "privacy_unit", "max_contributions", "domain_source"):
         assert getattr(back, name) == getattr(plan, name)
@@ -112,11 +112,11 @@ def test_what_cannot_be_written_down_is_told():
     dateutil = pytest.importorskip("dateutil.tz")
     zone = pd.date_range("2024-03-30", periods=3, tz=dateutil.gettz("Europe/Berlin"))
     plain = dpt.plan_distribution("cost", bins=[0, 1, 2], epsilon=1.0)
-    given = dataclasses.replace(plain.measuring, shares=())
+    given = dataclasses.replace(plain.strategy, shares=())
     for plan, argument in (
         (dpt.plan_distribution("cost", bins=zone, epsilon=1.0), "bins"),
         (dpt.plan_distribution(("a", "b"), bins=[0, 1, 2], epsilon=1.0), "column"),
-        (dataclasses.replace(plain, measuring=given), "measuring"),
+        (dataclasses.replace(plain, strategy=given), "strategy"),
         (dataclasses.replace(plain, totals=(np.full(3, -1),)), "totals"),
     ):
         with pytest.raises(dpt.ArgumentError, match="cannot be written down") as caught:
@@ -188,7 +188,7 @@ def test_whatever_is_missing_in_a_distribution_names_the_data_or_the_domain():
 def test_the_noise_of_a_distribution_follows_from_what_is_stated():
     written = SHAPE.to_dict()
     more = {**replaced(written, ("strategy", "noise_scales"), [1e-3] * 9), "measuring": 1}
-    assert rewritten(SHAPE).measuring == dpt.DistributionPlan.from_dict(more, DOMAIN).measuring
+    assert rewritten(SHAPE).strategy == dpt.DistributionPlan.from_dict(more, DOMAIN).strategy
     dearer = dpt.DistributionPlan.from_dict(replaced(written, ("loss", "epsilon"), 4.0), DOMAIN)
     assert "epsilon=4" in dearer.headline and (dearer.errors <= SHAPE.errors).all()
     many = dpt.DistributionPlan.from_dict(replaced(written, ("max_contributions",), 5), DOMAIN)
@@ -241,4 +241,4 @@ def test_a_plan_of_a_distribution_is_a_plan_like_others():
         assert (np.diff(errors[:, 0]) >= 0).all() and errors[0, 0] <= plan.errors[0] * 1.005
         assert ("factorization" in set(table["strategy"])) == (plan.loss.kind != "pure")
         names = set(zip(table["mechanism"], table["strategy"], strict=True))
-        assert (plan.mechanism_name, plan.measuring.description) in names
+        assert (plan.mechanism_name, plan.strategy.description) in names

@@ -260,5 +260,5 @@ def test_randomness_comes_from_one_place():
                     continue
             found.add(path.relative_to(package).as_posix())
     assert found == {
-        "datasets.py", "distribution/measuring.py", "mechanisms/sampling.py", "planning/orbits.py"
+        "datasets.py", "distribution/strategy.py", "mechanisms/sampling.py", "planning/equal_subtrees.py"
     }  # fmt: skip

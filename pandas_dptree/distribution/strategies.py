@@ -1,4 +1,4 @@
-"""All ways to measure the bins of groups that the arguments allow, within one privacy loss."""
+"""All strategies to measure the bins of groups that the arguments allow, within one privacy loss."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution.optimal import best_tree
-from pandas_dptree.distribution.strategy import FactorizedPrefixes, Measuring, TreePrefixes
+from pandas_dptree.distribution.strategy import FactorizedPrefixes, Strategy, TreePrefixes
 from pandas_dptree.errors import ArgumentError, told
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
-__all__ = ["Strategy", "Ways"]
+__all__ = ["Strategies", "StrategyName"]
 
-Strategy = Literal["auto", "tree", "factorization"]
+StrategyName = Literal["auto", "tree", "factorization"]
 
 _MOST_LEAVES = 10**9
 """Of a tree that is given: more would not fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """What all ways of measuring have in common.
+class Strategies:
+    """What all strategies have in common.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Ways:
     max_contributions: int
     n_levels: int
 
-    def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Measuring:
+    def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Strategy:
         """Choose the candidate that promises the least mean variance of the cumulative counts of a group."""
         candidates = self.candidates(mechanism, tree, known_total=known_total)
         return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
 
-    def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Measuring]:
-        """List the ways of measuring that the arguments of `plan_distribution` allow, for one level each.
+    def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Strategy]:
+        """List the strategies that the arguments of `plan_distribution` allow, for one level each.
 
         Raises
         ------
@@ -75,23 +75,23 @@ class Ways:
                 f"is unknown: {told(tree)}.",
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
-        ways: list[Callable[[], Measuring]] = []
+        found: list[Callable[[], Strategy]] = []
         for noise in candidate_noises(mechanism, self.loss):
             measured = partial(self._tree, noise, tree, known_total=known_total)
             factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
-                ways.append(partial(self._factorization_or, measured))
+                found.append(partial(self._factorization_or, measured))
                 continue
-            ways += [measured] * (strategy != "factorization") + [self.factorization] * factorized
-        if not ways:
+            found += [measured] * (strategy != "factorization") + [self.factorization] * factorized
+        if not found:
             raise ArgumentError(
                 "tree",
                 "needs Gaussian noise for a factorization.",
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
-        return _possible(ways)
+        return _possible(found)
 
-    def all(self, *, known_total: bool) -> list[Measuring]:
+    def all(self, *, known_total: bool) -> list[Strategy]:
         """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
         found = []
         for tree in ("tree", "factorization"):
@@ -101,7 +101,7 @@ class Ways:
                 continue
         return found
 
-    def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Measuring:
+    def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Strategy:
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
         part = self.loss if self.n_levels == 1 else self.loss.divide([1] * self.n_levels)[0]
         if isinstance(tree, str):
@@ -169,8 +169,8 @@ class Ways:
         )
         return FactorizedPrefixes(strategy, scale)
 
-    def read(self, data: Any) -> Measuring:
-        """Read what `Measuring.to_dict` wrote, with noise that keeps to the loss stated here.
+    def read(self, data: Any) -> Strategy:
+        """Read what `Strategy.to_dict` wrote, with noise that keeps to the loss stated here.
 
         Raises
         ------
@@ -183,19 +183,19 @@ class Ways:
             raise ValueError("an unknown kind of measurement")
         return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
 
-    def _factorization_or(self, otherwise: Callable[[], Measuring]) -> Measuring:
+    def _factorization_or(self, otherwise: Callable[[], Strategy]) -> Strategy:
         try:
             return self.factorization()
         except ArgumentError:
             return otherwise()
 
 
-def _possible(ways: Sequence[Callable[[], Measuring]]) -> list[Measuring]:
-    """Leave out the ways that so many bins or so small a loss do not allow, unless that leaves none."""
+def _possible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
+    """Leave out the strategies that so many bins or so small a loss do not allow, unless that leaves none."""
     found, refusals = [], []
-    for way in ways:
+    for make in makers:
         try:
-            found.append(way())
+            found.append(make())
         except ArgumentError as refusal:
             refusals.append(refusal)
     if not found:

@@ -1,4 +1,4 @@
-"""Ways to measure how many values lie in the first bins, of many groups at once, and how far off they are."""
+"""Strategies to measure how many values lie in the first bins, of many groups at once, and their errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_
 from pandas_dptree.mechanisms.sampling import ByteSource, byte_source
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 
-__all__ = ["FactorizedPrefixes", "Measuring", "TreePrefixes"]
+__all__ = ["FactorizedPrefixes", "Strategy", "TreePrefixes"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _AT_ONCE = 2**21
 """How many bins of imaginary groups are dealt with at a time."""
 
 
-class Measuring(ABC):
+class Strategy(ABC):
     """A way to measure the bins of disjoint groups: all in the same way, each with noise of its own."""
 
     n_bins: int
@@ -46,7 +46,7 @@ class Measuring(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Write down what is measured, in plain JSON, from which `Ways.read` finds the noise again."""
+        """Write down what is measured, in plain JSON, from which `Strategies.read` finds the noise again."""
 
     @property
     @abstractmethod
@@ -110,20 +110,20 @@ class Measuring(ABC):
 
 
 @lru_cache(maxsize=64)
-def _largest_errors(measuring: Measuring, known_total: bool, n_draws: int) -> FloatArray:
+def _largest_errors(strategy: Strategy, known_total: bool, n_draws: int) -> FloatArray:
     """Draw the noise of groups without values, and find the largest of each group's errors."""
     source = byte_source(np.random.default_rng(0))
-    errors = np.sqrt(measuring.variances(known_total=known_total))
+    errors = np.sqrt(strategy.variances(known_total=known_total))
     largest = []
-    for start in range(0, n_draws, step := max(_AT_ONCE // measuring.n_bins, 1)):
-        drawn = np.abs(measuring.errors(min(step, n_draws - start), source, known_total=known_total))
+    for start in range(0, n_draws, step := max(_AT_ONCE // strategy.n_bins, 1)):
+        drawn = np.abs(strategy.errors(min(step, n_draws - start), source, known_total=known_total))
         ratios = np.divide(drawn, errors, out=np.zeros_like(drawn), where=errors > 0)
         largest.append(ratios.max(axis=1))
     return np.concatenate(largest)
 
 
 @dataclass(frozen=True)
-class TreePrefixes(Measuring):
+class TreePrefixes(Strategy):
     """Counts of the nodes of a tree over the bins, brought together by least squares.
 
     Attributes
@@ -152,7 +152,7 @@ class TreePrefixes(Measuring):
         """Write down the tree, and the parts of the budget."""
         if not self.shares:
             raise ArgumentError(
-                "measuring",
+                "strategy",
                 "cannot be written down: its noise does not follow from shares of the budget.",
                 hint="make the plan with plan_distribution.",
             )
@@ -218,7 +218,7 @@ class TreePrefixes(Measuring):
 
 
 @dataclass(frozen=True)
-class FactorizedPrefixes(Measuring):
+class FactorizedPrefixes(Strategy):
     """Weighted sums of bins that tell how many values lie in the first bins, with Gaussian noise.
 
     Attributes

@@ -61,7 +61,7 @@ class Distribution:
         Unbiased estimates of how many values lie in the first bins, up to each of them. They need not rise.
     totals : numpy.ndarray of int64, shape (n_groups,)
         How many records each group has, if that is public, otherwise -1.
-    measuring : Errors
+    strategy : Errors
         What was measured, which tells how far off the estimates of a group are.
     account : mapping
         How the release was made, in plain JSON.
@@ -73,7 +73,7 @@ class Distribution:
     groups: pd.DataFrame | None
     estimates: FloatArray
     totals: IntArray
-    measuring: Errors
+    strategy: Errors
     account: Mapping[str, Any]
     cumulative: IntArray = field(init=False)
 
@@ -89,11 +89,11 @@ class Distribution:
     @property
     def std_errors(self) -> FloatArray:
         """Standard errors of `estimates`, shape (n_groups, n_bins)."""
-        return np.sqrt(self._by_group(self.measuring.variances))
+        return np.sqrt(self._by_group(self.strategy.variances))
 
     def _range_errors(self, starts: IntArray, stops: IntArray) -> FloatArray:
         """Standard errors of the differences of `estimates`, shape (n_groups, n_ranges)."""
-        return np.sqrt(self._by_group(partial(self.measuring.range_variances, starts, stops)))
+        return np.sqrt(self._by_group(partial(self.strategy.range_variances, starts, stops)))
 
     def _by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
         """Give each group what holds with a known total, or without one; known to be empty, it is certain."""
@@ -294,7 +294,7 @@ class Distribution:
                 f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {told(confidence)}.",
                 hint="for example 0.95.",
             )
-        half = self._by_group(partial(self.measuring.half_widths, float(confidence)))
+        half = self._by_group(partial(self.strategy.half_widths, float(confidence)))
         lower = np.ceil(np.maximum.accumulate(self.estimates - half, axis=1) - 1e-6)
         upper = np.floor(np.minimum.accumulate((self.estimates + half)[:, ::-1], axis=1)[:, ::-1] + 1e-6)
         most = np.where(self.totals < 0, np.iinfo(np.int64).max // 2, self.totals)[:, None]

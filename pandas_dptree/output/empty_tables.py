@@ -104,7 +104,7 @@ def totals_of_groups(released: Distribution, groups: slice) -> Totals:
     mapping
     """
     first, last = np.array([0]), np.array([released.bins.n_bins])
-    variance = float(released.measuring.range_variances(first, last, known_total=False)[0])
+    variance = float(released.strategy.range_variances(first, last, known_total=False)[0])
     unknown = released.totals[groups] < 0
     return {"count": (released.cumulative[groups, -1][unknown], _FEWEST * np.sqrt(variance))}
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.distribution.strategies import Ways
-from pandas_dptree.distribution.strategy import Measuring
+from pandas_dptree.distribution.strategies import Strategies
+from pandas_dptree.distribution.strategy import Strategy
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
@@ -60,7 +60,7 @@ class DistributionPlan(Plan):
         For each level of groups, how many records they have if that is public, otherwise -1. Without a
         domain there is one level, and its groups have no names: an array has one for each index of its other
         dimensions.
-    measuring : Measuring
+    strategy : Strategy
         What is measured of each group, the same on all levels.
     source : {"given", "categories", "observed"}
         Where the edges come from, and the groups if there is no domain: observed if they stand in an array.
@@ -71,7 +71,7 @@ class DistributionPlan(Plan):
     bins: Bins
     domain: Domain | None
     totals: tuple[IntArray, ...]
-    measuring: Measuring
+    strategy: Strategy
     source: Source = "given"
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class DistributionPlan(Plan):
         super().__post_init__()
         if not self._is_within_loss:
             raise ArgumentError(
-                "measuring",
+                "strategy",
                 "has less noise than the privacy loss demands.",
                 hint="make the plan with plan_distribution, which chooses the noise.",
             )
@@ -87,9 +87,9 @@ class DistributionPlan(Plan):
     @property
     def _is_within_loss(self) -> bool:
         """Whether all levels of groups together keep to the loss: what `noise_scales` of a noise promises."""
-        noise, loss = self.measuring.noise, self.loss
-        scales = np.tile(self.measuring.noise_scales, len(self.totals))
-        sensitivity = self.measuring.sensitivity(
+        noise, loss = self.strategy.noise, self.loss
+        scales = np.tile(self.strategy.noise_scales, len(self.totals))
+        sensitivity = self.strategy.sensitivity(
             neighbors=self.neighbors, max_contributions=self.max_contributions
         )
         if noise.spent(loss, sensitivity, scales) <= noise.budget(loss):
@@ -123,7 +123,7 @@ class DistributionPlan(Plan):
         Of a group whose total is not known, unless those of all groups of the level are.
         """
         known = [bool((totals >= 0).all()) for totals in self.totals]
-        error = {each: math.sqrt(self.measuring.variances(known_total=each).mean()) for each in set(known)}
+        error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
         return np.array([error[each] for each in known])
 
     def release(
@@ -181,7 +181,7 @@ class DistributionPlan(Plan):
                 groups=self._groups,
                 estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
-                measuring=self.measuring,
+                strategy=self.strategy,
                 account=self.provenance(rng),
             )
         if isinstance(data, np.ndarray):
@@ -244,7 +244,7 @@ class DistributionPlan(Plan):
         estimates = []
         for counts, totals in zip(levels, self.totals, strict=True):
             done()
-            estimates.append(self.measuring.estimates(counts, totals, source))
+            estimates.append(self.strategy.estimates(counts, totals, source))
         return estimates
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -263,14 +263,14 @@ class DistributionPlan(Plan):
     @property
     def mechanism_name(self) -> str:
         """The noise."""
-        return self.measuring.noise.name
+        return self.strategy.noise.name
 
     def _manner(self) -> dict[str, Any]:
         """Describe what is measured, in plain JSON."""
         return {
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
-            "strategy": self.measuring.description,
+            "strategy": self.strategy.description,
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -286,7 +286,7 @@ class DistributionPlan(Plan):
             {
                 "level": list(self.level_names),
                 "groups": [int(rows.sum()) for rows in self._listed],
-                "strategy": self.measuring.description,
+                "strategy": self.strategy.description,
                 "std_error": self.errors,
             }
         )
@@ -307,15 +307,15 @@ class DistributionPlan(Plan):
         ['gaussian', 'gaussian', 'laplace']
         """
         known_total = all((each >= 0).all() for each in self.totals)
-        ways = Ways(
+        ways = Strategies(
             self.bins.n_bins, self.loss, self.neighbors, self.max_contributions, len(self.totals)
         ).all(known_total=known_total)
-        plans = sorted((replace(self, measuring=way) for way in ways), key=lambda each: each.errors.mean())
+        plans = sorted((replace(self, strategy=way) for way in ways), key=lambda each: each.errors.mean())
         return pd.DataFrame(
             [
                 {
                     "mechanism": each.mechanism_name,
-                    "strategy": each.measuring.description,
+                    "strategy": each.strategy.description,
                     **dict(zip(each.level_names, each.errors.tolist(), strict=True)),
                 }
                 for each in plans
@@ -330,7 +330,7 @@ class DistributionPlan(Plan):
         rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
-            f"{self.measuring.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
+            f"{self.strategy.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
             f"{source_in_words(self.domain)}"
         )
 
@@ -351,7 +351,7 @@ class DistributionPlan(Plan):
             )
         elif self.totals[0][0] >= 0:
             known = {"total": int(self.totals[0][0])}
-        return {"bins": self.bins.to_dict(), "known": known, "strategy": self.measuring.to_dict()}
+        return {"bins": self.bins.to_dict(), "known": known, "strategy": self.strategy.to_dict()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
@@ -361,14 +361,14 @@ class DistributionPlan(Plan):
         totals = known_totals(
             hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known)
         )
-        ways = Ways(
+        ways = Strategies(
             bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
         )
         return cls(
             bins=bins,
             domain=hierarchy,
             totals=totals,
-            measuring=ways.read(data["strategy"]),
+            strategy=ways.read(data["strategy"]),
             source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
             **common,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Unpack
 
-from pandas_dptree.distribution.strategies import Ways
+from pandas_dptree.distribution.strategies import Strategies
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
@@ -44,7 +44,7 @@ def find_distribution_plan(
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     totals = known_totals(domain, given["known"])
-    ways = Ways(cut.n_bins, loss, given["neighbors"], most, len(totals))
+    ways = Strategies(cut.n_bins, loss, given["neighbors"], most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
     warn_if_useless(loss)
     return DistributionPlan(
@@ -55,5 +55,5 @@ def find_distribution_plan(
         privacy_unit=unit,
         max_contributions=most,
         totals=totals,
-        measuring=ways.best(given["mechanism"], given["tree"], known_total=known_total),
+        strategy=ways.best(given["mechanism"], given["tree"], known_total=known_total),
     )

@@ -133,13 +133,13 @@ class ImplicitPlan(PrefixPlan):
         )
 
     def release(
-        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
         """Spend the budget: measure the records, and return the table of the large nodes.
 
         Parameters
         ----------
-        frame : dataframe
+        data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
@@ -168,7 +168,7 @@ class ImplicitPlan(PrefixPlan):
         Raises
         ------
         ArgumentError
-            If `frame` is no dataframe or cannot be counted.
+            If `data` is no dataframe or cannot be counted.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot fit the tree.
         MissingExtraError
@@ -184,7 +184,7 @@ class ImplicitPlan(PrefixPlan):
         """
         source = noise_source(rng)
         with progress_bar(progress, _steps(self)) as done:
-            levels, keys = _with_ancestors(self, _released(self, frame, source, done))
+            levels, keys = _with_ancestors(self, _released(self, data, source, done))
             bounds = certain_bounds(levels)
             counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
             done()

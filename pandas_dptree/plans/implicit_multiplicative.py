@@ -1,9 +1,8 @@
 r"""Counts with bounded relative error, of trees that are too large to be listed.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private; the proof is that of
-`pandas_dptree.mechanisms.threshold_rounds.settle`. Which nodes there can be is public: a tree of prefixes
-follows from its description.
+complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which
+nodes there can be is public: a tree of prefixes follows from its description.
 
 References
 ----------
@@ -91,13 +90,13 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         return int(self.thresholds.bounds[0])
 
     def release(
-        self, frame: Any, *, rng: np.random.Generator | None = None, progress: bool = False
+        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 
         Parameters
         ----------
-        frame : dataframe
+        data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
@@ -126,7 +125,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         Raises
         ------
         ArgumentError
-            If `frame` is no dataframe or cannot be counted.
+            If `data` is no dataframe or cannot be counted.
         ColumnsError
             If a column is missing or repeated, or is of a type that cannot fit the tree.
         MissingExtraError
@@ -141,7 +140,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         records, so it is for whoever runs the release, and not for publishing.
         """
         with progress_bar(progress, STEPS) as done:
-            names, counts = zip(*self._settled(frame, rng, done), strict=True)
+            names, counts = zip(*self._settled(data, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
             table = node_frame(

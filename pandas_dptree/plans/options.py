@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from pandas_dptree.distribution.strategies import Strategy
+from pandas_dptree.distribution.strategies import StrategyName
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
@@ -369,7 +369,7 @@ class Strategies(TypedDict, total=False):
     """What is measured of the bins of a column."""
 
     tree: Annotated[
-        Strategy | Sequence[int],
+        StrategyName | Sequence[int],
         Option(
             "auto",
             '{"auto", "tree", "factorization"} or sequence of int',

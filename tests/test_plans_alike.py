@@ -1,0 +1,109 @@
+"""What every kind of plan has: it is shown, compared, stored and released in the same way."""
+
+import inspect
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+
+BY = ["region", "district"]
+RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
+DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
+LOSS = {"epsilon": 1.0, "delta": 1e-6}
+PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
+FACTOR = dpt.Multiplicative(alpha=0.25)
+PLANS = {
+    type(plan).__name__: plan
+    for plan in (
+        dpt.plan(DOMAIN, **LOSS),
+        dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
+        dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
+        dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
+        dpt.plan_implicit(PREFIXES, **LOSS),
+        dpt.plan_implicit(PREFIXES, **LOSS, mechanism=FACTOR),
+    )
+}
+every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+
+
+def test_every_kind_is_tried():
+    assert PLANS.keys() == {kind.__name__ for kind in dpt.Plan.kinds.values()}
+    assert set(PLANS) <= set(dpt.__all__) and all(isinstance(plan, dpt.Plan) for plan in PLANS.values())
+
+
+def test_the_common_class_is_no_plan_itself():
+    with pytest.raises(TypeError, match="abstract"):
+        dpt.Plan(loss=PLANS["AdditivePlan"].loss, privacy_unit=None, max_contributions=1)
+
+
+@every_kind
+def test_it_says_what_it_costs_and_whom_it_protects(plan):
+    assert plan.headline.startswith("Plan ") or plan.headline.startswith("Plan: ")
+    assert "epsilon=1, delta=1e-06, protecting each row (1 row, add_remove)" in plan.headline
+    assert (plan.epsilon, plan.delta, plan.rho) == (1.0, 1e-6, None)
+    assert repr(plan).startswith(plan.headline) and len(repr(plan).splitlines()) > 1
+    html = plan._repr_html_()
+    assert html.startswith("<p>Plan") and "<table" in html and "epsilon=1, delta=1e-06" in html
+    assert len(plan.to_frame()) and all(isinstance(name, str) for name in plan.level_names)
+
+
+@every_kind
+def test_alternatives_stand_side_by_side(plan):
+    table = plan.compare()
+    assert isinstance(table, pd.DataFrame) and len(table) > 1 and table.index.is_unique
+    assert not table.isna().all(axis=None)
+
+
+@every_kind
+def test_it_is_stored_and_released_later(plan):
+    stored = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert stored["kind"] == plan.kind and stored["mechanism"] == plan.mechanism_name
+    back = dpt.Plan.from_dict(stored, plan.hierarchy)
+    assert type(back) is type(plan) and repr(back) == repr(plan) and back.to_dict() == stored
+    tables = []
+    for each in (plan, back):
+        released = RECORDS.dp.release(each, rng=np.random.default_rng(3))
+        tables.append(released.cdf() if isinstance(released, dpt.Distribution) else released)
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0].attrs == tables[1].attrs
+
+
+@every_kind
+def test_what_the_table_says_of_itself_is_known_beforehand(plan):
+    released = plan.release(RECORDS)
+    table = released.histogram() if isinstance(released, dpt.Distribution) else released
+    said = plan.provenance()
+    assert json.loads(json.dumps(said, allow_nan=False)) == said
+    assert said.items() <= table.attrs["dp"].items()
+    shared = {"mechanism", "epsilon", "delta", "neighbors", "privacy_unit", "max_contributions"}
+    assert shared | {"domain_source", "rng", "version"} <= said.keys()
+    assert said["rng"] == "operating system"
+
+
+@every_kind
+def test_all_are_released_by_the_same_call(plan):
+    parameters = inspect.signature(plan.release).parameters
+    assert [*parameters] == ["data", "rng", "progress"]
+    with pytest.raises(dpt.ArgumentError, match="Hint: "):
+        plan.release("records.csv")
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "broken", [None, {}, [], "plan", {"format": "pandas_dptree plan, version 1"}], ids=str
+)
+def test_what_is_no_plan_is_refused(plan, broken):
+    with pytest.raises(dpt.ArgumentError, match="`data` is not a") as caught:
+        type(plan).from_dict(broken, plan.hierarchy)
+    assert caught.value.hint
+
+
+@every_kind
+def test_another_hierarchy_is_refused(plan):
+    other = dpt.Domain.from_frame(pd.DataFrame({"region": ["X"]}), by=["region"])
+    for hierarchy in (other, dpt.Tree.from_branching([2]), dpt.prefixes("ip", bits=[8]), None, "clinics"):
+        with pytest.raises(dpt.DomainError, match="not the one that this plan was made for"):
+            dpt.Plan.from_dict(plan.to_dict(), hierarchy)
