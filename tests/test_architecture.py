@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -71,6 +72,16 @@ def test_files_that_a_change_needs_exist(change):
     paths = named(change[1])
     assert paths
     assert [path for path in paths if not (PACKAGE / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "methods.md"])
+def test_modules_that_the_text_names_exist(page):
+    """Whatever begins with the name of a package, such as `estimation.certify`."""
+    packages = "|".join(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+    names = set(re.findall(rf"`((?:{packages})[.][\w.]+)`", PAGE.with_name(page).read_text("utf-8")))
+    assert len(names) >= 5
+    for name in names:
+        resolve_name(f"{PACKAGE.name}.{name}")
 
 
 def test_tables_are_read_as_they_are():
