@@ -12,7 +12,7 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +29,7 @@ __all__ = [
     "DPTreeWarning",
     "DomainError",
     "MissingExtraError",
+    "check_choice",
     "did_you_mean",
     "is_name",
     "kind_of_object",
@@ -268,3 +269,14 @@ def warn(fact: str, *, hint: str, released: Any = None) -> None:
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)
+
+
+def check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
+    """Refuse a value that is none of some choices, which are texts; the error names the argument."""
+    if not isinstance(value, str) or value not in choices:
+        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
+        raise ArgumentError(
+            argument,
+            f"is unknown: {told(value)}.",
+            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
+        )

@@ -159,7 +159,7 @@ CALLS = {
     "Plan.from_dict": (dpt.Plan.from_dict, {"data": PLAN.to_dict(), "domain": DOMAIN}),
     "MultiplicativePlan.release": (FACTOR.release, {"data": FRAME}),
     "MultiplicativePlan.error_bound": (FACTOR.error_bound, {"counts": 5}),
-    "ImplicitPlan.release": (LARGE.release, {"frame": FRAME}),
+    "ImplicitPlan.release": (LARGE.release, {"data": FRAME}),
     "ImplicitPlan.compare": (LARGE.compare, {"alpha": 0.5}),
     "DistributionPlan.release": (BINS.release, {"data": FRAME}),
     "Distribution.cdf": (SHAPE.cdf, {}),

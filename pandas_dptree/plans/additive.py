@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
@@ -22,7 +21,9 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import release
 from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.options import Estimating
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.signatures import options_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -286,8 +287,7 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "consistency": self.consistency,
-            "fit": self.fit,
+            **{name: getattr(self, name) for name in options_of(Estimating)},
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -296,8 +296,6 @@ class AdditivePlan(Measurement):
                 "shift": self.quantity.shift,
             },
             "known": self.known.to_dict(),
-            "confidence": self.confidence,
-            "keep_measurements": self.keep_measurements,
             "split": self.split,
             "objective": self.objective,
             "level_weights": self.level_weights.tolist(),
@@ -312,16 +310,13 @@ class AdditivePlan(Measurement):
             tree=tree,
             domain=hierarchy if isinstance(hierarchy, Domain) else None,
             noise=NOISES[data["mechanism"]],
-            consistency=serialize.choice(data["consistency"], CONSISTENCIES),
-            fit=serialize.choice(data["fit"], FITS),
             quantity=Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),
             known=Known.read(hierarchy, Known.from_dict(tree, data["known"])),
-            confidence=data["confidence"],
-            keep_measurements=data["keep_measurements"],
             split=data["split"] if data["split"] in SPLITS else "given",
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+            **{name: data[name] for name in options_of(Estimating)},
             **common,
         )
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.bounds import gap_of
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
-from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, told
+from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
@@ -92,6 +92,8 @@ class Measurement(TreePlan):
                     "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
                 )
         cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are none
+        check_choice("consistency", self.consistency, CONSISTENCIES)
+        check_choice("fit", self.fit, FITS)
         _check_display(self.confidence, self.keep_measurements)
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()

@@ -8,8 +8,8 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, kind_of_object, listed, told
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
+from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, told
+from pandas_dptree.estimation.consistency import CONSISTENCIES
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
@@ -28,6 +28,7 @@ from pandas_dptree.plans.options import (
     AdditiveOptions,
     AllOptions,
     AlphaOptions,
+    Estimating,
     ImplicitOptions,
     PlanOptions,
     RelativeErrorOptions,
@@ -61,7 +62,7 @@ def find_best_plan(
         plan = _find_multiplicative_plan(domain, quantity, mechanism, options)
     else:
         if not isinstance(mechanism, AdditiveNoise):
-            _check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
+            check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
         if alpha is None:
             plan = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
         else:
@@ -131,9 +132,8 @@ def find_plan(
     given = completed(AdditiveOptions, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
-    _check_choice("consistency", given["consistency"], CONSISTENCIES)
-    _check_choice("fit", given["fit"], FITS)
-    _check_choice("objective", given["objective"], OBJECTIVES)
+    check_choice("consistency", given["consistency"], CONSISTENCIES)
+    check_choice("objective", given["objective"], OBJECTIVES)
     if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
             "known",
@@ -183,10 +183,7 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
-            consistency=given["consistency"],
-            fit=given["fit"],
-            confidence=given["confidence"],
-            keep_measurements=given["keep_measurements"],
+            **taken_from(Estimating, given),
             split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,
@@ -212,7 +209,7 @@ def _shares(
 ) -> Split | FloatArray:
     """Check a split: give its name, or the share of each level."""
     if isinstance(split, str):
-        _check_choice("split", split, SPLITS)
+        check_choice("split", split, SPLITS)
         return split
     shares = by_level("split", split, names, 0.0)
     wasted = [names[int(level)] for level in np.flatnonzero(shares * public.levels)]
@@ -293,7 +290,7 @@ def find_plan_of_prefixes(
         ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
     )
     if not isinstance(mechanism, Multiplicative):
-        _check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
+        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
         mechanism = "truncated_laplace"
     _check_epsilon(own.get("epsilon"))
     return find_implicit_plan(tree, mechanism, **own)
@@ -303,7 +300,7 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     """List the noises that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
-    _check_choice("mechanism", mechanism, MECHANISMS)
+    check_choice("mechanism", mechanism, MECHANISMS)
     if mechanism == "auto" and isinstance(split, str) and split == "nodes":
         return [noise for noise in NOISES.values() if noise.euclidean]
     return candidate_noises(mechanism, loss)
@@ -350,14 +347,4 @@ def _check_domain(domain: object) -> None:
             f"must be a Domain or a Tree, not {kind_of_object(domain)}: a plan never sees records.",
             hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
             "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
-        )
-
-
-def _check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
-        raise ArgumentError(
-            argument,
-            f"is unknown: {told(value)}.",
-            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )
