@@ -100,6 +100,7 @@ RNG = np.random.default_rng(0)
 
 RECORDS = {"frame": FRAME, "epsilon": 1.0, "rng": RNG}
 TABLE = {**RECORDS, "by": BY, "domain": PLACES}
+ASKED = {"n": "count", "age": dpt.mean("age", bounds=(0, 100))}
 SUMS = {**TABLE, "columns": "age", "bounds": (0, 100)}
 COLUMN = {**RECORDS, "column": "age", "bounds": (0, 100), "bins": 4}
 CELLS = {"array": ARRAY, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
@@ -113,6 +114,12 @@ CALLS = {
     "tree_counts of prefixes": (dpt.tree_counts, {**RECORDS, "by": dpt.binary("age", bits=8), "delta": 1e-6}),
     "tree_sums": (dpt.tree_sums, SUMS),
     "tree_means": (dpt.tree_means, SUMS),
+    "tree_agg": (dpt.tree_agg, {**TABLE, "aggregations": ASKED}),
+    "sum": (dpt.sum, {"column": "age", "bounds": (0, 9)}),
+    "mean": (dpt.mean, {"column": "age", "bounds": (0, 9), "granularity": 0.5}),
+    "plan_agg": (dpt.plan_agg, {"domain": DOMAIN, "aggregations": ASKED, "epsilon": 1.0}),
+    "plan_sums": (dpt.plan_sums, {"domain": DOMAIN, "columns": "age", "bounds": (0, 9), "epsilon": 1.0}),
+    "plan_means": (dpt.plan_means, {"domain": DOMAIN, "columns": "age", "bounds": (0, 9), "epsilon": 1.0}),
     "plan": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0}),
     "plan of sums": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0, "column": "age", "bounds": (0, 9)}),
     "plan_implicit": (dpt.plan_implicit, {"tree": dpt.binary("age", bits=8), "epsilon": 1.0, "delta": 1e-6}),
@@ -157,6 +164,7 @@ CALLS = {
     "Plan.alpha_rmse": (PLAN.alpha_rmse, {"alpha": 0.1, "counts": {"state": 100}}),
     "Plan.plot": (PLAN.plot, {}),
     "Plan.from_dict": (dpt.Plan.from_dict, {"data": PLAN.to_dict(), "domain": DOMAIN}),
+    "JointPlan.release": (dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0).release, {"data": FRAME}),
     "MultiplicativePlan.release": (FACTOR.release, {"data": FRAME}),
     "MultiplicativePlan.error_bound": (FACTOR.error_bound, {"counts": 5}),
     "ImplicitPlan.release": (LARGE.release, {"data": FRAME}),

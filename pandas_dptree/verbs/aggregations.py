@@ -135,8 +135,8 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list
             made = "; for a sum or a mean, name the column and its bounds" if isinstance(asked, str) else ""
             raise ArgumentError(
                 "aggregations",
-                f"has an entry that cannot be used, {told(name)}: "
-                f"{told(asked) if isinstance(asked, str) else kind_of_object(asked)}{made}.",
+                f"has an entry that cannot be used, {told(name, of=aggregations)}: "
+                f"{told(asked, of=aggregations) if isinstance(asked, str) else kind_of_object(asked)}{made}.",
                 hint=f"from names of columns of the table to {_FORMS}.",
             )
         if name == COUNT.name and not is_count:
