@@ -16,6 +16,7 @@ __all__ = ["Option", "options_of", "public", "with_texts_of"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _EXAMPLES = {
+    "aggregations": 'aggregations={"visits": "count"}',
     "bins": "bins=100",
     "bounds": "bounds=(0, 500), known without looking at the records",
     "by": 'by=["state", "county", "city"]',
@@ -158,13 +159,16 @@ def _misfit(
     unknown = [given for given in kwargs if given not in names]
     if unknown:
         hint = did_you_mean(unknown, names).rstrip() or f"it takes {', '.join(names)}."
+        if "aggregations" in names and "aggregations" not in {*kwargs, *in_order[:n_positional]}:
+            hint = f"name what the table shows in one mapping: {_EXAMPLES['aggregations']}."
         return CallError(unknown[0], f"is no argument of {name}.", hint=hint)
     if n_positional > len(in_order):
         lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""
+        named = _EXAMPLES.get(names[len(in_order)], f"{names[len(in_order)]}=...")
         return CallError(
             in_order[-1],
             f"is the last argument that {name} takes by position.",
-            hint=f"name the others, as in {names[len(in_order)]}=...{lists}.",
+            hint=f"name the others, as in {named}{lists}.",
         )
     twice = [given for given in in_order[:n_positional] if given in kwargs]
     if twice:

@@ -1,12 +1,16 @@
 """Named aggregation: counts, sums and means in one table, under one privacy loss."""
 
+import copy
+import dataclasses
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import pandas_dptree as dpt
 from tests.test_sums import spends_no_more
@@ -16,6 +20,7 @@ RECORDS = dpt.datasets.clinic_visits().dropna().reset_index(drop=True)
 VISITS = RECORDS.assign(cost=RECORDS["cost"].clip(0, 500))
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
 DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+PEOPLE = {"privacy_unit": "cost", "max_contributions": 2}
 COST, AGE = {"bounds": (0, 500)}, {"bounds": (0, 100)}
 ASKED = {"visits": "count", "cost": dpt.mean("cost", **COST), "paid": dpt.sum("cost", **COST)}
 LOSSES = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}]
@@ -123,12 +128,12 @@ def test_plans_that_spend_more_together_are_refused():
     short = type(plan.loss)(epsilon=math.nextafter(float(sum(map(Fraction, [
         each.loss.epsilon for each in plan.plans.values()]))), 0) * 0.999)  # fmt: skip
     with pytest.raises(dpt.ArgumentError, match="spend more than the stated loss together"):
-        dpt.JointPlan(loss=short, plans=plan.plans)
+        dpt.JointPlan(loss=short, plans=plan.plans, means=plan.means, count=plan.count)
     gaussian = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0, delta=1e-6, mechanism="gaussian")
     with pytest.raises(dpt.ArgumentError, match="spend more than the stated loss together"):
-        dpt.JointPlan(loss=type(plan.loss)(epsilon=0.99, delta=1e-6), plans=gaussian.plans)
+        dataclasses.replace(gaussian, loss=type(plan.loss)(epsilon=0.99, delta=1e-6))
     with pytest.raises(dpt.ArgumentError, match="spend more than the stated loss together"):
-        dpt.JointPlan(loss=type(plan.loss)(rho=0.1), plans=plan.plans)
+        dataclasses.replace(plan, loss=type(plan.loss)(rho=0.1))
     other = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0, mechanism="laplace", neighbors="replace")
     with pytest.raises(dpt.ArgumentError, match="differ in the hierarchy"):
         dpt.JointPlan(loss=plan.loss, plans={"a": plan.plans["visits"], "b": other.plans["paid"]})
@@ -192,14 +197,123 @@ def test_sums_and_means_are_planned_likewise():
 
 def test_a_plan_of_variables_with_bounds_of_their_own_releases_no_records():
     wards = dpt.datasets.clinics()  # any frame
-    import xarray as xr
-
     array = xr.DataArray([3, 4], dims=["ward"], coords={"ward": ["A", "B"]})
     plan = xr.Dataset({"a": array, "b": array}).dp.plan(
         ["ward"], epsilon=1.0, max_contributions={"a": 1, "b": 2}
     )
     with pytest.raises(dpt.ArgumentError, match="different bounds on the rows of a unit"):
         plan.release(wards)
+
+
+# What holds of a plan however it was made
+
+
+def test_nobody_changes_what_was_checked():
+    plan = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0)
+    given = dict(plan.plans)
+    made = dpt.JointPlan(loss=plan.loss, plans=given, means=plan.means, count=plan.count)
+    given["more"] = given["paid"]
+    assert [*made.plans] == [*ASKED]
+    with pytest.raises(TypeError):
+        made.plans["more"] = given["paid"]
+    for part in made.plans.values():
+        for array in (*part.node_noise_scales, *part.node_shares, part.level_weights):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+    for copied in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), copy.copy(plan)):
+        assert copied.to_dict() == plan.to_dict()
+        pd.testing.assert_frame_equal(copied.release(VISITS, rng=rng()), plan.release(VISITS, rng=rng()))
+
+
+def test_what_is_measured_counts_and_not_what_shares_say():
+    """A plan that spends cannot pass for one that does not."""
+    dear = dpt.plan(DOMAIN, epsilon=5.0)
+    cheap = dpt.plan(DOMAIN, epsilon=0.1)
+    assert dear.spends and not dear.shares.sum() == 0
+    with pytest.raises(dpt.ArgumentError, match="spend more"):
+        dpt.JointPlan(loss=cheap.loss, plans={"a": cheap, "b": dear})
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"means": ()}, "means"),
+        ({"means": ("visits",)}, "means"),
+        ({"means": ("no",)}, "means"),
+        ({"count": None}, "means"),
+        ({"count": "paid"}, "means"),
+        ({"count": "no", "means": ()}, "means"),
+        ({"shows_count": 1}, "count"),
+        ({"plans": {}}, "plans"),
+        ({"plans": {"a": "plan"}}, "plans"),
+        ({"plans": {None: dpt.plan(DOMAIN, epsilon=0.1)}}, "plans"),
+    ],
+    ids=str,
+)
+def test_what_a_table_cannot_show_is_refused(change, argument):
+    plan = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0)
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dataclasses.replace(plan, **change)
+    assert caught.value.argument == argument and caught.value.hint
+
+
+def test_names_that_clash_in_a_table_are_refused_when_it_is_made():
+    plan = dpt.plan_agg(DOMAIN, {"a": dpt.sum("cost", **COST)}, epsilon=1.0)
+    for name in ("level", "region", "std_error"):
+        odd = dpt.JointPlan(loss=plan.loss, plans={name: plan.plans["a"]})
+        with pytest.raises(dpt.ColumnsError, match="one name"):
+            odd.release(VISITS)
+
+
+def test_a_column_may_be_called_as_no_column_of_the_table():
+    records = VISITS.assign(count=VISITS["cost"], lower=VISITS["cost"])
+    asked = {"a": dpt.sum("count", **COST), "b": dpt.mean("lower", **COST)}
+    table = dpt.tree_agg(records, BY, asked, epsilon=1.0, domain=PLACES)
+    assert {"a", "a_std_error", "b", "b_std_error"} <= {*table}
+    with pytest.raises(dpt.ColumnsError, match="one name"):
+        dpt.plan(DOMAIN, column="count", **COST, epsilon=1.0)
+
+
+def test_counts_that_are_all_public_leave_nothing_to_plan():
+    known = PLACES.assign(count=3)
+    with pytest.raises(dpt.ArgumentError, match="nothing to measure"):
+        dpt.plan_agg(DOMAIN, {"n": "count"}, known=known, epsilon=1.0)
+    plan = dpt.plan_agg(DOMAIN, ASKED, known=known, epsilon=1.0)
+    assert "visits (public)" in plan.headline
+
+
+def test_names_may_be_tuples():
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    plan = dpt.plan_sums(domain, [("cost", "a"), ("cost", "b")], bounds=(0, 1), epsilon=1.0)
+    assert plan.to_frame()["quantity"].iloc[0] == ("cost", "a")
+    assert "('cost', 'b')" in repr(plan) and "cost" in plan._repr_html_() and len(plan.compare())
+
+
+def test_a_unit_is_no_column_that_is_added_up():
+    for make in (
+        lambda: dpt.plan(DOMAIN, column="cost", **COST, epsilon=1.0, **PEOPLE),
+        lambda: dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0, **PEOPLE),
+    ):
+        with pytest.raises(dpt.ArgumentError, match="`privacy_unit` must name a column that is neither"):
+            make()
+
+
+def test_plans_for_records_are_not_for_datasets():
+    array = xr.DataArray([3, 4], dims=["region"], coords={"region": ["A", "B"]})
+    domain = dpt.Domain.from_frame(pd.DataFrame({"region": ["A", "B"]}), by=["region"])
+    dataset = xr.Dataset({"cost": array, "paid": array, "count": array})
+    for asked in ({"cost": dpt.mean("cost", **COST)}, {"paid": dpt.sum("cost", **COST)}):
+        with pytest.raises(dpt.ArgumentError, match="only tables of records can have"):
+            dataset.dp.release(dpt.plan_agg(domain, asked, epsilon=1.0))
+
+
+@pytest.mark.parametrize("statistic", ["median", "count", None])
+def test_an_aggregation_is_a_sum_or_a_mean(statistic):
+    with pytest.raises(dpt.ArgumentError, match="`statistic` is unknown"):
+        dpt.Aggregation(statistic, dpt.sum("cost", **COST).quantity)
+    for quantity in ("cost", dpt.sum("cost", **COST).quantity.centred()):
+        with pytest.raises(dpt.ArgumentError, match="must describe the values of a column"):
+            dpt.Aggregation("sum", quantity)
 
 
 # What cannot be asked for

@@ -128,7 +128,7 @@ def test_a_distribution_for_other_groups_is_refused():
     other = dpt.Domain.from_frame(PLACES.replace({"Aldmark": "Aldmarsh"}), by=BY)
     for plan, domains in ((SHAPE, (other, DOMAIN.tree, None)), (ALONE, (DOMAIN, DOMAIN.tree))):
         for domain in domains:
-            with pytest.raises(dpt.DomainError, match="not the one that this plan was made for"):
+            with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
                 dpt.DistributionPlan.from_dict(plan.to_dict(), domain)
     assert repr(dpt.Plan.from_dict(SHAPE.to_dict(), DOMAIN)) == repr(SHAPE)
     other = dpt.plan(DOMAIN, epsilon=1.0)

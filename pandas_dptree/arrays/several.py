@@ -273,6 +273,13 @@ def release(
             f"must be one for several variables, not {kind_of_object(plan)}.",
             hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
         )
+    others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
+    if plan.means or others:
+        raise ArgumentError(
+            "plan",
+            "shows means of cells, or sums under other names, which only tables of records can have.",
+            hint="make one for the variables with dataset.dp.plan(by, ...).",
+        )
     names = names_of(dataset, list(plan.plans))
     domain = plan.hierarchy
     check_variables(dataset, names, domain)

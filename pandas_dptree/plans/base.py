@@ -10,11 +10,12 @@ from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_of
+from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_names, source_of
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
@@ -23,7 +24,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 
-__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan"]
+__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "read_only"]
 
 FORMATS: dict[str, Callable[[float], str]] = {
     "share": "{:.3f}".format,
@@ -294,6 +295,13 @@ class Plan(ABC):
         return plan
 
 
+def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy an array of a plan, so that nobody can change what was checked."""
+    copy = np.array(values)
+    copy.setflags(write=False)
+    return copy
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TreePlan(Plan):
     """A plan for the nodes of a tree that is listed.
@@ -308,6 +316,15 @@ class TreePlan(Plan):
 
     tree: Tree
     domain: Domain | None
+
+    def __post_init__(self) -> None:
+        """Check that the labels are those of the tree, and whom the plan protects."""
+        tree = self.tree if self.domain is None else self.domain.tree
+        if tree is not self.tree and fingerprint(tree) != fingerprint(self.tree):
+            raise ArgumentError(
+                "domain", "is of another shape than the tree of the plan.", hint="pass tree=domain.tree."
+            )
+        super().__post_init__()
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:

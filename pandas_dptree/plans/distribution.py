@@ -77,6 +77,16 @@ class DistributionPlan(Plan):
     def __post_init__(self) -> None:
         """Check whom it protects, and that its noise is as large as its loss demands."""
         super().__post_init__()
+        sizes = None if self.domain is None else [*self.domain.tree.level_sizes]
+        if self.strategy.n_bins != self.bins.n_bins or sizes not in (
+            None,
+            [len(each) for each in self.totals],
+        ):
+            raise ArgumentError(
+                "totals",
+                "and `strategy` must be for these groups and bins.",
+                hint="make the plan with plan_distribution.",
+            )
         if not self._is_within_loss:
             raise ArgumentError(
                 "strategy",
@@ -325,12 +335,9 @@ class DistributionPlan(Plan):
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        loss = self.loss.in_words
-        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
-            f"{self.strategy.noise.name} noise, {loss}, protecting {unit} ({rows}, {self.neighbors})"
+            f"{self.strategy.noise.name} noise, {self.protection}"
             f"{source_in_words(self.domain)}"
         )
 

@@ -27,7 +27,7 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.frames import prefix_of, release_frame
+from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
@@ -54,6 +54,8 @@ def release(
     plan: Measurement, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> pd.DataFrame:
     """Measure records by a plan, and lay out the table: see `AdditivePlan.release`."""
+    if plan.quantity.column is not None:
+        check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
     with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         (values,) = measured([plan], data, rng=rng, done=done)
         table = release_frame(

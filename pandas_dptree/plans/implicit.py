@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, listed, told
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
@@ -104,6 +104,14 @@ class ImplicitPlan(PrefixPlan):
                 "keep_measurements", f"must be True or False, not {told(self.keep_measurements)}.",
                 hint="True adds the noisy counts that the table was made from.",
             )  # fmt: skip
+        if len(self.shares) != len(self.level_names) or not all(
+            math.isfinite(share) and share > 0 for share in self.shares
+        ):
+            raise ArgumentError(
+                "shares",
+                "must be a finite number above 0 for each level.",
+                hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
+            )
         parts = (part.to_dict() for part in self.loss.divide(self.shares))
         noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
         object.__setattr__(self, "noise", tuple(noise))
@@ -322,7 +330,7 @@ def _released(plan: ImplicitPlan, frame: Any, source: ByteSource, done: Done = n
     done()
     levels: Released = []
     for noise, (prefixes, counts) in zip(
-        reversed(plan.noise), nonempty_levels(keys, rows, plan.tree), strict=False
+        reversed(plan.noise[1:]), nonempty_levels(keys, rows, plan.tree), strict=True
     ):
         kept, noisy = large_counts(noise, counts, source)
         levels.append((prefixes[kept], noisy))

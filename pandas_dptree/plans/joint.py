@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
@@ -52,6 +53,8 @@ _FEWEST = 4.0
 In a sparse table chance makes small counts look larger than they are: means at 3 to 4 standard errors were
 off by up to 1.4 times what the table tells, those at 4 to 5 by up to 1.1, and from 5 on by what it tells.
 """
+
+_MADE_BY = "make the plan with plan_agg, plan_sums or plan_means."
 
 _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho")
 """What plans for several quantities do not share."""
@@ -103,6 +106,8 @@ class JointPlan(Plan):
 
     def __post_init__(self) -> None:
         """Check that the plans belong together, and keep to the loss."""
+        object.__setattr__(self, "plans", MappingProxyType(dict(self.plans)))
+        self._check_parts()
         first, *others = self.plans.values()
         alike = all(
             each.tree is first.tree
@@ -114,13 +119,13 @@ class JointPlan(Plan):
             raise ArgumentError(
                 "plans",
                 "differ in the hierarchy, the privacy unit, the relation of neighbours or the noise.",
-                hint="make them together, with plan_agg.",
+                hint=_MADE_BY,
             )
         if not _keep_to(self.loss, list(self.plans.values())):
             raise ArgumentError(
                 "plans",
                 "spend more than the stated loss together.",
-                hint="make them together, with plan_agg.",
+                hint=_MADE_BY,
             )
         object.__setattr__(self, "neighbors", first.neighbors)
         object.__setattr__(self, "privacy_unit", first.privacy_unit)
@@ -128,6 +133,37 @@ class JointPlan(Plan):
             self, "max_contributions", max(each.max_contributions for each in self.plans.values())
         )
         super().__post_init__()
+
+    def _check_parts(self) -> None:
+        """Check what is measured, under which names, and what the table makes of it."""
+        named = all(name is not None and is_name(name) for name in self.plans)
+        if (
+            not self.plans
+            or not named
+            or not all(isinstance(each, AdditivePlan) for each in self.plans.values())
+        ):
+            raise ArgumentError("plans", "must hold at least one AdditivePlan, by its name.", hint=_MADE_BY)
+        counted = self.count in self.plans and self.plans[self.count].quantity == COUNT
+        shifted = [
+            name for name, each in self.plans.items() if name not in self.means and each.quantity.shift
+        ]
+        summed = [name for name, each in self.plans.items() if each.quantity != COUNT]
+        if shifted or not set(self.means) <= set(summed) or (self.means and not counted):
+            raise ArgumentError(
+                "means",
+                "must name the sums of differences from the middle of the bounds, beside a count of records.",
+                hint=_MADE_BY,
+            )
+        if not isinstance(self.shows_count, bool) or not (counted or self.count is None):
+            raise ArgumentError("count", "must name a count of records, or be None.", hint=_MADE_BY)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what is needed to copy the plan, or to pickle it."""
+        return {**self.__dict__, "plans": dict(self.plans)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make a copy, of what `__getstate__` gave."""
+        self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
 
     @property
     def _first(self) -> AdditivePlan:
@@ -156,11 +192,23 @@ class JointPlan(Plan):
     @property
     def headline(self) -> str:
         """The release in a sentence: quantities and their parts of the loss, noise, and the whole loss."""
-        parts = ", ".join(f"{name} ({plan.loss.in_words})" for name, plan in self.plans.items())
+        parts = ", ".join(
+            f"{name} ({plan.loss.in_words if plan.spends else 'public'})" for name, plan in self.plans.items()
+        )
         return (
             f"Plan for {parts} together: {self.mechanism_name} noise, {self.protection}"
             f"{source_in_words(self._first.domain)}"
         )
+
+    @property
+    def protection(self) -> str:
+        """The privacy loss and whom it protects, in words for a headline."""
+        bounds = {str(name): plan.max_contributions for name, plan in self.plans.items()}
+        if len(set(bounds.values())) == 1:
+            return super().protection
+        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
+        rows = ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
+        return f"{self.loss.in_words}, protecting {unit} ({rows}, {self.neighbors})"
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plans out as a frame.
@@ -171,8 +219,11 @@ class JointPlan(Plan):
             One row per quantity and level: ``quantity``, and what `AdditivePlan.to_frame` tells. A share is
             that of the quantity's own part of the loss.
         """
-        table = pd.concat({name: plan.to_frame() for name, plan in self.plans.items()}, names=["quantity"])
-        return table.reset_index("quantity").reset_index(drop=True)
+        tables = [plan.to_frame() for plan in self.plans.values()]
+        names = [name for name, table in zip(self.plans, tables, strict=True) for _ in table.index]
+        together = pd.concat(tables, ignore_index=True)
+        together.insert(0, "quantity", pd.Index(names, tupleize_cols=False, dtype=object).array)
+        return together.infer_objects()
 
     def compare(self) -> pd.DataFrame:
         """Compare the mechanisms and splits that could spend each quantity's part of the loss.
@@ -182,7 +233,7 @@ class JointPlan(Plan):
         pandas.DataFrame
             As `AdditivePlan.compare` returns, indexed by ``quantity`` as well.
         """
-        spending = {name: plan for name, plan in self.plans.items() if plan.shares.any()}
+        spending = {str(name): plan for name, plan in self.plans.items() if plan.spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
     def release(
@@ -217,6 +268,14 @@ class JointPlan(Plan):
         **Privacy**: each call spends the plan's whole privacy loss anew, once for all quantities together. A
         record that lacks one of the values is dropped from all of them, like one outside the domain.
         """
+        named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
+        check_names(self.level_names[1:], named, argument="plans")
+        if isinstance(data, np.ndarray):
+            raise ArgumentError(
+                "data",
+                "must be a dataframe of records, for a plan of several quantities.",
+                hint="counts that were made already are released by the plan of one quantity: dpt.plan(...).",
+            )
         if len({plan.max_contributions for plan in self.plans.values()}) > 1:
             raise ArgumentError(
                 "data",
@@ -264,7 +323,7 @@ class JointPlan(Plan):
             for name, one in each.items()
         }
         for name, plan in self.plans.items():
-            if not plan.shares.any():  # all is known
+            if not plan.spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
         shared = {key: value for key, value in common.items() if key not in (*_OWN, *unlike)}
         return {**shared, **self.loss.to_dict(), "quantities": own}
@@ -330,8 +389,8 @@ def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     centred = {each.name: each.centred() for each in quantities}
     scales = [*map(scale_of_mean, centred.values()), scale_of_count(len(centred))]
-    plan = plan_jointly(domain, {**centred, COUNT.name: COUNT}, scales, **options)
-    return replace(plan, means=tuple(centred), count=COUNT.name)
+    counted = {**centred, COUNT.name: COUNT}
+    return plan_jointly(domain, counted, scales, means=tuple(centred), count=COUNT.name, **options)
 
 
 def scale_of_sum(quantity: Quantity) -> float:
@@ -363,6 +422,9 @@ def plan_jointly(
     scales: Sequence[float],
     *,
     contributions: Mapping[Hashable, int | None] | None = None,
+    means: tuple[Hashable, ...] = (),
+    count: Hashable | None = None,
+    shows_count: bool = True,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
     r"""Divide a privacy loss such that the squared errors, each in its own scale, have the least sum.
@@ -379,12 +441,16 @@ def plan_jointly(
         For each quantity, by what its errors are measured.
     contributions : mapping of int, optional
         How many records of one unit each quantity holds, if they differ.
+    means, count, shows_count
+        As of `JointPlan`.
     **options
         As of a plan of one quantity.
     """
     given = completed(JointOptions, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
     public = Known.read(domain, known)
+    if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
+        find_plan(domain, **options)  # raises, since nothing is left to measure
     spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     scale = dict(zip(quantities, scales, strict=True))
@@ -431,7 +497,7 @@ def plan_jointly(
 
     best = min(found, key=cost)
     warn_if_useless(loss)
-    return JointPlan(loss=loss, plans=best)
+    return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
 
 
 def _shares(
@@ -472,7 +538,7 @@ def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
 
     Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
     """
-    spending = [plan for plan in plans if plan.shares.any()]
+    spending = [plan for plan in plans if plan.spends]
     if all((plan.loss.rho is None) == (loss.rho is None) for plan in spending):
         parts = [plan.loss.to_dict() for plan in spending]
         return all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -18,11 +18,10 @@ from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.nodes import node_noise_scales
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split
-from pandas_dptree.plans.base import TreePlan
+from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -85,12 +84,10 @@ class Measurement(TreePlan):
                 f"must name what is added up, not {told(column)}.",
                 hint=naming("column", "income", column),
             )
-        if column is not None:
-            check_names(self.level_names[1:], [column], argument="column")
-            if any(least.any() for least in self.known.least):
-                raise ArgumentError(
-                    "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
-                )
+        if column is not None and any(least.any() for least in self.known.least):
+            raise ArgumentError(
+                "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
+            )
         cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are none
         check_choice("consistency", self.consistency, CONSISTENCIES)
         check_choice("fit", self.fit, FITS)
@@ -125,6 +122,20 @@ class Measurement(TreePlan):
         else:
             scales = node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
         object.__setattr__(self, "node_noise_scales", scales)
+        for name in ("node_shares", "node_noise_scales"):
+            object.__setattr__(self, name, tuple(map(read_only, getattr(self, name))))
+        object.__setattr__(self, "level_weights", read_only(self.level_weights))
+
+    @property
+    def columns_counted(self) -> tuple[Hashable, ...]:
+        """The keys, and the column that is added up."""
+        column = self.quantity.column
+        return (*self.level_names[1:], *([] if column is None else [column]))
+
+    @property
+    def spends(self) -> bool:
+        """Whether anything is measured; a plan of counts that are all public spends nothing."""
+        return any(np.isfinite(scale).any() for scale in self.node_noise_scales)
 
     @property
     def n_listed(self) -> list[int]:

@@ -17,6 +17,7 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
+from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
@@ -51,6 +52,8 @@ def find_best_plan(
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
     _check_domain(domain)
+    if quantity.column is not None:
+        check_names(level_names(domain)[1:], [quantity.column], argument="column")
     mechanism, alpha = options.get("mechanism", "auto"), options.pop("alpha", None)
     plan: AdditivePlan | MultiplicativePlan
     if isinstance(mechanism, Multiplicative):

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, told
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, told
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, fingerprint
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
@@ -18,7 +18,7 @@ __all__ = ["FORMAT", "check_same", "choice", "fingerprint_of", "kind_of", "name"
 Kind = TypeVar("Kind")
 Made = TypeVar("Made")
 
-FORMAT = "pandas_dptree plan, version 1"
+FORMAT = "pandas_dptree plan, version 2"
 _HINT = "pass what to_dict() of a plan returned."
 
 
@@ -64,7 +64,10 @@ def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
         If `data` describes no plan.
     """
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        raise ArgumentError("data", "is not a plan of this version.", hint=_HINT)
+        text = " of json.loads(text), if it is text" if isinstance(data, str | bytes) else ""
+        raise ArgumentError(
+            "data", "is not a plan of this version.", hint=f"{_HINT[:-1]}{text}; plan anew if it is older."
+        )
     found = data.get("kind")
     if not isinstance(found, str) or found not in kinds:
         raise ArgumentError("data", "is not a whole plan: it is of no known kind.", hint=_HINT)
@@ -90,6 +93,11 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         If the description is not whole, or not of a plan that can be.
     """
     known = hierarchy is None or isinstance(hierarchy, (Domain, Tree, PrefixTree))
+    if not known or (hierarchy is None and data.get("domain") is not None):
+        raise DomainError(
+            f"must be the one that this plan was made for, not {kind_of_object(hierarchy)}.",
+            hint="make it of the same public keys with dpt.Domain.from_frame(places, by=[...]).",
+        )
     if not known or "domain" not in data or fingerprint_of(hierarchy) != data["domain"]:
         raise DomainError(
             "is not the one that this plan was made for.",

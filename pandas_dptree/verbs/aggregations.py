@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from pandas_dptree.errors import ArgumentError, is_name, kind_of_object, told
+from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, told
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
@@ -33,6 +33,17 @@ class Aggregation:
 
     statistic: Literal["sum", "mean"]
     quantity: Quantity
+
+    def __post_init__(self) -> None:
+        """Check what is asked for."""
+        check_choice("statistic", self.statistic, ("sum", "mean"))
+        quantity = self.quantity
+        if not isinstance(quantity, Quantity) or quantity.column is None or quantity.shift:
+            raise ArgumentError(
+                "quantity",
+                "must describe the values of a column.",
+                hint='write dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(0, 500)).',
+            )
 
 
 @public
@@ -115,10 +126,17 @@ def plan_aggregations(
     if means and not counts:
         quantities[count] = COUNT
         scales.append(scale_of_count(len(means)))
-    plan = plan_jointly(domain, quantities, scales, **options)
     if not means:
-        return plan
-    return replace(plan, means=tuple(means), count=count, shows_count=bool(counts))
+        return plan_jointly(domain, quantities, scales, **options)
+    return plan_jointly(
+        domain,
+        quantities,
+        scales,
+        means=tuple(means),
+        count=count,
+        shows_count=bool(counts),
+        **options,
+    )
 
 
 def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list[Hashable]]:
