@@ -1,0 +1,1 @@
+"""A dozen seeded releases, and what they gave when they were recorded."""

@@ -1,0 +1,70 @@
+"""Everything that was recorded comes out again."""
+
+import copy
+
+import pandas as pd
+import pytest
+
+from tests.seeded.cases import CASES
+from tests.seeded.described import differences
+from tests.seeded.record import changes, left_over
+
+pytestmark = pytest.mark.skipif(
+    int(pd.__version__.split(".")[0]) < 3, reason="types and texts were recorded with pandas 3"
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_recorded(name):
+    told = changes(name)
+    assert not told, "\n".join(told)
+
+
+TABLE = {"columns": [{"name": "count", "dtype": "int64", "values": [1, 2]}], "account": {"epsilon": 1.0}}
+
+
+def _changed(change):
+    found = copy.deepcopy(TABLE)
+    change(found)
+    return differences(TABLE, found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: None,
+        lambda found: found["account"].update(epsilon=1 + 1e-12),
+        lambda found: found["account"].update(domain_source="given"),
+    ],
+)
+def test_what_is_no_difference(change):
+    assert not _changed(change)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda found: found["columns"][0]["values"].reverse(), "columns[count].values[0] is 2, it was 1"),
+        (
+            lambda found: found["columns"][0]["values"].append(3),
+            "columns[count].values has 3 entries, it had 2",
+        ),
+        (
+            lambda found: found["columns"][0].update(values=[1.0, 2.0]),
+            "columns[count].values[0] is 1.0, it was 1",
+        ),
+        (lambda found: found["columns"][0].update(name="n"), 'columns[count].name is "n", it was "count"'),
+        (lambda found: found.update(index=0), "index is new: 0"),
+        (
+            lambda found: found["account"].update(epsilon=1 + 1e-9),
+            "account.epsilon is 1.000000001, it was 1.0",
+        ),
+        (lambda found: found["account"].clear(), "account.epsilon is gone, it was 1.0"),
+    ],
+)
+def test_differences_are_told(change, told):
+    assert _changed(change)[0] == told
+
+
+def test_nothing_is_left_over():
+    assert left_over() == []
