@@ -26,6 +26,9 @@ StrategyName = Literal["auto", "tree", "factorization"]
 _MOST_LEAVES = 10**9
 """Of a tree that is given: more would not fit into memory."""
 
+_MOST_PER_BIN = 1000
+"""Leaves of a tree that is given, for each bin: those beyond the bins only cost noise and memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
@@ -208,11 +211,12 @@ def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
     whole = isinstance(tree, (Sequence, np.ndarray)) and all(
         isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in tree
     )
-    if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= _MOST_LEAVES:
+    most = min(_MOST_LEAVES, _MOST_PER_BIN * n_bins)
+    if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= most:
         raise ArgumentError(
             "tree",
             f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
-            f"than {_MOST_LEAVES:,}, not {told(tree)}.",
+            f"than {most:,}, not {told(tree)}.",
             hint="for example [16, 16] for 256 bins.",
         )
     return tuple(map(int, tree))
