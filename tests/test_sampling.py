@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms import sampling, staircase
+from pandas_dptree.mechanisms import rejection_sampling, sampling
 from pandas_dptree.mechanisms.sampling import (
     byte_source,
     discrete_gaussian,
@@ -151,16 +151,16 @@ def test_law_when_comparisons_are_settled_exactly(
     law: str, noise_scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled = 0
-    is_below = staircase.Law.is_below
+    is_below = rejection_sampling.Law.is_below
 
     def counting(*args: Any) -> bool:
         nonlocal settled
         settled += 1
         return is_below(*args)
 
-    monkeypatch.setattr(staircase, "_SLOT_BITS", 8)
-    monkeypatch.setattr(staircase, "_FRACTION_BITS", 1)
-    monkeypatch.setattr(staircase.Law, "is_below", counting)
+    monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", 8)
+    monkeypatch.setattr(rejection_sampling, "_FRACTION_BITS", 1)
+    monkeypatch.setattr(rejection_sampling.Law, "is_below", counting)
     size = 50_000
     draws = draw(law, noise_scale, size, seeded(9, LAWS.index(law)))
     assert settled > size / 200
@@ -176,7 +176,7 @@ def test_law_when_comparisons_are_settled_exactly(
 )
 def test_law_of_the_tails(law: str, noise_scale: float, slot_bits: int, left: bool) -> None:
     power = {"laplace": 1, "gaussian": 2}[law]
-    stairs = staircase._staircase(staircase.Law(scale=noise_scale, power=power), slot_bits)
+    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), slot_bits)
     start, n, source = stairs.tail_start, 12_000, seeded(10, slot_bits, left)
     drawn = [stairs._draw_tail(left, source) for _ in range(n)]
     beyond = np.array([~x if left else x for x, kept in drawn if kept])
@@ -197,8 +197,8 @@ def test_law_of_the_tails(law: str, noise_scale: float, slot_bits: int, left: bo
 
 @pytest.mark.parametrize("noise_scale", [0.57, 4.6, 6.3e11])  # tails that begin early
 def test_both_tails_are_met(noise_scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staircase, "_SLOT_BITS", 8)
-    start = staircase._staircase(staircase.Law(scale=noise_scale, power=1), 8).tail_start
+    monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", 8)
+    start = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=1), 8).tail_start
     draws = discrete_laplace(noise_scale, 500_000, seeded(24))
     cdf = laplace_cdf(noise_scale)
     for met, share in (
@@ -238,11 +238,11 @@ def test_truncated_with_a_distant_bound_is_discrete_laplace(bound: int) -> None:
 
 @pytest.mark.parametrize("slot_bits", [8, 16])
 def test_truncated_within_the_tail(slot_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staircase, "_SLOT_BITS", slot_bits)
-    start = staircase._staircase(staircase.Law(scale=5.0, power=1), slot_bits).tail_start
+    monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", slot_bits)
+    start = rejection_sampling._staircase(rejection_sampling.Law(scale=5.0, power=1), slot_bits).tail_start
     bound = start + 2
-    law = staircase.Law(scale=5.0, power=1, bound=bound)
-    assert staircase._staircase(law, slot_bits).tail_start <= bound
+    law = rejection_sampling.Law(scale=5.0, power=1, bound=bound)
+    assert rejection_sampling._staircase(law, slot_bits).tail_start <= bound
     draws = truncated_discrete_laplace(5.0, bound, 300_000, seeded(16))
     assert abs(draws).max() <= bound
     assert fit(draws, truncated_laplace_cdf(5.0, bound), [*edges(5.0), bound]) > ACCEPT
@@ -265,7 +265,7 @@ def test_same_law_as_opendp(law: str, noise_scale: float) -> None:
     assert same_law(draw(law, noise_scale, 500_000, seeded(17)), theirs, edges(noise_scale)) > 1e-6
 
 
-# The staircase ------------------------------------------------------------------------------------------
+# Rejection sampling ---------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -280,7 +280,9 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
 ) -> None:
     scale = min(max(10.0**exponent, 1e-3), 1e12)
     bound = math.inf if bounded is None else int(bounded * scale)
-    stairs = staircase._staircase.__wrapped__(staircase.Law(scale=scale, power=power, bound=bound), slot_bits)
+    stairs = rejection_sampling._staircase.__wrapped__(
+        rejection_sampling.Law(scale=scale, power=power, bound=bound), slot_bits
+    )
     n_slots, n_sure, size = 2**slot_bits, stairs.n_sure, stairs.block_size
 
     def height_of(x: int) -> Any:
@@ -313,7 +315,7 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("slot_bits", [8, 16])
 def test_the_slot_of_a_tail_covers_its_blocks(slot_bits: int, power: int, noise_scale: float) -> None:
-    stairs = staircase._staircase(staircase.Law(scale=noise_scale, power=power), slot_bits)
+    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), slot_bits)
     for block in (0, 1, 2, 3, 10, 30, 60):
         x = PRECISION.mpf(stairs.tail_start + block * stairs.tail_size)
         needed = stairs.height * stairs.tail_size // stairs.block_size
@@ -324,7 +326,7 @@ def test_the_slot_of_a_tail_covers_its_blocks(slot_bits: int, power: int, noise_
 @pytest.mark.parametrize("noise_scale", SCALES)
 @pytest.mark.parametrize("power", [1, 2])
 def test_few_draws_need_a_comparison(power: int, noise_scale: float) -> None:
-    stairs = staircase._staircase(staircase.Law(scale=noise_scale, power=power), 16)
+    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), 16)
     assert stairs.n_sure > 0.94 * 2**16
 
 
@@ -332,9 +334,9 @@ def test_computed_weights_are_well_within_the_margin() -> None:
     for scale, power in ((0.37, 1), (10.0, 2), (1e12, 1), (1e12, 2)):
         x = np.unique((np.linspace(0, 20, 500) * scale).astype(np.int64))
         exact = [PRECISION.exp(-((int(k) / PRECISION.mpf(scale)) ** power) / power) for k in x]
-        computed = staircase.Law(scale=scale, power=power).weights(x)
+        computed = rejection_sampling.Law(scale=scale, power=power).weights(x)
         worst = max(abs(float(a - b)) for a, b in zip(exact, computed.tolist(), strict=True))
-        assert 2**16 * worst < staircase._MARGIN / 1000
+        assert 2**16 * worst < rejection_sampling._MARGIN / 1000
 
 
 class Scripted:
@@ -354,7 +356,7 @@ class Scripted:
     ("scale", "power", "x"), [(3.0, 1, 7), (0.5, 2, 1), (1e12, 1, 10**12), (37.3, 2, -90), (0.37, 1, -2)]
 )
 def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, x: int) -> None:
-    law, height = staircase.Law(scale=scale, power=power), 1000
+    law, height = rejection_sampling.Law(scale=scale, power=power), 1000
     target = height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
     whole = int(target)
     for words in (1, 3, 4):
@@ -371,7 +373,7 @@ def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, 
 
 def test_settling_ignores_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DefaultContext.traps, Inexact, True)
-    law = staircase.Law(scale=3.0, power=1)
+    law = rejection_sampling.Law(scale=3.0, power=1)
     with localcontext() as context, np.errstate(all="raise"):
         context.prec = 2
         context.traps[Inexact] = True
@@ -388,8 +390,8 @@ def flips(heads: int) -> sampling.ByteSource:
 
 @pytest.mark.parametrize(("left", "end"), [(False, 2**62), (True, -(2**62))])
 def test_tails_go_on_for_ever_and_saturate(left: bool, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    stairs = staircase._staircase(staircase.Law(scale=1e12, power=1), 16)
-    monkeypatch.setattr(staircase.Law, "is_below", lambda *args: True)
+    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=1e12, power=1), 16)
+    monkeypatch.setattr(rejection_sampling.Law, "is_below", lambda *args: True)
     for block in (0, 3):
         magnitude = stairs.tail_start + block * stairs.tail_size
         assert stairs._draw_tail(left, flips(block)) == (~magnitude if left else magnitude, True)
@@ -504,7 +506,7 @@ def test_no_draws(law: str) -> None:
 
 
 def test_many_draws_need_little_memory() -> None:
-    staircase._staircase.cache_clear()
+    rejection_sampling._staircase.cache_clear()
     tracemalloc.start()
     draws = discrete_laplace(1e12, 3_000_000, seeded(23))
     _, peak = tracemalloc.get_traced_memory()

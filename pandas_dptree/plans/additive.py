@@ -15,6 +15,7 @@ from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import NOISES
+from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
@@ -304,6 +305,14 @@ class AdditivePlan(Measurement):
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
+        plan = cls.part_from(data, hierarchy, **common)
+        if plan.quantity.column is not None:
+            check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
+        return plan
+
+    @classmethod
+    def part_from(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
+        """Read a plan for one of several quantities, whose table may call it otherwise than its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
         return cls(

@@ -352,7 +352,7 @@ class JointPlan(Plan):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: AdditivePlan._from_fields(
+            name: AdditivePlan.part_from(
                 each,
                 hierarchy,
                 loss=PrivacyLoss(**each["loss"]),

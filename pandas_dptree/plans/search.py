@@ -42,7 +42,14 @@ from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["find_best_plan", "find_implicit_plan", "find_plan", "find_plan_of_prefixes", "noises_for"]
+__all__ = [
+    "check_public",
+    "find_best_plan",
+    "find_implicit_plan",
+    "find_plan",
+    "find_plan_of_prefixes",
+    "noises_for",
+]
 
 _FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
 
@@ -51,7 +58,7 @@ def find_best_plan(
     domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[PlanOptions]
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
-    _check_domain(domain)
+    check_public(domain)
     if quantity.column is not None:
         check_names(level_names(domain)[1:], [quantity.column], argument="column")
     mechanism, alpha = options.get("mechanism", "auto"), options.pop("alpha", None)
@@ -131,7 +138,7 @@ def find_plan(
     domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[AdditiveOptions]
 ) -> AdditivePlan:
     """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
-    _check_domain(domain)
+    check_public(domain)
     given = completed(AdditiveOptions, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
@@ -343,11 +350,13 @@ def _check_epsilon(epsilon: float | None) -> None:
         )
 
 
-def _check_domain(domain: object) -> None:
-    if not isinstance(domain, (Domain, Tree)):
+def check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
+    """Refuse anything that is not a public description of the hierarchy, such as records."""
+    if not isinstance(domain, allowed):
+        kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)
         raise ArgumentError(
             "domain",
-            f"must be a Domain or a Tree, not {kind_of_object(domain)}: a plan never sees records.",
+            f"must be {kinds}, not {kind_of_object(domain)}: a plan never sees records.",
             hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
             "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal, Unpack, overload
 
-from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
@@ -29,7 +29,7 @@ from pandas_dptree.plans.options import (
     SumOptions,
     Unit,
 )
-from pandas_dptree.plans.search import find_best_plan, find_implicit_plan
+from pandas_dptree.plans.search import check_public, find_best_plan, find_implicit_plan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
@@ -162,7 +162,7 @@ def plan_sums(
     >>> list(dpt.plan_sums(regions, ["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'age']
     """
-    _check_domain(domain)
+    check_public(domain, allowed=(Domain,))
     return joint.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
 
 
@@ -207,7 +207,7 @@ def plan_means(
     >>> list(dpt.plan_means(regions, "cost", bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'count']
     """
-    _check_domain(domain)
+    check_public(domain, allowed=(Domain,))
     return joint.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
@@ -249,7 +249,7 @@ def plan_agg(
     >>> plan.means, plan.count
     (('cost',), 'visits')
     """
-    _check_domain(domain)
+    check_public(domain, allowed=(Domain,))
     return plan_aggregations(domain, aggregations, **options)
 
 
@@ -371,13 +371,3 @@ def plan_implicit(
     ['10.0.0.1/32']
     """
     return find_implicit_plan(tree, mechanism, epsilon=epsilon, delta=delta, **options)
-
-
-def _check_domain(domain: object) -> None:
-    if not isinstance(domain, Domain):
-        raise ArgumentError(
-            "domain",
-            f"must be a Domain, not {kind_of_object(domain)}: a plan never sees records.",
-            hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
-            "with dpt.derived_domain.",
-        )
