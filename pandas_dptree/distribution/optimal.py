@@ -25,7 +25,7 @@ restricted statistical inference", 1988): :math:`\lambda_k^2` is proportional to
 A known total has :math:`e_0 = 0`, which pools it with level 1: the root is then not measured.
 
 **Laplace noise** is not convex: the shares of a tree are found by the alternating descent of
-`pandas_dptree.planning.alternate`, with and without the root.
+`pandas_dptree.planning.alternating`, with and without the root.
 
 **The search** goes on, for each number of levels, from branchings all alike to the best of those that differ
 in one or two factors, as long as that helps. Where there are more leaves than bins, the shares are those of

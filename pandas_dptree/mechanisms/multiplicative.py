@@ -1,6 +1,6 @@
 """Counts that are right up to a factor: additive noise no longer grows with the depth of the tree.
 
-How nodes are settled is told in `pandas_dptree.mechanisms.settling`. Here is what is promised, and what comes
+How nodes are settled is told in `pandas_dptree.mechanisms.threshold_rounds`. Here is what is promised, and what comes
 out: of trees whose nodes are all listed, or of those too large for that, of which few nodes are told.
 
 References

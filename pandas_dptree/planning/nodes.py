@@ -7,7 +7,7 @@ precision :math:`p_v \propto a_v`, and the task is
 
 .. math:: \min_a J(p), \qquad \sum_{v \in \text{path}} a_v \le 1 \text{ for every path},\; a \ge 0,
 
-which is convex. It is solved by the two alternating steps of `pandas_dptree.planning.alternate`: J is
+which is convex. It is solved by the two alternating steps of `pandas_dptree.planning.alternating`: J is
 concave in the noise variances, so it lies below its tangent with slopes :math:`\partial J / \partial v_v`,
 and the noise that minimises the tangent,
 
