@@ -15,7 +15,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.output.frames import TOLD
+from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.test_sums import spends_no_more
@@ -127,7 +127,7 @@ def test_each_variable_is_released_as_if_it_were_alone(
     tree, planned = hospitals.dp.tree_sums(BY, **told, rng=rng), hospitals.dp.plan(BY, **told)
     for name, plan in planned.plans.items():
         one = arrays.release(plan, hospitals[name], rng=alone)
-        names = {} if name == "cost" else {"count": name} | {each: f"{name}_{each}" for each in TOLD}
+        names = {} if name == "cost" else {"count": name} | {each: f"{name}_{each}" for each in COMPANIONS}
         for key in LEVELS:
             expected = level(one, key).rename(names)
             assert level(tree, key)[list(expected.data_vars)].identical(expected)

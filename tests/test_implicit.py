@@ -21,7 +21,7 @@ from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plans import implicit
-from pandas_dptree.plans.implicit import expected_recall
+from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.verbs.plans import plan_implicit
 from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
 from tests.strategies import objects, zoo
@@ -323,7 +323,7 @@ def test_the_expected_recall_predicts_how_often_nodes_are_released():
     plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3)
     noise = plan.noise[1]
     counts = np.arange(0, 2 * noise.radius + 3)
-    expected = expected_recall(plan, counts)["x/4"].to_numpy()
+    expected = detection_probability(plan, counts)["x/4"].to_numpy()
     assert expected[0] == 0 and expected[2 * noise.radius + 1] == 1 and (np.diff(expected) >= 0).all()
     support = np.arange(-noise.radius, noise.radius + 1)
     mass = np.exp(-abs(support) / noise.noise_scale)

@@ -26,7 +26,7 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
 from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
-from pandas_dptree.plans.implicit import expected_recall
+from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_statistics import audited_epsilon, same_law
@@ -495,7 +495,7 @@ def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
     ]  # fmt: skip
     assert (table.dtypes == np.int64).all()
     least, unseen, error = table.iloc[0]
-    recall = expected_recall(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
+    recall = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
     assert recall.iloc[0] < 0.9 <= recall.iloc[1]
     assert recall.iloc[2] < 1 == recall.iloc[3]
     noise = plan.noise[-1]
@@ -589,4 +589,4 @@ def test_comparisons_and_recall_refuse_what_is_no_number() -> None:
     assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
     for counts in ([29.9], [-5], [float("nan")], ["a"]):
         with pytest.raises(dpt.ArgumentError, match="`counts`"):
-            dpt.expected_recall(plan, counts)
+            dpt.detection_probability(plan, counts)

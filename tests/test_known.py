@@ -48,7 +48,7 @@ def as_pyarrow(frame):
 LIBRARIES = [as_pandas, as_polars, as_lazy, as_pyarrow]
 
 
-def told(known):
+def quote(known):
     """For each level, what is known of each node: a count, or the least it can be in a tuple."""
     return [
         [count if exact else (count,) for exact, count in zip(*level, strict=True)]
@@ -179,38 +179,38 @@ def test_a_frame_says_the_same_as_arrays(drawn, seed):
         numbers = {"count": np.where(fixed, low, np.nan), "at_least": np.where(fixed, np.nan, low)}
         rows.append(keys.assign(**numbers))
     frame = pd.concat(rows).sample(frac=1, random_state=seed)
-    wanted = told(Known.from_levels(tree, exact, least))
-    assert told(Known.read(tree, frame)) == wanted
-    assert told(Known.read(domain, frame)) == wanted
+    wanted = quote(Known.from_levels(tree, exact, least))
+    assert quote(Known.read(tree, frame)) == wanted
+    assert quote(Known.read(domain, frame)) == wanted
 
 
 def test_nothing_costs_nothing():
     tree = Tree.from_branching([100] * 4)
     for known in (Known.nothing(tree), Known.read(tree, None), Known.from_dict(tree, {
         "exact": [[]] * 5, "at_least": [[]] * 5})):  # fmt: skip
-        assert told(known) == [[(0,)]] * 5
+        assert quote(known) == [[(0,)]] * 5
         assert not known.levels.any()
         assert [level.tolist() for level in known.most(tree)] == [[np.inf]] * 5
     total = Known.read(tree, {"total": 10**9})
-    assert told(total) == [[10**9], [(0,)], [(0,)], [(0,)], [(0,)]]
+    assert quote(total) == [[10**9], [(0,)], [(0,)], [(0,)], [(0,)]]
     assert [level.tolist() for level in total.most(tree)] == [[1e9]] * 5
     assert repr(total) == "Known(exact=(1, 0, 0, 0, 0), at_least=(0, 0, 0, 0, 0))"
 
 
 def test_a_short_path_is_known_all_the_way_down():
     known = Known.read(DOMAIN, {"state": {"WY": 7}})
-    assert told(known) == [
+    assert quote(known) == [
         [(7,)],
         [(0,), (0,), 7],
         [(0,), (0,), (0,), 7],
         [(0,), (0,), (0,), (0,), 7],
     ]
-    assert told(Known.read(DOMAIN, {"city": [np.nan] * 4 + [7]})) == told(known)
+    assert quote(Known.read(DOMAIN, {"city": [np.nan] * 4 + [7]})) == quote(known)
 
 
 def test_a_known_zero_empties_what_is_below():
     known = Known.read(DOMAIN, {"state": {"CA": 0}})
-    assert told(known)[2:] == [[0, 0, (0,), (0,)], [0, 0, 0, (0,), (0,)]]
+    assert quote(known)[2:] == [[0, 0, (0,), (0,)], [0, 0, 0, (0,), (0,)]]
 
 
 STATES = pd.Series([40, 30, 7], index=pd.Index(["CA", "WA", "WY"], name="state"))
@@ -247,28 +247,28 @@ COUNTIES = pd.Series(
     ids=lambda given: type(given).__name__,
 )
 def test_counts_of_a_level_in_every_form(states):
-    assert told(Known.read(DOMAIN, {"state": states}))[:2] == [[77], [40, 30, 7]]
+    assert quote(Known.read(DOMAIN, {"state": states}))[:2] == [[77], [40, 30, 7]]
 
 
 @pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
 def test_a_count_that_is_missing_is_unknown(missing):
     for states in ({"CA": 40, "WA": missing}, [40, missing, missing], STATES.astype(object).where(
         STATES == 40, missing)):  # fmt: skip
-        assert told(Known.read(DOMAIN, {"state": states}))[:2] == [[(40,)], [40, (0,), (0,)]]
-    assert told(Known.read(DOMAIN, {"total": missing})) == [[(0,)]] * 4
+        assert quote(Known.read(DOMAIN, {"state": states}))[:2] == [[(40,)], [40, (0,), (0,)]]
+    assert quote(Known.read(DOMAIN, {"total": missing})) == [[(0,)]] * 4
 
 
 @pytest.mark.parametrize("total", [77, 77.0, np.int8(77), Decimal(77), [77], pd.Series([77]), np.array([77]),
                                    pd.DataFrame({"count": [77]})], ids=repr)  # fmt: skip
 def test_the_total_in_every_form(total):
-    assert told(Known.read(DOMAIN, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
-    assert told(Known.read(DOMAIN.tree, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
+    assert quote(Known.read(DOMAIN, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
+    assert quote(Known.read(DOMAIN.tree, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_level_in_a_frame_of_any_library(library):
     known = Known.read(DOMAIN, {"county": library(COUNTIES.reset_index(name="at_least"))})
-    assert told(known)[2] == [(30,), (10,), (0,), (0,)]
+    assert quote(known)[2] == [(30,), (10,), (0,), (0,)]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -282,17 +282,17 @@ def test_all_levels_in_a_frame_of_any_library(library):
         }
     ).astype({"count": "Int64", "at_least": "Int64"})
     known = Known.read(DOMAIN, library(frame))
-    assert told(known)[:3] == [[77], [(45,), (0,), 7], [30, (15,), (0,), 7]]
+    assert quote(known)[:3] == [[77], [(45,), (0,), 7], [30, (15,), (0,), 7]]
     assert [level.tolist() for level in known.most(DOMAIN.tree)][1:3] == [[70, 25, 7], [30, 40, 25, 7]]
 
 
 def test_keys_may_be_a_multiindex_in_any_order():
-    wanted = told(Known.read(DOMAIN, {"county": [30, 10, np.nan, np.nan]}))
+    wanted = quote(Known.read(DOMAIN, {"county": [30, 10, np.nan, np.nan]}))
     swapped = COUNTIES.swaplevel()
     for counties in (COUNTIES, swapped, COUNTIES.rename_axis([None, None]), COUNTIES.to_dict(),
                      swapped.to_frame("count"), swapped.reset_index(name="count")):  # fmt: skip
-        assert told(Known.read(DOMAIN, {"county": counties})) == wanted
-    assert told(Known.read(DOMAIN, swapped.to_frame("count"))) == wanted
+        assert quote(Known.read(DOMAIN, {"county": counties})) == wanted
+    assert quote(Known.read(DOMAIN, swapped.to_frame("count"))) == wanted
 
 
 def test_groupby_with_missing_keys_counts_short_paths():
@@ -300,7 +300,7 @@ def test_groupby_with_missing_keys_counts_short_paths():
     for depth in (1, 2, 3):
         counts = records.groupby(BY[:depth], dropna=False).size()
         known = Known.read(DOMAIN, {BY[depth - 1]: counts})
-        assert told(known)[1] == [3 if depth == 1 else (3,), 1, 3]
+        assert quote(known)[1] == [3 if depth == 1 else (3,), 1, 3]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "decimal128(9, 2)"])
@@ -309,7 +309,7 @@ def test_counts_may_be_arrow_columns(dtype):
     kind = pyarrow.decimal128(9, 2) if "decimal" in dtype else getattr(pyarrow, dtype)()
     values = [Decimal(40), None, Decimal(7)] if "decimal" in dtype else [40, None, 7]
     states = pd.Series(values, index=STATES.index, dtype=pd.ArrowDtype(kind))
-    assert told(Known.read(DOMAIN, {"state": states}))[1] == [40, (0,), 7]
+    assert quote(Known.read(DOMAIN, {"state": states}))[1] == [40, (0,), 7]
     if dtype != "int64":
         with pytest.raises(ArgumentError, match=r"state='CA' holds .*10\.5.*, which is no count"):
             Known.read(DOMAIN, {"state": states - Decimal("29.5") if "decimal" in dtype else states - 29.5})
@@ -320,31 +320,31 @@ def test_a_released_table_is_read_as_it_is():
     released = dpt.tree_counts(records, BY, epsilon=1e3, domain=PLACES, rng=np.random.default_rng(0))
     known = Known.read(DOMAIN, released)
     assert known.levels.all()
-    assert told(known)[3] == [1, 2, 0, 1, 3]
+    assert quote(known)[3] == [1, 2, 0, 1, 3]
     by_level = {name: released.dp.level(name) for name in ("total", *BY)}
-    assert told(Known.read(DOMAIN, by_level)) == told(known)
+    assert quote(Known.read(DOMAIN, by_level)) == quote(known)
     rows = {name: released[released["level"] == name] for name in ("total", *BY)}
-    assert told(Known.read(DOMAIN, rows)) == told(known)
+    assert quote(Known.read(DOMAIN, rows)) == quote(known)
 
 
 def test_keys_are_the_same_whatever_holds_them():
     domain = Domain.from_frame(pd.DataFrame({"year": [2023, 2024]}), by=["year"])
     for keys in ([2024.0], [Decimal(2024)], pd.array([2024], dtype="Int64")):
         known = Known.read(domain, pd.DataFrame({"year": keys, "count": [3]}))
-        assert told(known)[1] == [(0,), 3]
+        assert quote(known)[1] == [(0,), 3]
 
 
 def test_a_bare_tree_is_keyed_by_place():
     tree = Tree.from_branching([2, 2])
     frame = pd.DataFrame({"level_1": [1, 1], "level_2": [None, 0], "count": [5, 2]})
-    assert told(Known.read(tree, frame)) == [[(5,)], [(0,), 5], [(0,), (0,), 2, 3]]
-    assert told(Known.read(tree, {"level_2": {(1, 0): 2}}))[2] == [(0,), (0,), 2, (0,)]
+    assert quote(Known.read(tree, frame)) == [[(5,)], [(0,), 5], [(0,), (0,), 2, 3]]
+    assert quote(Known.read(tree, {"level_2": {(1, 0): 2}}))[2] == [(0,), (0,), 2, (0,)]
 
 
 def test_the_same_thing_may_be_said_twice():
     rows = pd.DataFrame({"state": ["CA", "CA", "WA", "WA"], "count": [4, 4, np.nan, np.nan],
                          "at_least": [np.nan, 3, 5, 6]})  # fmt: skip
-    assert told(Known.read(DOMAIN, rows))[1] == [4, (6,), (0,)]
+    assert quote(Known.read(DOMAIN, rows))[1] == [4, (6,), (0,)]
 
 
 def test_large_numbers_stay_whole():
@@ -483,7 +483,7 @@ def test_the_largest_numbers_do_not_overflow():
 
 def test_one_entry_may_stand_for_a_level():
     known = Known.from_levels(Tree.from_branching([2, 3]), [FALSE, FALSE, ~FALSE], [ZERO, ZERO, ZERO + 4])
-    assert told(known) == [[24], [12, 12], [4] * 6]
+    assert quote(known) == [[24], [12, 12], [4] * 6]
 
 
 def test_what_was_made_for_another_tree():
@@ -540,8 +540,8 @@ FLAGGED = PLACES.assign(nobody=[False, False, True, True, False])  # Fremont, Ta
 def test_nobody_is_where_nobody_can_be():
     domain = Domain.from_frame(FLAGGED, by=BY, impossible="nobody")
     for known in (None, Known.nothing(domain.tree), {}, {"city": [0, np.nan, 0, np.nan, np.nan]}):
-        assert told(Known.read(domain, known))[2:] == [[(0,), 0, (0,), (0,)], [0, (0,), 0, (0,), (0,)]]
-    assert told(Known.read(domain, {"state": {"CA": 9}}))[3] == [0, 9, 0, (0,), (0,)]
+        assert quote(Known.read(domain, known))[2:] == [[(0,), 0, (0,), (0,)], [0, (0,), 0, (0,), (0,)]]
+    assert quote(Known.read(domain, {"state": {"CA": 9}}))[3] == [0, 9, 0, (0,), (0,)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, arrays, bounds, distribution, metrics
 from pandas_dptree.arrays import several
-from pandas_dptree.errors import listed, told
+from pandas_dptree.errors import listed, quote
 
 SECRET, NUMBER, N = "Ann", 7731, 100
 """Both stand in every bad argument, and in no message."""
@@ -147,7 +147,7 @@ CALLS = {
     "quadtree": (dpt.quadtree, {"y": "lat", "x": "lon", "depth": 2, "bounds": ((0, 1), (0, 1))}),
     "derived_domain": (dpt.derived_domain, {"by": BY, "places": PLACES}),
     "relative": (dpt.relative, {"share": 0.1, "of": 100}),
-    "expected_recall": (dpt.expected_recall, {"plan": LARGE, "counts": [0, 10]}),
+    "detection_probability": (dpt.detection_probability, {"plan": LARGE, "counts": [0, 10]}),
     "Domain.from_frame": (dpt.Domain.from_frame, {"places": PLACES, "by": BY}),
     "Domain.observed": (dpt.Domain.observed, {"keys": PLACES, "by": BY}),
     "Tree": (dpt.Tree, {"child_counts": [np.array([2])]}),
@@ -244,7 +244,7 @@ CALLS = {
 }  # fmt: skip
 
 MATHEMATICS = {call for call in list(CALLS)[list(CALLS).index("clinic_visits") :]} | {
-    "Tree", "SparseVector.error_bound", "Plan.plot", "Distribution.plot", "expected_recall",
+    "Tree", "SparseVector.error_bound", "Plan.plot", "Distribution.plot", "detection_probability",
 }  # fmt: skip
 """Of these, a TypeError of Python or numpy will do as well."""
 
@@ -329,18 +329,18 @@ def tells(text):
     ids=range(23),
 )
 def test_arguments_are_quoted_if_they_are_plain_and_short(argument, text):
-    assert told(argument) == text
+    assert quote(argument) == text
 
 
 def test_a_list_that_holds_itself_is_told():
     endless = []
     endless.append(endless)
-    assert len(told(endless)) < 100
+    assert len(quote(endless)) < 100
 
 
 def test_an_entry_is_quoted_only_if_its_list_is_short():
-    assert told("Ann", of=["Ann", 3]) == "'Ann'"
-    assert told("Ann", of=["Ann"] * 9) == "a str"
+    assert quote("Ann", of=["Ann", 3]) == "'Ann'"
+    assert quote("Ann", of=["Ann"] * 9) == "a str"
 
 
 def test_many_names_are_cut_short():

@@ -283,14 +283,14 @@ def test_the_warning_is_a_function_of_the_table():
 def test_tables_with_one_root_have_one_warning(count, std_error, rows):
     """Whatever stands below the root, or was counted: equal roots, equal words."""
 
-    def told(below):
+    def quote(below):
         table = pd.DataFrame({"level": "total", "count": [count, *below], "std_error": std_error})
         with warnings.catch_warnings(record=True, action="always") as caught:
             warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), "hint")
         return [str(each.message) for each in caught]
 
-    assert told(rows) == told([])
-    assert bool(told(rows)) == (0 < std_error and count <= 3 * std_error)
+    assert quote(rows) == quote([])
+    assert bool(quote(rows)) == (0 < std_error and count <= 3 * std_error)
 
 
 @settings(max_examples=40)
@@ -298,7 +298,7 @@ def test_tables_with_one_root_have_one_warning(count, std_error, rows):
 def test_records_that_give_one_table_give_one_warning(seed, n, other):
     """Data sets differ in rows that are dropped, or in as many as the noise makes up for."""
 
-    def told(frame):
+    def quote(frame):
         with warnings.catch_warnings(record=True, action="always") as caught:
             table = dpt.tree_counts(
                 frame, "state", epsilon=1.0, domain=STATES, rng=np.random.default_rng(seed)
@@ -306,11 +306,11 @@ def test_records_that_give_one_table_give_one_warning(seed, n, other):
         return table, [str(each.message) for each in caught]
 
     frame = records()[:n]
-    table, words = told(frame)
-    same, others = told(pd.concat([frame, records(**OTHER_CASE)[:other]]))
+    table, words = quote(frame)
+    same, others = quote(pd.concat([frame, records(**OTHER_CASE)[:other]]))
     pd.testing.assert_frame_equal(table, same)
     assert words == others
-    one_more, more_words = told(records()[: n + 1])
+    one_more, more_words = quote(records()[: n + 1])
     if one_more.equals(table):
         assert more_words == words
 

@@ -24,7 +24,7 @@ from pandas_dptree.errors import (
     DPTreeError,
     DPTreeWarning,
     did_you_mean,
-    told,
+    quote,
 )
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
@@ -444,10 +444,10 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
         pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {told(given)}.", hint="for example county=25."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=25."
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {told(given)}.", hint="name each level once.")
+        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="name each level once.")
     return dict(pairs)
 
 

@@ -25,7 +25,7 @@ from pandas_dptree.errors import (
     is_name,
     kind_of_object,
     listed,
-    told,
+    quote,
 )
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
@@ -73,7 +73,7 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
-            f"must be a list of column names, from coarse to fine, not {told(by)}.",
+            f"must be a list of column names, from coarse to fine, not {quote(by)}.",
             hint='for example by=["state", "county", "city"].',
         )
     names = tuple(by)
@@ -479,7 +479,7 @@ class Domain:
         if level not in range(1, len(self.by) + 1):
             raise ArgumentError(
                 "level",
-                f"must be a whole number from 1 to {len(self.by)}, not {told(level)}.",
+                f"must be a whole number from 1 to {len(self.by)}, not {quote(level)}.",
                 hint=f"{len(self.by)} is for the leaves, 1 for the coarsest key.",
             )
         return pd.DataFrame(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.stated_counts import (
     LARGEST,
@@ -262,7 +262,7 @@ class Known:
             ):
                 raise ArgumentError(
                     "data",
-                    f"does not say in {told(kind)} what is known of this tree.",
+                    f"does not say in {quote(kind)} what is known of this tree.",
                     hint="pass what Known.to_dict() returned.",
                 )
             for level, pairs in enumerate(levels):

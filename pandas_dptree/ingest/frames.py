@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, told, warn
+from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, quote, warn
 from pandas_dptree.hierarchy.columns import arrow_column, others_meant, to_pandas
 from pandas_dptree.hierarchy.dataframe_libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray
@@ -148,7 +148,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
     if isinstance(table, pd.DataFrame):
         present: list[Hashable] = list(table.columns)
         if table.columns.nlevels > 1:
-            hint = f"name each column by the whole of its tuple, such as {told(present[:1])}."
+            hint = f"name each column by the whole of its tuple, such as {quote(present[:1])}."
     else:
         try:
             present = list(table.collect_schema())

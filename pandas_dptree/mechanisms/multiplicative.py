@@ -1,7 +1,7 @@
 """Counts that are right up to a factor: additive noise no longer grows with the depth of the tree.
 
-How nodes are settled is told in `pandas_dptree.mechanisms.threshold_rounds`. Here is what is promised, and what comes
-out: of trees whose nodes are all listed, or of those too large for that, of which few nodes are told.
+`pandas_dptree.mechanisms.threshold_rounds` has the algorithm. This module has what is promised and what is
+released: of trees whose nodes are all listed, and of implicit trees, of which few nodes are released.
 
 References
 ----------

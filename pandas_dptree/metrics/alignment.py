@@ -40,7 +40,7 @@ class Aligned:
     truth: FloatArray
     nodes: pd.DataFrame | None = None
 
-    def told(self, name: str, values: FloatArray) -> Any:
+    def labelled(self, name: str, values: FloatArray) -> Any:
         """Give a number for each node in the form that the estimates came in."""
         return values if self.nodes is None else self.nodes.assign(**{name: values})
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
+from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.atomic_files import write_whole
-from pandas_dptree.output.released import Released, Shown, account_of, share_of
+from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["report_page", "statement", "write_page"]
@@ -34,18 +34,18 @@ def report_page(
 ) -> str:
     """Lay out a page: see `DataFrame.dp.to_html`."""
     if title is not None and not isinstance(title, str):
-        raise ArgumentError("title", f"must be text, not {told(title)}.", hint='for example title="Visits".')
+        raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
     released = Released.of(table)
     chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
     values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
     if not chosen or len({*chosen}) < len(chosen):
         raise ArgumentError(
             "columns",
-            f"must name columns, each once, not {told(columns)}.",
+            f"must name columns, each once, not {quote(columns)}.",
             hint=f"take {listed(released.columns)}.",
         )
     rows, left_out = _fitting(released, max_rows)
-    account = account_of(table)
+    account = provenance_of(table)
     named = _listed([str(value.name) for value in values])
     heading = f"{named[:1].upper()}{named[1:]}" + (
         f", by {_listed(list(map(str, released.keys)))}" if title is None and released.keys else ""
@@ -78,7 +78,7 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
     except (OSError, TypeError, ValueError):
         raise ArgumentError(
             "path",
-            f"cannot be written: {path if isinstance(path, PathLike) else told(path)}.",
+            f"cannot be written: {path if isinstance(path, PathLike) else quote(path)}.",
             hint="name a file in a folder that exists, and that you may write to.",
         ) from None
 

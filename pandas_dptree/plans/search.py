@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, quote
 from pandas_dptree.estimation.consistency import CONSISTENCIES
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
@@ -230,7 +230,7 @@ def _shares(
             hint="leave them out: their counts have no error.",
         )
     if not abs(shares.sum() - 1) < 1e-6:
-        example = ", ".join(f"{told(name)}: 0.5" for name in (names[0], names[-1]))
+        example = ", ".join(f"{quote(name)}: 0.5" for name in (names[0], names[-1]))
         raise ArgumentError(
             "split",
             f"must hold shares with sum 1, not {shares.sum():g}.",
@@ -260,7 +260,7 @@ def find_implicit_plan(
     if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
             "mechanism",
-            f"is unknown: {told(mechanism)}.",
+            f"is unknown: {quote(mechanism)}.",
             hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
         )
     return ImplicitPlan(
@@ -285,7 +285,7 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
         shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
     if not fits:
         raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {told(split)}.",
+            "split", f"must be 'uniform', or give each level a share above 0, not {quote(split)}.",
             hint=f"the levels are {listed(names)}; shares sum to one.",
         )  # fmt: skip
     return shares or (1.0,)
