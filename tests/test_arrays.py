@@ -495,7 +495,7 @@ def test_a_plan_for_a_larger_domain(cube: xr.DataArray) -> None:
     """Leaves without a cell are empty, cells without a leaf are left out, structural zeros stay zero."""
     places = pd.DataFrame({"state": ["CA", "CA", "TX"], "city": ["Oakland", "Fresno", "Austin"]})
     places["never"] = [False, True, False]
-    domain = dpt.Domain.from_frame(places, by=["state", "city"], impossible="never")
+    domain = dpt.Domain.from_frame(places, by=["state", "city"], structural_zeros="never")
     tree = cube.dp.release(dpt.plan(domain, epsilon=EXACT))
     group = level(tree, "city")
     assert group["city"].values.tolist() == ["Fresno", "Oakland", "Austin"]

@@ -406,7 +406,7 @@ def run(files, verb, *more, records="visits.csv", domain="places.csv"):
 @pytest.mark.parametrize("domain", ["flagged.csv", "flagged.parquet"])
 def test_known_counts_intervals_and_measurements(files, public, name, domain):
     out = files / "out.parquet"
-    known = ["--known", str(files / name), "--impossible", "closed"]
+    known = ["--known", str(files / name), "--structural-zeros", "closed"]
     more = ["--confidence", "0.9", "--keep-measurements", "--out", str(out)]
     assert run(files, "counts", "--epsilon", "1", *known, *more, domain=domain) == 0
     table = pd.read_parquet(out)
@@ -459,12 +459,12 @@ def test_several_columns(files, capsys):
 
 def test_a_plan_for_a_column_is_released(files, public, capsys):
     plan = ["--out", str(files / "plan.json"), "--column", "cost", "--bounds", "0", "500", "--epsilon", "1",
-            "--confidence", "0.95", "--keep-measurements", "--impossible", "closed"]  # fmt: skip
+            "--confidence", "0.95", "--keep-measurements", "--structural-zeros", "closed"]  # fmt: skip
     assert run(files, "plan", *plan, domain="flagged.csv") == 0
     assert "for sums of 'cost'" in capsys.readouterr().out
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out",
                str(files / "out.csv"), "--domain"]  # fmt: skip
-    assert main([*release, str(files / "flagged.csv"), "--impossible", "closed"]) == 0
+    assert main([*release, str(files / "flagged.csv"), "--structural-zeros", "closed"]) == 0
     ends = ["cost_std_error", "cost_lower", "cost_upper", "cost_measurement", "cost_noise_scale"]
     assert list(pd.read_csv(files / "out.csv"))[3:] == ["cost", *ends]
     (files / "out.csv").unlink()
@@ -472,7 +472,7 @@ def test_a_plan_for_a_column_is_released(files, public, capsys):
     assert "not the one that this plan was made for" in capsys.readouterr().err
     records = pd.read_csv(files / "visits.csv", dtype=str).drop(columns="cost")
     records.to_csv(files / "visits.csv", index=False)
-    assert main([*release, str(files / "flagged.csv"), "--impossible", "closed"]) == 2
+    assert main([*release, str(files / "flagged.csv"), "--structural-zeros", "closed"]) == 2
     assert "`records` lacks the columns: 'cost'" in capsys.readouterr().err
     assert not (files / "out.csv").exists()
 
@@ -545,8 +545,8 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
         ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),
         ("counts", ["--known", "nothing.csv"], "`--known` cannot be read"),
         ("counts", ["--known", "nothing.xlsx"], "`--known` is a file of unknown type"),
-        ("counts", ["--impossible", "closed"], "`--domain` lacks the columns: 'closed'"),
-        ("counts", ["--impossible", "region"], "`--impossible` must be true or false"),
+        ("counts", ["--structural-zeros", "closed"], "`--domain` lacks the columns: 'closed'"),
+        ("counts", ["--structural-zeros", "region"], "`--structural-zeros` must be true or false"),
         ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`--known` holds"),
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
@@ -564,10 +564,10 @@ def test_mistakes_are_told_and_nothing_is_written(files, public, capsys, monkeyp
 def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     pd.DataFrame({"k": ["a", "b"], "flag": flags}).to_parquet(tmp_path / "keys.parquet")
     (tmp_path / "rows.csv").write_text("k\na\n")
-    arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--impossible", "flag"]
+    arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--structural-zeros", "flag"]
     assert main(["counts", str(tmp_path / "rows.csv"), *arguments, "--epsilon", "1"]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and "`--impossible` must be true or false" in told.err
+    assert told.out == "" and "`--structural-zeros` must be true or false" in told.err
 
 
 @pytest.mark.parametrize(
@@ -580,10 +580,10 @@ def test_what_the_shell_itself_refuses(files, capsys, more):
 
 
 def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
-    arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--impossible", "z"]
+    arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--structural-zeros", "z"]
     assert main([*arguments, "--epsilon", "1", "--out", str(files / "out.csv")]) == 2
     told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("dptree: `--impossible`") and "Hint: " in told.err
+    assert told.out == "" and told.err.startswith("dptree: `--structural-zeros`") and "Hint: " in told.err
     assert not (files / "out.csv").exists()
 
 
@@ -604,11 +604,11 @@ def test_counts_that_are_right_up_to_a_factor(files, capsys):
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_a_plan_of_factors_is_released(files, public, capsys, name):
     options = ["--failure", "0.01", "--clip", "--calibration", "proof", "--privacy-unit", "person"]
-    more = ["--max-contributions", "2", "--impossible", "closed", "--out", str(files / "plan.json")]
+    more = ["--max-contributions", "2", "--structural-zeros", "closed", "--out", str(files / "plan.json")]
     assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
     printed = capsys.readouterr().out
     domain = dpt.Domain.from_frame(
-        pd.read_parquet(files / "flagged.parquet"), by=["region", "district"], impossible="closed"
+        pd.read_parquet(files / "flagged.parquet"), by=["region", "district"], structural_zeros="closed"
     )
     plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert printed == f"{plan}\n"
@@ -618,7 +618,7 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     out = files / name
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out", str(out)]
     where = ["--domain", str(files / "flagged.csv")]
-    assert main([*release, *where, "--impossible", "closed"]) == 0
+    assert main([*release, *where, "--structural-zeros", "closed"]) == 0
     assert capsys.readouterr().err == f"{plan.headline}\n"
     table = pd.read_csv(out) if name.endswith("csv") else pd.read_parquet(out)
     assert list(table) == ["level", "region", "district", "count", "error_bound"]

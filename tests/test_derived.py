@@ -643,9 +643,9 @@ def test_sizes_of_domains():
 
 def test_impossible_leaves_stay_impossible():
     wards = pd.DataFrame({"ward": ["eye", "labour"], "closed": [False, True]})
-    domain = dpt.Domain.from_frame(wards, by=["ward"], impossible="closed")
+    domain = dpt.Domain.from_frame(wards, by=["ward"], structural_zeros="closed")
     crossed = dpt.derived_domain([AGES, "ward"], domain)
-    assert crossed.keys(2).iloc[crossed.impossible]["ward"].tolist() == ["labour"] * 3
+    assert crossed.keys(2).iloc[crossed.structural_zeros]["ward"].tolist() == ["labour"] * 3
     frame = pd.DataFrame({"ward": ["eye", "labour"], "age": [20, 30]})
     assert contributions(frame, crossed).rows.sum() == 1
 

@@ -278,7 +278,7 @@ def test_counts_are_released_as_their_records_are(way, domain):
 
 def test_counts_where_nobody_can_be_are_none_and_so_are_negative_ones():
     never = dpt.Domain.from_frame(
-        PLACES.assign(never=[False, True, False]), by=["a", "b"], impossible="never"
+        PLACES.assign(never=[False, True, False]), by=["a", "b"], structural_zeros="never"
     )
     released = plan(2, (0, 2), **NO_NOISE, domain=never).release(np.array([[5, -7], [9, 9], [1, 2]]))
     assert released.histogram()["count"].tolist() == [6, 2, 5, 0, 1, 2, 5, 0, 0, 0]

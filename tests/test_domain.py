@@ -276,8 +276,8 @@ FLAGGED = PLACES.assign(nobody=[False, False, True, False])  # Fresno
 
 
 def test_impossible_leaves_are_listed_but_hold_nobody():
-    domain = Domain.from_frame(FLAGGED, by=["state", "city"], impossible="nobody")
-    assert domain.keys(2).iloc[domain.impossible].to_numpy().tolist() == [["CA", "Fresno"]]
+    domain = Domain.from_frame(FLAGGED, by=["state", "city"], structural_zeros="nobody")
+    assert domain.keys(2).iloc[domain.structural_zeros].to_numpy().tolist() == [["CA", "Fresno"]]
     assert domain.tree.level_sizes == Domain.from_frame(PLACES, by=["state", "city"]).tree.level_sizes
     paths = domain.path_codes(2)
     assert domain.find_nodes(paths).tolist() == [0, 1, 2, 3]
@@ -288,8 +288,8 @@ def test_impossible_leaves_are_listed_but_hold_nobody():
 
 def test_a_short_path_may_be_impossible():
     places = PLACES.assign(nobody=PLACES["city"].isna())
-    domain = Domain.from_frame(places, by=["state", "city"], impossible="nobody")
-    assert domain.impossible.tolist() == [3]
+    domain = Domain.from_frame(places, by=["state", "city"], structural_zeros="nobody")
+    assert domain.structural_zeros.tolist() == [3]
     assert sorted(contributions(places, domain).leaf.tolist()) == [0, 1, 2]
 
 
@@ -298,14 +298,14 @@ def test_flags_follow_their_leaves(leaves, data):
     flags = data.draw(st.lists(st.booleans(), min_size=len(leaves), max_size=len(leaves)))
     by = names(len(leaves[0]))
     places = frame_of(leaves, by).assign(nobody=flags)
-    domain = Domain.from_frame(places, by=by, impossible="nobody")
+    domain = Domain.from_frame(places, by=by, structural_zeros="nobody")
     plain = Domain.from_frame(places, by=by)
     codes = [
         np.append(positions(keys, forms), -1)[code]
         for (code, keys), forms in zip((canonical_codes(places[key]) for key in by), plain.forms, strict=True)
     ]
     places_of_rows = plain.find_leaves(codes)
-    assert domain.impossible.tolist() == sorted(places_of_rows[flags].tolist())
+    assert domain.structural_zeros.tolist() == sorted(places_of_rows[flags].tolist())
     assert domain.find_leaves(codes).tolist() == np.where(flags, -1, places_of_rows).tolist()
 
 
@@ -322,10 +322,12 @@ def test_what_is_impossible_is_in_the_fingerprint():
     none = FLAGGED.assign(nobody=False)
     prints = [
         fingerprint(Domain.from_frame(PLACES, by=by)),
-        fingerprint(Domain.from_frame(none, by=by, impossible="nobody")),
-        fingerprint(Domain.from_frame(FLAGGED, by=by, impossible="nobody")),
-        fingerprint(Domain.from_frame(FLAGGED[::-1], by=by, impossible="nobody")),
-        fingerprint(Domain.from_frame(FLAGGED.assign(nobody=~FLAGGED["nobody"]), by=by, impossible="nobody")),
+        fingerprint(Domain.from_frame(none, by=by, structural_zeros="nobody")),
+        fingerprint(Domain.from_frame(FLAGGED, by=by, structural_zeros="nobody")),
+        fingerprint(Domain.from_frame(FLAGGED[::-1], by=by, structural_zeros="nobody")),
+        fingerprint(
+            Domain.from_frame(FLAGGED.assign(nobody=~FLAGGED["nobody"]), by=by, structural_zeros="nobody")
+        ),
     ]
     # Plans that were written down hold the first.
     assert prints[0] == "4a4c8590abd51efad2c4ab9aca738ec45096f7cae962f9c62017dedfe9279952"
@@ -346,11 +348,13 @@ def test_flags_of_every_type(dtype):
         places = pytest.importorskip("pyarrow").Table.from_pandas(FLAGGED)
     else:
         places = FLAGGED.astype({"nobody": dtype})
-    assert Domain.from_frame(places, by=["state", "city"], impossible="nobody").impossible.tolist() == [0]
+    assert Domain.from_frame(
+        places, by=["state", "city"], structural_zeros="nobody"
+    ).structural_zeros.tolist() == [0]
 
 
 @pytest.mark.parametrize(
-    ("flags", "impossible", "message"),
+    ("flags", "column", "message"),
     [
         ([False, None, True, False], "nobody", "must be true or false in every row of the column: 'nobody'"),
         ([0, 0, 1, 0], "nobody", "must be true or false in every row of the column: 'nobody'"),
@@ -360,15 +364,15 @@ def test_flags_of_every_type(dtype):
         ([False] * 4, ("nobody",), r"lacks the columns: \('nobody',\)"),
     ],
 )
-def test_flags_must_be_true_or_false(flags, impossible, message):
+def test_flags_must_be_true_or_false(flags, column, message):
     with pytest.raises(ColumnsError, match=message):
-        Domain.from_frame(PLACES.assign(nobody=flags), by=["state", "city"], impossible=impossible)
+        Domain.from_frame(PLACES.assign(nobody=flags), by=["state", "city"], structural_zeros=column)
 
 
 def test_flags_are_named_not_passed():
     with pytest.raises(ArgumentError, match="must name a column, not be a Series") as caught:
-        Domain.from_frame(PLACES, by=["state", "city"], impossible=FLAGGED["nobody"])
-    assert caught.value.argument == "impossible"
+        Domain.from_frame(PLACES, by=["state", "city"], structural_zeros=FLAGGED["nobody"])
+    assert caught.value.argument == "structural_zeros"
 
 
 def test_public_keys_may_be_encoded_in_any_way():

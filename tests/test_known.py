@@ -538,7 +538,7 @@ FLAGGED = PLACES.assign(nobody=[False, False, True, True, False])  # Fremont, Ta
 
 
 def test_nobody_is_where_nobody_can_be():
-    domain = Domain.from_frame(FLAGGED, by=BY, impossible="nobody")
+    domain = Domain.from_frame(FLAGGED, by=BY, structural_zeros="nobody")
     for known in (None, Known.nothing(domain.tree), {}, {"city": [0, np.nan, 0, np.nan, np.nan]}):
         assert quote(Known.read(domain, known))[2:] == [[(0,), 0, (0,), (0,)], [0, (0,), 0, (0,), (0,)]]
     assert quote(Known.read(domain, {"state": {"CA": 9}}))[3] == [0, 9, 0, (0,), (0,)]
@@ -547,7 +547,10 @@ def test_nobody_is_where_nobody_can_be():
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        ({"city": {("CA", "Kern", "Taft"): 1}}, "city='Taft' two counts, .*impossible hold 0"),
+        (
+            {"city": {("CA", "Kern", "Taft"): 1}},
+            "city='Taft' two counts, .*structural zeros of the domain hold 0",
+        ),
         (
             frame(state=["CA"], county=["Kern"], city=["Taft"], at_least=[1]),
             "city='Taft' holds 0, but at least 1",
@@ -556,6 +559,6 @@ def test_nobody_is_where_nobody_can_be():
     ],
 )
 def test_nobody_can_be_known_to_be_there(known, message):
-    domain = Domain.from_frame(FLAGGED, by=BY, impossible="nobody")
+    domain = Domain.from_frame(FLAGGED, by=BY, structural_zeros="nobody")
     with pytest.raises(ArgumentError, match=rf"(?s){message}"):
         Known.read(domain, known)

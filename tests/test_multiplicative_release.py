@@ -202,7 +202,7 @@ def test_shape_and_types_follow_from_the_plan_alone(drawn, neighbors, clip):
 def test_nobody_is_counted_where_nobody_can_be():
     wards = pd.DataFrame({"ward": ["eye", "labour", "moon", "moon"], "sex": ["m", "m", "m", "f"]})
     wards["never"] = [False, True, True, True]
-    domain = dpt.Domain.from_frame(wards, by=["ward", "sex"], impossible="never")
+    domain = dpt.Domain.from_frame(wards, by=["ward", "sex"], structural_zeros="never")
     rows = pd.DataFrame({"ward": ["labour"] * 50, "sex": ["m"] * 50})
     table = dpt.plan(domain, **LOSS, mechanism=QUARTER).release(rows)
     assert (table["count"] == 0).tolist() == (table["error_bound"] == 0).tolist()

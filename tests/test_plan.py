@@ -334,7 +334,7 @@ def test_a_plan_sees_no_records(domain):
 def domain_with_closed_clinics(n_closed):
     places = dpt.datasets.clinics()
     places["closed"] = np.arange(len(places)) < n_closed
-    return dpt.Domain.from_frame(places, by=BY, impossible="closed")
+    return dpt.Domain.from_frame(places, by=BY, structural_zeros="closed")
 
 
 def totals_of(domain, depth, size=20):

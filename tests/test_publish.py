@@ -65,7 +65,7 @@ def published(draw):
         held = random.integers(0, 9, len(rows)) * (random.random(len(rows)) < random.random())
         places = frame_of(rows, by)
         places["nobody"] = (held == 0) & (random.random(len(rows)) < 0.5)
-        hierarchy = dpt.Domain.from_frame(places, by=by, impossible="nobody")
+        hierarchy = dpt.Domain.from_frame(places, by=by, structural_zeros="nobody")
         data = frame_of([row for row, size in zip(rows, held, strict=True) for _ in range(size)], by)
         sizes = dict(zip(paths_of(places, by), held.tolist(), strict=True))
     truth = {}
@@ -208,7 +208,7 @@ def test_known_counts_are_never_compared_with_the_records(consistency, fit):
 
 def test_nobody_is_where_nobody_can_be():
     counts = people(5, 5, 900, 5, 5, 5).dp.tree_counts(
-        KEYS, epsilon=3000.0, domain=us(impossible="empty"), known={"state": {"DC": 5}}
+        KEYS, epsilon=3000.0, domain=us(structural_zeros="empty"), known={"state": {"DC": 5}}
     )
     assert counts.dp.level("county")["count"].tolist() == [5, 5, 0, 5, 5]
     assert counts.dp.level("state")["count"].to_dict() == {"CA": 10, "DC": 5, "WA": 10}
@@ -362,7 +362,7 @@ SUMMED = {"column": "cost", "bounds": (-5, 20), "granularity": 0.5}
 )
 @pytest.mark.parametrize("mechanism", LOSSES)
 def test_a_level_of_any_table_also_after_files(options, mechanism, tmp_path):
-    plan = dpt.plan(us(impossible="empty"), mechanism=mechanism, **options, **LOSSES[mechanism])
+    plan = dpt.plan(us(structural_zeros="empty"), mechanism=mechanism, **options, **LOSSES[mechanism])
     records = people(9, 5, 3, 0, 2, 7).assign(cost=2.25)
     table = plan.release(records, rng=rng(7))
     table.to_parquet(tmp_path / "table.parquet")

@@ -148,7 +148,7 @@ def test_a_unit_adds_no_more_rows_than_it_may():
 @pytest.mark.parametrize("fit", ["totals", "joint"])
 def test_nobody_is_where_nobody_can_be(bounds, fit):
     places = PLACES.assign(never=[False, True, False, False])
-    domain = dpt.Domain.from_frame(places, by=["a", "b"], impossible="never")
+    domain = dpt.Domain.from_frame(places, by=["a", "b"], structural_zeros="never")
     frame = small(np.full(300, 7.0))
     sums = dpt.tree_sums(frame, "v", ["a", "b"], bounds=bounds, domain=domain, epsilon=0.2, fit=fit,
                          confidence=0.9, rng=rng())  # fmt: skip

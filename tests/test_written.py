@@ -126,7 +126,7 @@ def test_a_failure_that_was_left_open_stays_open(clip, in_force):
 
 def test_another_domain_is_refused():
     renamed = dpt.Domain.from_frame(PLACES.replace({"Aldmark": "Aldmarsh"}), by=BY)
-    never = dpt.Domain.from_frame(PLACES.assign(never=PLACES.index == 0), by=BY, impossible="never")
+    never = dpt.Domain.from_frame(PLACES.assign(never=PLACES.index == 0), by=BY, structural_zeros="never")
     for kind, written in WRITTEN.items():
         for other in (renamed, never, DOMAIN.tree, dpt.Tree.from_branching([2]), PLACES, None):
             with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):

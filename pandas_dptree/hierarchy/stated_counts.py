@@ -116,7 +116,7 @@ def refuse(contradiction: str, number: int) -> None:
     raise ArgumentError(
         "known",
         f"{contradiction}{others}.",
-        hint="give counts that add up; leaves that the domain calls impossible hold 0.",
+        hint="give counts that add up; structural zeros of the domain hold 0.",
     )
 
 

@@ -226,7 +226,7 @@ class DistributionPlan(Plan):
             check_rows_of_counts(self.privacy_unit)
             counts = bin_counts(data, n_groups, self.bins.n_bins)
             if self.domain is not None:
-                counts[self.domain.impossible] = 0
+                counts[self.domain.structural_zeros] = 0
             return counts
         if self.domain is None and n_groups > 1:
             raise ArgumentError(

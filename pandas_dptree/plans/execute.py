@@ -227,5 +227,5 @@ def _given_leaves(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) ->
     check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
     if plan.domain is not None:
-        leaves[plan.domain.impossible] = 0
+        leaves[plan.domain.structural_zeros] = 0
     return leaves

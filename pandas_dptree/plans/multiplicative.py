@@ -122,7 +122,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             counts = self._estimates(data, rng, done)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            if self.domain is not None and len(self.domain.impossible):
+            if self.domain is not None and len(self.domain.structural_zeros):
                 exact = Known.read(self.domain, None).exact
                 counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]

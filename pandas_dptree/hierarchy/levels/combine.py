@@ -145,11 +145,11 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         )
     factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
     labels, forms, codes = {}, {}, {}
-    impossible = np.zeros(math.prod(sizes), dtype=bool)
+    zeros = np.zeros(math.prod(sizes), dtype=bool)
     for place, factor in enumerate(factors):
         before, after = math.prod(sizes[:place]), math.prod(sizes[place + 1 :])
         row = np.tile(np.repeat(np.arange(sizes[place]), after), before)
-        impossible |= np.isin(row, factor.impossible)
+        zeros |= np.isin(row, factor.structural_zeros)
         paths = factor.path_codes(factor.tree.depth)
         for name, label, form, path in zip(factor.by, factor.labels, factor.forms, paths, strict=True):
             labels[name], forms[name], codes[name] = label, form, path[row]
@@ -164,7 +164,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         [labels[name] for name in names],
         [forms[name] for name in names],
         [codes[name] for name in names],
-        impossible,
+        zeros,
         derived,
     )
     return replace(domain, source=source_of(plain))
