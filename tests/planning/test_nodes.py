@@ -21,10 +21,10 @@ from pandas_dptree.planning.variance import node_variances_and_vjp
 from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+from tests.planning.test_levels import random_tree
+from tests.privacy.test_composition import listed_delta
 from tests.reference import dense_least_squares, membership
 from tests.strategies import trees
-from tests.test_composition import listed_delta
-from tests.test_planning import random_tree
 
 ONE_ROW, RHO = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.005)
 

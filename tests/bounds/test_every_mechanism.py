@@ -18,9 +18,9 @@ from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.planning.test_levels import random_tree
 from tests.reference import membership
 from tests.strategies import trees
-from tests.test_planning import random_tree
 
 ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 UNIFORM = [[], [1], [7], [2, 2], [2, 3, 4], [5, 1, 6], [2] * 6, [16, 16]]

@@ -433,7 +433,7 @@ os.write(write, (noise() + "\\n").encode())
 os.close(write)
 print(os.fdopen(read).read(), end="")
 """
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

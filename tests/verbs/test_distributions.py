@@ -25,7 +25,7 @@ from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
-from tests.test_composition import listed_delta
+from tests.privacy.test_composition import listed_delta
 
 PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})
 DOMAIN = dpt.Domain.from_frame(PLACES, by=["a", "b"])

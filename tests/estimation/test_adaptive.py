@@ -16,9 +16,9 @@ from pandas_dptree.estimation.adaptive import (
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
+from tests.estimation.test_joint import assert_table, random_problem
+from tests.estimation.test_least_squares import BRANCHINGS, sparse_leaves
 from tests.strategies import trees
-from tests.test_estimation import BRANCHINGS, sparse_leaves
-from tests.test_joint import assert_table, random_problem
 
 
 def solve(families, density):

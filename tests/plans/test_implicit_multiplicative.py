@@ -30,8 +30,8 @@ from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_statistics import audited_epsilon, same_law
+from tests.mechanisms.test_multiplicative import chain_of, settle_copies, silence
 from tests.strategies import objects, zoo
-from tests.test_multiplicative import chain_of, settle_copies, silence
 
 LOSS = {"epsilon": 1.0, "delta": 1e-6}
 HALF = dpt.Multiplicative(alpha=0.5)

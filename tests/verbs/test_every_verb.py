@@ -214,8 +214,8 @@ def test_no_release_is_like_another_but_with_a_generator(verb):
 
 def test_no_forked_process_repeats_the_noise_of_another():
     # In a fresh interpreter: forking one that runs threads (pytest-xdist does) is deprecated.
-    script = "from tests.test_every_verb import release_in_forks; release_in_forks()"
-    here = str(Path(__file__).parents[1])
+    script = "from tests.verbs.test_every_verb import release_in_forks; release_in_forks()"
+    here = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=300,
         env={**os.environ, "PYTHONPATH": here},

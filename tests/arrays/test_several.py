@@ -18,7 +18,7 @@ from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.test_sums import spends_no_more
+from tests.verbs.test_sums import spends_no_more
 
 BY = ["state", "city"]
 LEVELS = ["total", *BY]

@@ -18,7 +18,7 @@ from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_del
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity, sum_sensitivity
-from tests.test_composition import listed_delta
+from tests.privacy.test_composition import listed_delta
 
 BY = ["region", "district", "clinic"]
 NO_NOISE = {"epsilon": 1e12}

@@ -28,8 +28,8 @@ from pandas_dptree.metrics import alpha_rmse
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_statistics import audited_epsilon, same_law
-from tests.test_multiplicative import copies, settle_copies, settle_forest
-from tests.test_thresholds import TOTALS, chains, spent
+from tests.mechanisms.test_multiplicative import copies, settle_copies, settle_forest
+from tests.mechanisms.test_thresholds import TOTALS, chains, spent
 
 RUNS = 100_000
 ETA = 0.2  # large enough to be seen in some hundred runs

@@ -15,9 +15,9 @@ import pandas_dptree as dpt
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.plans.test_distribution_json import keeps_to_its_loss
 from tests.strategies import domains_and_rows
-from tests.test_distribution_json import keeps_to_its_loss
-from tests.test_sums import spends_no_more
+from tests.verbs.test_sums import spends_no_more
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()

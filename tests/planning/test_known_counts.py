@@ -21,10 +21,10 @@ from pandas_dptree.planning.targets import Target
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.planning.test_levels import random_tree
+from tests.planning.test_nodes import path_sums, unfolded
 from tests.reference import membership
 from tests.strategies import trees
-from tests.test_nodes import path_sums, unfolded
-from tests.test_planning import random_tree
 
 ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
