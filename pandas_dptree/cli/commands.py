@@ -151,14 +151,14 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--structural-zeros",
         metavar="COLUMN",
-        help="a column of the domain that says true or false: where true, nobody can be",
+        help="a column of the domain that says true or false: where true, a structural zero",
     )
     noise = argparse.ArgumentParser(add_help=False)
     noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
         "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
-        help="the noise; or counts that are right up to a factor, for which the next five options are",
+        help="the noise; or counts with bounded relative error, for which the next five options are",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--alpha", type=float,
@@ -303,7 +303,7 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
-    """Read the public keys, and where nobody can be."""
+    """Read the public keys, and the structural zeros."""
     flags = [] if arguments.structural_zeros is None else [arguments.structural_zeros]
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file

@@ -174,7 +174,7 @@ class Domain:
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
     structural_zeros : numpy.ndarray of int64
-        Positions of the leaves where nobody can be, in rising order: the structural zeros.
+        Positions of the leaves that hold nobody by definition, in rising order.
     derived : tuple
         How keys are made that are no columns of the records, such as the month of a date.
     source : {"given", "categories", "observed"}
@@ -221,8 +221,9 @@ class Domain:
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         structural_zeros : hashable, optional
-            Name of a column of booleans: true for the leaves where nobody can be. Their counts are known to
-            be 0, and records that claim to be there are dropped like those outside the domain.
+            Name of a column of booleans: true for the leaves that hold nobody by definition, such as male
+            patients of a maternity ward. Their counts are known to be 0, and records that claim to be there
+            are dropped like those outside the domain.
 
         Returns
         -------
@@ -422,7 +423,7 @@ class Domain:
         leaves : sequence of numpy.ndarray of int64, each of shape (n_leaves,)
             For each key, the positions of the leaves' labels, -1 where a path has ended. In any order.
         structural_zeros : numpy.ndarray of bool, shape (n_leaves,), optional
-            Where nobody can be.
+            Which leaves hold nobody by definition.
         derived : tuple, optional
             As the attribute.
 

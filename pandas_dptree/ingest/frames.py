@@ -123,8 +123,8 @@ def warn_if_released(data: Any) -> None:
 
     `attrs` are trusted for nothing else: anybody may write them, and most operations lose them.
     """
-    account = getattr(data, "attrs", {}).get("dp")
-    if isinstance(account, (dict, str)) and "mechanism" in account:
+    provenance = getattr(data, "attrs", {}).get("dp")
+    if isinstance(provenance, (dict, str)) and "mechanism" in provenance:
         warn(
             'What is to be released says in attrs["dp"] that it is a release: its numbers are noisy, and its '
             "rows are no records.",

@@ -19,7 +19,7 @@ _FAILURE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiplicative:
-    r"""Ask for counts that are right up to a factor: an error that depends little on the depth of the tree.
+    r"""Ask for counts with bounded relative error: an error that depends little on the depth of the tree.
 
     With the exact count w of a node and the released count c,
 

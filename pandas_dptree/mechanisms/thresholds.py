@@ -1,4 +1,4 @@
-r"""How large the thresholds must be for counts that are right up to a factor, and what each one may spend.
+r"""How large the thresholds must be for counts with bounded relative error, and what each one may spend.
 
 Counts are compared with a rising chain of thresholds :math:`\tau_1 < \tau_2 < \dots`, from the largest
 down. A node that reaches :math:`\tau_i` but none before lies between :math:`L_i` and :math:`M_i`, and one
@@ -90,7 +90,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Thresholds:
-    r"""A chain of thresholds for counts that are right up to a factor, and its division of the loss.
+    r"""A chain of thresholds for counts with bounded relative error, and its division of the loss.
 
     The promise is made for each node of a tree, u, with the exact count :math:`w_u` and the estimate
     :math:`\tilde w_u`:

@@ -126,7 +126,7 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     else:
         true = _truth(truth, nodes, paths, column)
     listed = first[["level", *nodes.by]].copy()
-    listed.attrs = {}  # the account of one release
+    listed.attrs = {}  # the provenance of one release
     return Aligned(estimates, true, listed)
 
 

@@ -115,7 +115,7 @@ def release_tree(
     coordinates : xarray.Dataset
         Their coordinates.
     attrs : mapping
-        A JSON-able account of the release, which is written as text into ``attrs["dp"]`` of the root.
+        A JSON-able provenance of the release, which is written as text into ``attrs["dp"]`` of the root.
     described : mapping of mappings
         Attributes of coordinates, such as their units, by name. They are public as the coordinates are.
     centres : mapping of sequences of numpy.ndarray, shape (2**l,)

@@ -63,7 +63,7 @@ class Distribution:
         How many records each group has, if that is public, otherwise -1.
     strategy : Errors
         What was measured, which tells how far off the estimates of a group are.
-    account : mapping
+    provenance : mapping
         How the release was made, in plain JSON.
     cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
         The whole, rising numbers closest to `estimates`, from 0 to the number of records.
@@ -74,7 +74,7 @@ class Distribution:
     estimates: FloatArray
     totals: IntArray
     strategy: Errors
-    account: Mapping[str, Any]
+    provenance: Mapping[str, Any]
     cumulative: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -317,7 +317,7 @@ class Distribution:
             keys = {name: column.take(rows).reset_index(drop=True) for name, column in self.groups.items()}
             inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
             table = pd.DataFrame({**keys, **inner, **flat})
-        table.attrs["dp"] = dict(self.account)
+        table.attrs["dp"] = dict(self.provenance)
         return table
 
     def __repr__(self) -> str:

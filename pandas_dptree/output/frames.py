@@ -73,7 +73,7 @@ def release_frame(
     values : mapping of sequences of numpy.ndarray, shape (level_sizes[l],) or (1,)
         By the name of a column, for each level what it shows. Masked whole numbers become ``Int64``.
     attrs : mapping
-        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
 
     Returns
     -------

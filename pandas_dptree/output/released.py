@@ -224,13 +224,13 @@ _ERRORS = {"std_error": "standard error", "error_bound": "error bound"}
 
 def provenance_of(table: pd.DataFrame) -> dict[str, Any]:
     """Give what the table says of its own release; nothing if it says nothing. It may be wrong."""
-    account = table.attrs.get("dp")
-    return account if isinstance(account, dict) else {}
+    provenance = table.attrs.get("dp")
+    return provenance if isinstance(provenance, dict) else {}
 
 
-def share_of(account: Mapping[str, Any]) -> str:
+def share_of(provenance: Mapping[str, Any]) -> str:
     """Write how often an interval holds the truth; nothing if that is unknown."""
-    confidence = account.get("confidence")
+    confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
 
 

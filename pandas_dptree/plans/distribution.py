@@ -146,8 +146,8 @@ class DistributionPlan(Plan):
         data : dataframe, or numpy.ndarray of int, shape (n_groups, n_bins)
             The records, one row each. Or how many of them each group of the finest level, in the order of the
             domain, has in each bin; of a plan without groups also of shape (n_bins,). Negative counts are
-            taken for 0, and so are those of groups in which nobody can be; the largest are clipped, so that
-            no sum can overflow.
+            taken for 0, and so are those of structural zeros; the largest are clipped, so that no sum can
+            overflow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
         progress : bool, default False
@@ -192,7 +192,7 @@ class DistributionPlan(Plan):
                 estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
                 strategy=self.strategy,
-                account=self.provenance(rng),
+                provenance=self.provenance(rng),
             )
         if isinstance(data, np.ndarray):
             causes = usual_causes()
@@ -313,7 +313,8 @@ class DistributionPlan(Plan):
 
         Examples
         --------
-        >>> plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
+        >>> import pandas_dptree as dpt
+        >>> dpt.plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
         ['gaussian', 'gaussian', 'laplace']
         """
         known_total = all((each >= 0).all() for each in self.totals)

@@ -1,4 +1,4 @@
-r"""Releases of trees that are too large to be listed: all prefixes of addresses, numbers or texts.
+r"""Releases of implicit trees: all prefixes of addresses, numbers or texts.
 
 Only nodes that hold somebody are looked at, and of these only the ones with a large noisy count are released.
 Each level gets a part of the budget, and truncated discrete Laplace noise of some radius R. A node is

@@ -98,7 +98,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
               of the rows that fit the domain and were kept for their unit. The guarantee is for data sets
               of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
 
-            Nodes where nobody can be have the count and the bound 0. ``attrs["dp"]`` tells how the table was
+            Structural zeros have the count and the bound 0. ``attrs["dp"]`` tells how the table was
             made; it is for display and proves nothing.
 
         Raises

@@ -92,7 +92,7 @@ class RelativeErrorPlan(Plan):
     def rmse_bound(self) -> float | None:
         """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
 
-        An estimate may then be off by any amount, however rarely. Of a tree that is too large to be listed, a
+        An estimate may then be off by any amount, however rarely. Of an implicit tree, a
         node that is not released counts as no error: the bound is on the mean over all releases, and not over
         those with the node in them. For the root, which is always there, the two are one.
         """

@@ -51,7 +51,7 @@ __all__ = [
     "noises_for",
 ]
 
-_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
+_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_best_plan(
@@ -114,7 +114,7 @@ def _find_multiplicative_plan(
     options: PlanOptions | AlphaOptions,
 ) -> MultiplicativePlan:
     """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
-    what = "counts that are right up to a factor"
+    what = "counts with bounded relative error"
     hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
     own = refuse_others(
         RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
@@ -244,7 +244,7 @@ def find_implicit_plan(
     mechanism: Literal["truncated_laplace"] | Multiplicative,
     **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a tree that is too large to be listed: see `pandas_dptree.plan_implicit`."""
+    """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
     given = completed(ImplicitOptions, options)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
     whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
@@ -253,7 +253,7 @@ def find_implicit_plan(
         refuse_others(
             RelativeErrorOptions,
             options,
-            what="counts that are right up to a factor",
+            what="counts with bounded relative error",
             hint='leave it out, or take mechanism="truncated_laplace".',
         )
         return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **whom)
@@ -273,7 +273,7 @@ def find_implicit_plan(
 
 
 def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
-    """Check a split of a tree that is too large to be listed: give the share of each level."""
+    """Check a split of an implicit tree: give the share of each level."""
     if isinstance(split, Mapping):
         shares = tuple(split.get(name, 0.0) for name in names)
         numbers = all(

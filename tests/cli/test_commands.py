@@ -587,7 +587,7 @@ def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
     assert not (files / "out.csv").exists()
 
 
-# Counts that are right up to a factor.
+# Counts with bounded relative error.
 
 FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.25"]
 
@@ -687,7 +687,7 @@ def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatc
 def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2
     told = capsys.readouterr()
-    assert told.out == "" and "has no meaning for counts that are right up to a factor" in told.err
+    assert told.out == "" and "has no meaning for counts with bounded relative error" in told.err
     assert not (files / "plan.json").exists()
 
 

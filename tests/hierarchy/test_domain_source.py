@@ -31,8 +31,8 @@ HEADLINES = {
 
 
 def source_of(released):
-    account = released.attrs["dp"]
-    return (json.loads(account) if isinstance(account, str) else account)["domain_source"]
+    provenance = released.attrs["dp"]
+    return (json.loads(provenance) if isinstance(provenance, str) else provenance)["domain_source"]
 
 
 # Domains
@@ -179,11 +179,11 @@ def test_pages_say_it(source, words):
 
 @pytest.mark.parametrize("odd", ["missing", None, "elsewhere", ["observed"], {}, 1])
 def test_a_page_claims_nothing_that_the_table_does_not_tell(odd):
-    account = dict(dpt.tree_counts(VISITS, BY, epsilon=1.0, domain=REGIONS).attrs["dp"])
-    account |= {"domain_source": odd}
+    provenance = dict(dpt.tree_counts(VISITS, BY, epsilon=1.0, domain=REGIONS).attrs["dp"])
+    provenance |= {"domain_source": odd}
     if odd == "missing":  # as in a table of the first version
-        del account["domain_source"]
-    told = " ".join(statement(account))
+        del provenance["domain_source"]
+    told = " ".join(statement(provenance))
     assert "not protected. Whoever released it declared the list of them public." in told
 
 

@@ -1,4 +1,4 @@
-"""Counts that are right up to a factor: the algorithm, its accuracy, and what it reveals."""
+"""Counts with bounded relative error: the algorithm, its accuracy, and what it reveals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts that are right up to a factor, in many runs: they keep their promise, and reveal what they may."""
+"""Counts with bounded relative error, in many runs: they keep their promise, and reveal what they may."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_names_leave_out_what_the_next_key_tells():
     assert named([("Utah", "a", "a")]) == ["a, a, Utah"]  # called alike
 
 
-def test_a_table_comes_back_from_parquet_with_its_account(counts, tmp_path):
+def test_a_table_comes_back_from_parquet_with_its_provenance(counts, tmp_path):
     pytest.importorskip("pyarrow")
     counts.to_parquet(tmp_path / "counts.parquet")
     assert pd.read_parquet(tmp_path / "counts.parquet").dp.to_html() == counts.dp.to_html()
@@ -440,11 +440,11 @@ def test_labels_are_text_on_a_page(hostile):
 
 
 @pytest.mark.parametrize(
-    "account", [None, [], "yes", {"epsilon": None}, {"rho": "<b>", "known": 3, "rng": 1}]
+    "provenance", [None, [], "yes", {"epsilon": None}, {"rho": "<b>", "known": 3, "rng": 1}]
 )
-def test_a_page_of_a_table_with_a_strange_account(counts, account):
+def test_a_page_of_a_table_with_a_strange_provenance(counts, provenance):
     table = counts.head(7).copy()
-    table.attrs = {} if account is None else {"dp": account}
+    table.attrs = {} if provenance is None else {"dp": provenance}
     _, text = text_of(table.dp.to_html())
     assert "unknown" in text
 

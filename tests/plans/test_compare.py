@@ -1,4 +1,4 @@
-"""Plans judged by their errors beyond a share of the count, and counts right up to a factor beside them."""
+"""Plans judged by their errors beyond a share of the count, beside counts with bounded relative error."""
 
 import numpy as np
 import pytest

@@ -92,7 +92,7 @@ def test_a_plan_of_a_distribution_goes_through_json(edges, strategy, groups):
     unbounded = dataclasses.replace(plan, privacy_unit=None), dataclasses.replace(back, privacy_unit=None)
     counts = np.random.default_rng(3).integers(0, 99, (len(plan.totals[-1]), plan.bins.n_bins))
     one, other = (each.release(counts, rng=np.random.default_rng(5)) for each in unbounded)
-    assert one.estimates.tobytes() == other.estimates.tobytes() and one.account == other.account
+    assert one.estimates.tobytes() == other.estimates.tobytes() and one.provenance == other.provenance
     pd.testing.assert_frame_equal(one.cdf(), other.cdf())
 
 
@@ -232,7 +232,7 @@ def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, p
 
 def test_a_plan_of_a_distribution_is_a_plan_like_others():
     assert isinstance(SHAPE, dpt.Plan) and SHAPE.headline in SHAPE._repr_html_().replace("&#x27;", "'")
-    assert SHAPE.provenance() == SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)).account
+    assert SHAPE.provenance() == SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)).provenance
     for options in STRATEGIES.values():
         options = {name: value for name, value in options.items() if name != "tree"}
         plan = dpt.plan_distribution("cost", **EDGES["numbers"], domain=DOMAIN, **options)

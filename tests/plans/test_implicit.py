@@ -1,4 +1,4 @@
-"""Trees too large to be listed: reading, privacy, what is found, and tables that add up."""
+"""Implicit trees: reading, privacy, what is found, and tables that add up."""
 
 import itertools
 import json

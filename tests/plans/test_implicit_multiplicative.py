@@ -1,4 +1,4 @@
-"""Counts right up to a factor of trees that nobody lists: the law, privacy, the promise, and the table."""
+"""Counts with bounded relative error of implicit trees: distribution, privacy, promise and table."""
 
 from __future__ import annotations
 

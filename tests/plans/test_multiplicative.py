@@ -1,4 +1,4 @@
-"""Counts that are right up to a factor, through the public face: the guarantee, the table, the arguments."""
+"""Counts with bounded relative error, through the public face: the guarantee, the table, the arguments."""
 
 import json
 import math

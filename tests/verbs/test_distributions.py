@@ -269,7 +269,7 @@ def test_counts_are_released_as_their_records_are(way, domain):
             for _ in range(n)]  # fmt: skip
     released = planned.release(counts, rng=rng(7)), planned.release(small(rows), rng=rng(7))
     assert released[0].estimates.tobytes() == released[1].estimates.tobytes()
-    assert released[0].account == released[1].account
+    assert released[0].provenance == released[1].provenance
     pd.testing.assert_frame_equal(*(each.cdf(confidence=0.9) for each in released))
     if domain is None:
         again = planned.release(counts[None].astype(np.uint8), rng=rng(7))
@@ -313,7 +313,7 @@ def test_counts_cannot_protect_units_and_records_cannot_be_bounded_without():
     assert error.value.argument == "data"
     bounded = plan(4, epsilon=1.0, max_contributions=3)
     assert bounded.strategy == unit.strategy
-    assert bounded.release(COUNTS[0]).account["max_contributions"] == 3
+    assert bounded.release(COUNTS[0]).provenance["max_contributions"] == 3
     for refused in (bounded.release, lambda frame: dpt.cdf(frame, "x", **GOOD, max_contributions=3)):
         with pytest.raises(ArgumentError, match="needs a `privacy_unit`") as error:
             refused(small([(0, 1)]))
@@ -758,7 +758,7 @@ def test_a_release_with_the_same_seed_is_the_same_and_others_differ():
     assert not one.equals(other)
     assert one.attrs["dp"]["rng"].endswith("not private")
     private = dpt.release_distribution(frame, "x", **options)
-    assert private.account["rng"] == "operating system"
+    assert private.provenance["rng"] == "operating system"
     assert (private.estimates != dpt.release_distribution(frame, "x", **options).estimates).any()
 
 

@@ -187,12 +187,19 @@ def test_large_nodes_are_there_and_lone_ones_are_not(seed):
 
 
 def test_the_account_tells_what_the_plan_was():
-    account = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
+    provenance = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
     plan = dpt.plan_implicit(NUMBERS, **LOSS)
-    assert (account["mechanism"], account["epsilon"], account["delta"]) == ("truncated_laplace", 1.0, 1e-6)
-    assert (account["privacy_unit"], account["max_contributions"]) == ("person", 1)
-    assert account["largest_unseen"] == {"n/16": 2 * plan.noise[1].radius, "n/64": 2 * plan.noise[2].radius}
-    assert "not private" in account["rng"]
+    assert (provenance["mechanism"], provenance["epsilon"], provenance["delta"]) == (
+        "truncated_laplace",
+        1.0,
+        1e-6,
+    )
+    assert (provenance["privacy_unit"], provenance["max_contributions"]) == ("person", 1)
+    assert provenance["largest_unseen"] == {
+        "n/16": 2 * plan.noise[1].radius,
+        "n/64": 2 * plan.noise[2].radius,
+    }
+    assert "not private" in provenance["rng"]
 
 
 # One level of the table

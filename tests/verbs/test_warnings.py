@@ -135,7 +135,7 @@ def test_a_table_that_is_nearly_empty_is_told_once_with_its_causes(name, change,
     assert told[0].filename == __file__
     kept = told[0].message.released
     if isinstance(kept, Distribution):  # of which the verb returns a table
-        assert kept.account == released.attrs["dp"]
+        assert kept.provenance == released.attrs["dp"]
     else:
         assert kept is released
 
@@ -464,10 +464,10 @@ def test_a_released_dataset_is_told_of_alike():
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("account", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
-def test_what_others_put_into_attrs_is_left_alone(account):
+@pytest.mark.parametrize("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
+def test_what_others_put_into_attrs_is_left_alone(provenance):
     frame = records()
-    frame.attrs["dp"] = account
+    frame.attrs["dp"] = provenance
     with warnings.catch_warnings(action="error"):
         by_state(frame)
 
