@@ -33,7 +33,7 @@ from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.plans.implicit import ImplicitPlan, expected_recall
+from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
@@ -77,8 +77,8 @@ __all__ = [
     "cut",
     "datasets",
     "derived_domain",
+    "detection_probability",
     "distribution",
-    "expected_recall",
     "histogram",
     "mapping",
     "mean",

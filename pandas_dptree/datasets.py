@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 
 __all__ = ["clinic_visits", "clinics", "taxi_trips"]
 
@@ -141,7 +141,7 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 0:
         raise ArgumentError(
             "n_people",
-            f"must be a whole number >= 0, not {told(n_people)}.",
+            f"must be a whole number >= 0, not {quote(n_people)}.",
             hint="for example clinic_visits(n_people=20_000).",
         )
     rng = _seeded(seed)
@@ -209,7 +209,7 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ArgumentError(
                 name,
-                f"must be a whole number >= {least}, not {told(value)}.",
+                f"must be a whole number >= {least}, not {quote(value)}.",
                 hint="for example taxi_trips().",
             )
     centres = (np.arange(n_cells) + 0.5) * CITY_KM / n_cells
@@ -248,7 +248,7 @@ def _pickups(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDAr
 def _seeded(seed: int) -> np.random.Generator:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ArgumentError(
-            "seed", f"must be a whole number >= 0, not {told(seed)}.", hint="for example seed=0."
+            "seed", f"must be a whole number >= 0, not {quote(seed)}.", hint="for example seed=0."
         )
     return np.random.default_rng(seed)
 

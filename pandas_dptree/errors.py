@@ -3,7 +3,7 @@
 Each error states the fact, names the argument or columns at fault, and ends in a hint that says what
 would work. The facts are attributes too, so that a program need not parse the text. No message ever
 holds anything computed from records. An argument may hold records by a slip, as when ``frame["person"]``
-is passed for ``"person"``; so arguments are quoted by `told` alone, which quotes what was typed by hand.
+is passed for ``"person"``; so arguments are quoted by `quote` alone, which quotes what was typed by hand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "kind_of_object",
     "listed",
     "naming",
-    "told",
+    "quote",
     "warn",
 ]
 
@@ -47,7 +47,7 @@ _PLAIN: Final = frozenset((type(None), bool, int, float, complex, str, Decimal, 
 """These very types: a subclass may print what it likes."""
 
 
-def told(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
+def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
     """Quote an argument if it is plain and short, and tell only its type otherwise.
 
     Plain are single values, cut after 80 characters, and lists and tuples of at most `most` of them in
@@ -56,7 +56,7 @@ def told(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
 
     Examples
     --------
-    >>> print(told("person"), told((0, 18)), told({"Ann": 3}), told(list(range(9))))
+    >>> print(quote("person"), quote((0, 18)), quote({"Ann": 3}), quote(list(range(9))))
     'person' (0, 18) a dict a list
     """
     if len(of) > most:
@@ -67,7 +67,7 @@ def told(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
         return _cut(argument)
     if isinstance(argument, list | tuple) and type(argument) in (list, tuple) and len(argument) <= most:
         within = most // (len(argument) + 1)
-        inner = ", ".join(told(entry, most=within) for entry in argument)
+        inner = ", ".join(quote(entry, most=within) for entry in argument)
         if isinstance(argument, list):
             return f"[{inner}]"
         return f"({inner},)" if len(argument) == 1 else f"({inner})"
@@ -84,7 +84,7 @@ def listed(names: Iterable[object]) -> str:
     """
     first = list(islice(names, MOST_ENTRIES + 1))
     more = ["..."] if len(first) > MOST_ENTRIES else []
-    return f"[{', '.join([*map(told, first[:MOST_ENTRIES]), *more])}]"
+    return f"[{', '.join([*map(quote, first[:MOST_ENTRIES]), *more])}]"
 
 
 def is_name(value: object) -> bool:
@@ -121,7 +121,7 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, alike: f
         return ""
     candidates = {_folded(name): name for name in known}
     meant = [
-        told(candidates[match]) + (f" for {told(name)}" if len(wanted) > 1 else "")
+        quote(candidates[match]) + (f" for {quote(name)}" if len(wanted) > 1 else "")
         for name in wanted
         for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=alike)
     ]
@@ -130,7 +130,7 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, alike: f
 
 def _folded(name: object) -> str:
     """Write a name as it is compared: case and blanks around it do not matter."""
-    return name.strip().casefold() if isinstance(name, str) else told(name)
+    return name.strip().casefold() if isinstance(name, str) else quote(name)
 
 
 def kind_of_object(argument: object) -> str:
@@ -207,7 +207,7 @@ class ColumnsError(ArgumentError, KeyError):
 
     def __init__(self, argument: str, fact: str, *, columns: Iterable[object], hint: str) -> None:
         self.columns = tuple(columns)
-        names = ", ".join(map(told, self.columns))
+        names = ", ".join(map(quote, self.columns))
         if len(self.columns) > MOST_ENTRIES:  # perhaps no names at all but a column's values
             names = f"more than {MOST_ENTRIES} names, which the attribute `columns` of this error lists"
         super().__init__(argument, f"{fact}: {names}.", hint=hint)
@@ -277,6 +277,6 @@ def check_choice(argument: str, value: object, choices: Sequence[str], *, or_els
         made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(
             argument,
-            f"is unknown: {told(value)}.",
+            f"is unknown: {quote(value)}.",
             hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

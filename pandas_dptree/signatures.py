@@ -56,9 +56,7 @@ def options_of(kind: type[Any]) -> dict[str, Option]:
 
     Examples
     --------
-    >>> from typing import Annotated, TypedDict
-    >>> class Running(TypedDict, total=False):
-    ...     progress: Annotated[bool, Option(False, "bool", "Shows the steps of the work on a bar.")]
+    >>> from pandas_dptree.plans.options import Running
     >>> options_of(Running)["progress"].default
     False
     """

@@ -20,7 +20,7 @@ def test_as_recorded(name):
     assert not told, "\n".join(told)
 
 
-TABLE = {"columns": [{"name": "count", "dtype": "int64", "values": [1, 2]}], "account": {"epsilon": 1.0}}
+TABLE = {"columns": [{"name": "count", "dtype": "int64", "values": [1, 2]}], "provenance": {"epsilon": 1.0}}
 
 
 def _changed(change):
@@ -33,8 +33,8 @@ def _changed(change):
     "change",
     [
         lambda found: None,
-        lambda found: found["account"].update(epsilon=1 + 1e-12),
-        lambda found: found["account"].update(domain_source="given"),
+        lambda found: found["provenance"].update(epsilon=1 + 1e-12),
+        lambda found: found["provenance"].update(domain_source="given"),
     ],
 )
 def test_what_is_no_difference(change):
@@ -56,10 +56,10 @@ def test_what_is_no_difference(change):
         (lambda found: found["columns"][0].update(name="n"), 'columns[count].name is "n", it was "count"'),
         (lambda found: found.update(index=0), "index is new: 0"),
         (
-            lambda found: found["account"].update(epsilon=1 + 1e-9),
-            "account.epsilon is 1.000000001, it was 1.0",
+            lambda found: found["provenance"].update(epsilon=1 + 1e-9),
+            "provenance.epsilon is 1.000000001, it was 1.0",
         ),
-        (lambda found: found["account"].clear(), "account.epsilon is gone, it was 1.0"),
+        (lambda found: found["provenance"].clear(), "provenance.epsilon is gone, it was 1.0"),
     ],
 )
 def test_differences_are_told(change, told):

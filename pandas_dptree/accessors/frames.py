@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.output.distribution import Distribution
@@ -162,7 +162,7 @@ class DataFrameAccessor:
         """
         if not isinstance(plan, Plan):
             raise ArgumentError(
-                "plan", f"must be a plan, not {told(plan)}.", hint="frame.dp.plan(...) makes one."
+                "plan", f"must be a plan, not {quote(plan)}.", hint="frame.dp.plan(...) makes one."
             )
         return plan.release(self._frame, rng=rng, progress=progress)
 

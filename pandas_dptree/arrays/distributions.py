@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
-from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
@@ -78,14 +78,14 @@ def plan_distribution(
     if given is None:
         raise ArgumentError(
             "edges",
-            f"must be given: the labels of {told(dim)} are no intervals side by side.",
+            f"must be given: the labels of {quote(dim)} are no intervals side by side.",
             hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
         )
     bins = Bins.of(dim, bounds=None, bins=given)
     if bins.n_bins != array.sizes[dim]:
         raise ArgumentError(
             "edges",
-            f"make {bins.n_bins} bins, and the dimension {told(dim)} has {array.sizes[dim]}.",
+            f"make {bins.n_bins} bins, and the dimension {quote(dim)} has {array.sizes[dim]}.",
             hint="list one value more than there are bins.",
         )
     found = find_distribution_plan(dim, bins=given, **options)
@@ -250,14 +250,14 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
     if dim != plan.bins.column:
         raise ArgumentError(
             "dim",
-            f"is {told(dim)}, and the plan is for {told(plan.bins.column)}.",
+            f"is {quote(dim)}, and the plan is for {quote(plan.bins.column)}.",
             hint="name the dimension that it was made for; array.rename gives another that name.",
         )
     labels = _labels(array, dim)
     if plan.bins.n_bins != array.sizes[dim] or (labels is not None and not _are_edges(plan.bins, labels)):
         raise ArgumentError(
             "plan",
-            f"has {plan.bins.n_bins} bins that are not those of the dimension {told(dim)}.",
+            f"has {plan.bins.n_bins} bins that are not those of the dimension {quote(dim)}.",
             hint="plan anew with array.dp.plan_distribution.",
         )
     if array.ndim > 1 and plan.totals[0][0] >= 0:
@@ -271,7 +271,7 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
 def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
     """Check that an array has a dimension."""
     if not is_name(dim):
-        raise ArgumentError("dim", f"must name one dimension, not {told(dim)}.", hint='for example "age".')
+        raise ArgumentError("dim", f"must name one dimension, not {quote(dim)}.", hint='for example "age".')
     dims_of(array, [dim], argument="dim")
     if dim not in array.dims:
         raise ColumnsError(

@@ -38,7 +38,7 @@ def laid_out(
     columns : mapping of sequences of numpy.ndarray
         As `columns_of` gives them for the forest (of one tree, if there is no index at all).
     told : mapping
-        The account of the release.
+        The provenance of the release.
 
     Returns
     -------

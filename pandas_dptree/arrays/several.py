@@ -16,7 +16,7 @@ from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.frames import TOLD
+from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_sum
 from pandas_dptree.plans.options import CellOptions, Running, taken_from
 from pandas_dptree.privacy.quantity import COUNT
@@ -286,7 +286,11 @@ def release(
     warn_if_released(dataset)
     trees, sources = [], []
     for name, each in plan.plans.items():
-        own = {} if each.quantity != COUNT else {"count": name} | {what: f"{name}_{what}" for what in TOLD}
+        own = (
+            {}
+            if each.quantity != COUNT
+            else {"count": name} | {what: f"{name}_{what}" for what in COMPANIONS}
+        )
         tree = tables.measured_tree(each, dataset[name], rng=rng, progress=progress)
         sources.append(json.loads(tree.attrs["dp"])["domain_source"])
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})

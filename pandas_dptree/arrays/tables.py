@@ -16,7 +16,7 @@ from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.output.datatree import check_free, check_held, is_hash, told_of
+from pandas_dptree.output.datatree import check_free, check_held, companions_of, is_hash
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.plans.additive import AdditivePlan
@@ -316,7 +316,7 @@ def measured_tree(
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
     """Check that what the answer tells can have names of its own."""
     check_held([quantity.name], argument="array")
-    check_free(array, told_of(quantity.column))
+    check_free(array, companions_of(quantity.column))
 
 
 def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:

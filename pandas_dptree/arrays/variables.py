@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
-from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, named
-from pandas_dptree.output.datatree import check_held, is_hash, told_of
-from pandas_dptree.output.frames import TOLD
+from pandas_dptree.output.datatree import check_held, companions_of, is_hash
+from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["check_variables", "keys_of", "names_of", "own_of", "quantities_of"]
@@ -32,7 +32,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if variables is not None and not isinstance(variables, (list, tuple)):
         raise ArgumentError(
             "variables",
-            f"must be a list of names, not {told(variables)}.",
+            f"must be a list of names, not {quote(variables)}.",
             hint='for example variables=["visits"]; leave it out for all.',
         )
     names = list(dataset.data_vars) if variables is None else list(variables)
@@ -109,7 +109,7 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
             columns=flat, hint="leave them out: variables=[...].",
         )  # fmt: skip
     check_held(names, argument="variables")
-    told = {name: told_of(name) for name in names}
+    told = {name: companions_of(name) for name in names}
     others = dict.fromkeys([*dataset.dims, *dataset.coords, *domain.by])
     taken = Counter(chain(others, *told.values()))
     clashing = [name for name, each in told.items() if any(taken[one] > 1 for one in each)]
@@ -117,7 +117,7 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
         raise ColumnsError(
             "variables", "would give two variables of the answer one name", columns=clashing,
             hint=f"rename them; for each variable the answer has its name, and its name with "
-            f"{', '.join(f'_{what}' for what in TOLD)}.",
+            f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 
 __all__ = ["checked_alpha", "checked_eta"]
 
@@ -13,7 +13,7 @@ def checked_alpha(alpha: float) -> float:
     """Check that a relative error is from 0 to below 1."""
     if not (_is_number(alpha) and 0 <= alpha < 1):
         raise ArgumentError(
-            "alpha", f"must be at least 0 and below 1, not {told(alpha)}.", hint="for example alpha=0.1."
+            "alpha", f"must be at least 0 and below 1, not {quote(alpha)}.", hint="for example alpha=0.1."
         )
     return float(alpha)
 
@@ -22,7 +22,7 @@ def checked_eta(eta: float) -> float:
     """Check that a probability of failure is above 0 and below 1/2."""
     if not (_is_number(eta) and 0 < eta < 0.5):
         raise ArgumentError(
-            "eta", f"must be above 0 and below 1/2, not {told(eta)}.", hint="for example eta=0.1."
+            "eta", f"must be above 0 and below 1/2, not {quote(eta)}.", hint="for example eta=0.1."
         )
     return float(eta)
 

@@ -24,7 +24,7 @@ from pandas_dptree.errors import (
     DPTreeError,
     DPTreeWarning,
     did_you_mean,
-    told,
+    quote,
 )
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
@@ -149,16 +149,16 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-measurements", action="store_true", help="adds the noisy values and their noise scales"
     )
     options.add_argument(
-        "--impossible",
+        "--structural-zeros",
         metavar="COLUMN",
-        help="a column of the domain that says true or false: where true, nobody can be",
+        help="a column of the domain that says true or false: where true, a structural zero",
     )
     noise = argparse.ArgumentParser(add_help=False)
     noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
         "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
-        help="the noise; or counts that are right up to a factor, for which the next five options are",
+        help="the noise; or counts with bounded relative error, for which the next five options are",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--alpha", type=float,
@@ -258,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
     release = command("release", _release, "release records by a plan that was written down", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
-    release.add_argument("--impossible", metavar="COLUMN", help="the same as for the plan")
+    release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
 
     command("demo", _demo, "release a simulated example population; needs no file")
     return parser
@@ -292,22 +292,24 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
-    if arguments.domain == "observed" and arguments.impossible is not None:
+    if arguments.domain == "observed" and arguments.structural_zeros is not None:
         raise ArgumentError(
-            "impossible", "is a column of the domain, which is to be observed.", hint="name a file of keys."
+            "structural_zeros",
+            "is a column of the domain, which is to be observed.",
+            hint="name a file of keys.",
         )
     frame = read(arguments.records, columns, "records")
     return frame, "observed" if arguments.domain == "observed" else _domain(arguments, arguments.by)
 
 
 def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
-    """Read the public keys, and where nobody can be."""
-    flags = [] if arguments.impossible is None else [arguments.impossible]
+    """Read the public keys, and the structural zeros."""
+    flags = [] if arguments.structural_zeros is None else [arguments.structural_zeros]
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
-    if flags and pd.api.types.is_string_dtype(places[arguments.impossible]):  # as from a CSV file
-        told = places[arguments.impossible].str.lower().map({"true": True, "false": False})
-        places = places.assign(**{arguments.impossible: told})
-    return Domain.from_frame(places, by=by, impossible=arguments.impossible)
+    if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
+        told = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
+        places = places.assign(**{arguments.structural_zeros: told})
+    return Domain.from_frame(places, by=by, structural_zeros=arguments.structural_zeros)
 
 
 def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
@@ -444,10 +446,10 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
         pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {told(given)}.", hint="for example county=25."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=25."
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {told(given)}.", hint="name each level once.")
+        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="name each level once.")
     return dict(pairs)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution.reconstruction import branching_of, check_levels, checked_noise, every_node
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = [
@@ -257,7 +257,7 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     """
     if queries not in get_args(Queries):
         raise ArgumentError(
-            "queries", f"must be 'prefixes' or 'intervals', not {told(queries)}.", hint='queries="prefixes".'
+            "queries", f"must be 'prefixes' or 'intervals', not {quote(queries)}.", hint='queries="prefixes".'
         )
     branching, scales = branching_of(tree), _checked_scales(tree, noise_scales)
     sides = 1 if queries == "prefixes" else 2
@@ -308,6 +308,6 @@ def _check_interval(tree: Tree, start: object, stop: object) -> None:
         if not whole or not least <= value <= tree.n_leaves:  # type: ignore[operator]
             raise ArgumentError(
                 name,
-                f"must be a whole number from {least} to {tree.n_leaves}, not {told(value)}.",
+                f"must be a whole number from {least} to {tree.n_leaves}, not {quote(value)}.",
                 hint="bins are counted from 0; an interval is start, start + 1, … up to stop - 1.",
             )

@@ -39,7 +39,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import number_between, real_numbers, whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -284,7 +284,7 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
     if bins > leaves:
         raise ArgumentError(
             "branching",
-            f"{told(list(factors))} has {leaves} leaves, too few for {bins} bins.",
+            f"{quote(list(factors))} has {leaves} leaves, too few for {bins} bins.",
             hint="choose factors whose product is at least n_bins.",
         )
     uses, size = [], 1
@@ -373,7 +373,7 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
     if shares.ndim != 1 or not shares.size or not (np.isfinite(shares) & (shares > 0)).all():
         raise ArgumentError(
             "budgets",
-            f"must be a list of positive numbers, not {told(shares.tolist())}.",
+            f"must be a list of positive numbers, not {quote(shares.tolist())}.",
             hint="for example budgets=[0.5, 0.5]: the epsilon of each level below the root.",
         )
     logs = 2 * np.log(shares)
@@ -464,7 +464,7 @@ def _checked_branching(branching: Sequence[int]) -> tuple[int, ...]:
     hint = "for example branching=[16, 16]: children of each node, from the root down."
     if not isinstance(branching, list | tuple | np.ndarray):
         raise ArgumentError(
-            "branching", f"must be a list of whole numbers, not {told(branching)}.", hint=hint
+            "branching", f"must be a list of whole numbers, not {quote(branching)}.", hint=hint
         )
     return tuple(
         whole_number("branching", factor, at_least=2, hint=hint, of=branching) for factor in branching
@@ -484,7 +484,7 @@ def _level_variances(branching: Sequence[int], variances: npt.ArrayLike) -> list
         raise ArgumentError(
             "variances",
             f"must be {len(branching)} numbers, one for each level below the root, "
-            f"not {told(noise.tolist())}.",
+            f"not {quote(noise.tolist())}.",
             hint="the total's is total_variance.",
         )
     return [_checked_variance("variances", variance) for variance in noise.tolist()]

@@ -46,7 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefix_variances
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.alternating import Model, Problem, VarianceFunction
@@ -145,7 +145,7 @@ def best_tree(
     for argument, given, kind in kinds:
         if not isinstance(given, kind):
             raise ArgumentError(
-                argument, f"must be of type {kind.__name__}, not {told(given)}.", hint="see the example."
+                argument, f"must be of type {kind.__name__}, not {quote(given)}.", hint="see the example."
             )
     search = _Search(bins, noise, loss, sensitivity, total_known)
     if bins == 1:
@@ -467,6 +467,6 @@ def _checked(n_bins: int) -> int:
     whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
     if not whole or not 1 <= n_bins <= 2**53:
         raise ArgumentError(
-            "n_bins", f"must be a whole number from 1 to 2**53, not {told(n_bins)}.", hint="for example 256."
+            "n_bins", f"must be a whole number from 1 to 2**53, not {quote(n_bins)}.", hint="for example 256."
         )
     return int(n_bins)

@@ -37,7 +37,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
@@ -424,7 +424,7 @@ def _checked_bins(leaves: IntArray, n_bins: int | None) -> int:
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= leaves[0]:
         raise ArgumentError(
             "n_bins",
-            f"must be a whole number from 1 to {leaves[0]}, the number of leaves, not {told(n_bins)}.",
+            f"must be a whole number from 1 to {leaves[0]}, the number of leaves, not {quote(n_bins)}.",
             hint="take a tree with at least one leaf for each bin.",
         )
     return int(bins)

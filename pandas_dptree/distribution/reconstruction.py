@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
@@ -232,7 +232,7 @@ def _cover_weights(
     """
     if weights not in get_args(CoverWeights):
         raise ArgumentError(
-            "weights", f"must be 'precision' or 'equal', not {told(weights)}.", hint='weights="precision".'
+            "weights", f"must be 'precision' or 'equal', not {quote(weights)}.", hint='weights="precision".'
         )
     subtree = every_node(tree, propagate(tree, noise).subtree)
     left, right = left_cover(tree, subtree), noise[0] + _right_cover(tree, subtree)

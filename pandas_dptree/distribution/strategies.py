@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pandas_dptree.distribution.optimal import best_tree
 from pandas_dptree.distribution.strategy import FactorizedPrefixes, Strategy, TreePrefixes
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -68,14 +68,14 @@ class Strategies:
             *others, last = (f'"{name}"' for name in MECHANISMS)
             raise ArgumentError(
                 "mechanism",
-                f"is unknown: {told(mechanism)}.",
+                f"is unknown: {quote(mechanism)}.",
                 hint=f"choose {', '.join(others)} or {last}.",
             )
         strategy = tree if isinstance(tree, str) else "tree"
         if strategy not in ("auto", "tree", "factorization"):
             raise ArgumentError(
                 "tree",
-                f"is unknown: {told(tree)}.",
+                f"is unknown: {quote(tree)}.",
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
         found: list[Callable[[], Strategy]] = []
@@ -216,7 +216,7 @@ def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
         raise ArgumentError(
             "tree",
             f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
-            f"than {most:,}, not {told(tree)}.",
+            f"than {most:,}, not {quote(tree)}.",
             hint="for example [16, 16] for 256 bins.",
         )
     return tuple(map(int, tree))

@@ -58,7 +58,7 @@ from pandas_dptree.distribution.level_uniform import (
     level_uses,
     optimal_budgets,
 )
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -162,7 +162,7 @@ def optimal_tree(
     if not isinstance(budgets, str) or budgets not in ("even", "optimal"):
         raise ArgumentError(
             "budgets",
-            f"must be 'even' or 'optimal', not {told(budgets)}.",
+            f"must be 'even' or 'optimal', not {quote(budgets)}.",
             hint="for example budgets='even'.",
         )
     PrivacyLoss(epsilon=epsilon)

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
@@ -277,7 +277,7 @@ def _problem(
         return subtree_estimates(tree, measurements, variances)[0], list(variances.subtree)
     if fit != "joint":
         raise ArgumentError(
-            "fit", f"must be 'totals' or 'joint', not {told(fit)}.", hint="name one of the two."
+            "fit", f"must be 'totals' or 'joint', not {quote(fit)}.", hint="name one of the two."
         )
     targets = [np.zeros(1) if y is None else np.asarray(y, dtype=np.float64) for y in measurements]
     return targets, list(variances.noise)

@@ -51,8 +51,8 @@ def estimate(
     consistency : {"none", "linear", "nonnegative", "integer"}
         The noisy nodes as they are; least squares; non-negative and above their lower bounds; whole.
     fit : {"totals", "joint", "adaptive"}
-        How negative estimates are mended: family by family, keeping the totals; in one fit of all; or family
-        by family, as sparse as each level seems to be.
+        How negative estimates are corrected: family by family, keeping the totals; in one fit of all; or
+        family by family, as sparse as each level seems to be.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional

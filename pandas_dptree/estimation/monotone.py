@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = ["Norm", "consistent_cdf"]
@@ -107,7 +107,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     most = _checked_total(total)
     if not isinstance(norm, str) or norm not in get_args(Norm):
         raise ArgumentError(
-            "norm", f"must be 'squared' or 'absolute', not {told(norm)}.", hint='norm="squared".'
+            "norm", f"must be 'squared' or 'absolute', not {quote(norm)}.", hint='norm="squared".'
         )
     free = _checked_numbers(noisy)[:-1]
     if norm == "absolute":
@@ -192,7 +192,7 @@ def _checked_total(total: object) -> int:
     if not isinstance(total, int | np.integer) or isinstance(total, bool) or not 0 <= total <= _LARGEST:
         raise ArgumentError(
             "total",
-            f"must be a whole number from 0 to 2**61, not {told(total)}.",
+            f"must be a whole number from 0 to 2**61, not {quote(total)}.",
             hint="it is the number of records; round a noisy one, and take 0 where it is negative.",
         )
     return int(total)

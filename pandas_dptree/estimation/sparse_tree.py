@@ -1,4 +1,4 @@
-"""Estimates for the few released nodes of a tree that is too large to be listed.
+"""Estimates for the few released nodes of an implicit tree.
 
 What a node holds beside its released children is one *remainder*, of which nothing was measured but that
 it is not negative. Noise that ends at a radius R bounds every count with certainty.

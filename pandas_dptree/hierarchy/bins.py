@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = ["Bins"]
@@ -101,14 +101,14 @@ class Bins:
         if pair is None or len(pair) != 2:
             raise ArgumentError(
                 "bounds",
-                f"must be a pair of values, the lower one first, not {told(bounds)}.",
+                f"must be a pair of values, the lower one first, not {quote(bounds)}.",
                 hint="for example bounds=(0, 200), known without looking at the records.",
             )
         ends, timezone = _values("bounds", pair)
         if not ends[0] < ends[1]:
             raise ArgumentError(
                 "bounds",
-                f"must have the lower one first, not {told(bounds)}.",
+                f"must have the lower one first, not {quote(bounds)}.",
                 hint="for example bounds=(0, 200); equal ones leave nothing to cut.",
             )
         return cls(column, _cut(ends, n_bins), timezone)
@@ -130,7 +130,7 @@ class Bins:
         if not isinstance(self.column, (str, int)):
             raise ArgumentError(
                 "column",
-                f"cannot be written down: {told(self.column)}.",
+                f"cannot be written down: {quote(self.column)}.",
                 hint="give the column a name that is text.",
             )
         written: dict[str, Any] = {"column": self.column, "type": "number", "unit": None, "timezone": None}
@@ -284,7 +284,7 @@ class Bins:
             wrong = ends[int(np.flatnonzero(off)[0])]
             raise ArgumentError(
                 argument,
-                f"must be edges of the bins, which {told(wrong)} is not.",
+                f"must be edges of the bins, which {quote(wrong)} is not.",
                 hint=f"the first of {self.n_bins} bins ends at {self.values_at([1])[0]}; "
                 "cut finer, or list the edges as `bins`.",
             )
@@ -301,7 +301,7 @@ def _zone_name(timezone: Any) -> str:
     if found != name:
         raise ArgumentError(
             "bins",
-            f"have a time zone that cannot be written down: {told(name)}.",
+            f"have a time zone that cannot be written down: {quote(name)}.",
             hint='plan with edges in a zone that has a name, such as "UTC" or "Europe/Berlin".',
         )
     return name
@@ -317,7 +317,7 @@ def _number_of_bins(bins: Any) -> int:
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= MOST_BINS:
         raise ArgumentError(
             "bins",
-            f"must be a whole number from 1 to {MOST_BINS:,}, or a list of edges, not {told(bins)}.",
+            f"must be a whole number from 1 to {MOST_BINS:,}, or a list of edges, not {quote(bins)}.",
             hint="for example bins=100.",
         )
     return int(bins)
@@ -346,7 +346,7 @@ def _values(argument: str, values: list[Any]) -> tuple[npt.NDArray[Any], Any]:
             return np.array(numbers, dtype=np.float64), None
     raise ArgumentError(
         argument,
-        f"must hold finite numbers, or timestamps, or durations, not {told(values)}.",
+        f"must hold finite numbers, or timestamps, or durations, not {quote(values)}.",
         hint="for example (0, 200), or (pd.Timestamp('2024-01-01'), pd.Timestamp('2025-01-01')); "
         "times lie between 1678 and 2262.",
     )

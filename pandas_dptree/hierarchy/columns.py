@@ -21,7 +21,7 @@ from pandas_dptree.errors import (
     did_you_mean,
     kind_of_object,
     listed,
-    told,
+    quote,
 )
 from pandas_dptree.hierarchy.dataframe_libraries import supported
 
@@ -88,7 +88,7 @@ def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "do
             raise
         table = None
     if table is None:
-        columns = ", ".join(f"{told(name)}: [...]" for name in wanted)
+        columns = ", ".join(f"{quote(name)}: [...]" for name in wanted)
         raise DomainError(
             f"cannot be {kind_of_object(given)}, or cannot be read.",
             hint=f"pass a frame or a MultiIndex of the public keys, for example pd.DataFrame({{{columns}}}).",

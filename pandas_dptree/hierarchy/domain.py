@@ -25,7 +25,7 @@ from pandas_dptree.errors import (
     is_name,
     kind_of_object,
     listed,
-    told,
+    quote,
 )
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
@@ -73,7 +73,7 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
             "by",
-            f"must be a list of column names, from coarse to fine, not {told(by)}.",
+            f"must be a list of column names, from coarse to fine, not {quote(by)}.",
             hint='for example by=["state", "county", "city"].',
         )
     names = tuple(by)
@@ -137,8 +137,8 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
         digest.update(ascii(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
             digest.update(ascii(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
-        if len(hierarchy.impossible):
-            digest.update(b"impossible" + hierarchy.impossible.astype("<i8").tobytes())
+        if len(hierarchy.structural_zeros):
+            digest.update(b"structural zeros" + hierarchy.structural_zeros.astype("<i8").tobytes())
         for levels in hierarchy.derived:
             digest.update(b"derived" + ascii(levels.definition).encode())
     return digest.hexdigest()
@@ -173,8 +173,8 @@ class Domain:
     codes : tuple of numpy.ndarray of int64
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
-    impossible : numpy.ndarray of int64
-        Positions of the leaves where nobody can be, in rising order: the structural zeros.
+    structural_zeros : numpy.ndarray of int64
+        Positions of the leaves that hold nobody by definition, in rising order.
     derived : tuple
         How keys are made that are no columns of the records, such as the month of a date.
     source : {"given", "categories", "observed"}
@@ -197,7 +197,7 @@ class Domain:
     labels: Sequence[pd.Index]
     forms: Sequence[tuple[Hashable, ...]]
     codes: tuple[IntArray, ...]
-    impossible: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    structural_zeros: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[DerivedLevels[Domain], ...] = ()
     source: Source = "given"
 
@@ -208,7 +208,7 @@ class Domain:
         places: pd.DataFrame | pd.MultiIndex | pd.Index,
         *,
         by: Sequence[Hashable],
-        impossible: Hashable | None = None,
+        structural_zeros: Hashable | None = None,
     ) -> Domain:
         """Read the domain from a public table with one row per leaf.
 
@@ -220,9 +220,10 @@ class Domain:
             single key any list, range, array, Series or Index of that name or of none.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
-        impossible : hashable, optional
-            Name of a column of booleans: true for the leaves where nobody can be. Their counts are known to
-            be 0, and records that claim to be there are dropped like those outside the domain.
+        structural_zeros : hashable, optional
+            Name of a column of booleans: true for the leaves that hold nobody by definition, such as male
+            patients of a maternity ward. Their counts are known to be 0, and records that claim to be there
+            are dropped like those outside the domain.
 
         Returns
         -------
@@ -231,37 +232,37 @@ class Domain:
         Raises
         ------
         ArgumentError
-            If `impossible` cannot name a column.
+            If `structural_zeros` cannot name a column.
         ColumnsError
             If a column is missing from `places`, stands in it twice, or holds labels that are no keys; or
-            if the column `impossible` holds anything but true and false.
+            if the column `structural_zeros` holds anything but true and false.
         DomainError
             If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
 
         Notes
         -----
-        **Privacy**: the list of leaves and what is impossible are public. Whether a record is dropped depends
-        on that record alone, so the sensitivity is as without the impossible leaves.
+        **Privacy**: the list of leaves and the structural zeros are public. Whether a record is dropped
+        depends on that record alone, so the sensitivity is as without the structural zeros.
 
         Examples
         --------
         >>> wards = pd.DataFrame({"ward": ["eye", "labour", "labour"], "sex": ["m", "f", "m"]})
         >>> wards["cannot_be"] = [False, False, True]
-        >>> domain = Domain.from_frame(wards, by=["ward", "sex"], impossible="cannot_be")
-        >>> domain.keys(2).iloc[domain.impossible].values.tolist()
+        >>> domain = Domain.from_frame(wards, by=["ward", "sex"], structural_zeros="cannot_be")
+        >>> domain.keys(2).iloc[domain.structural_zeros].values.tolist()
         [['labour', 'm']]
         """
         names = check_by(by)
-        if impossible is None:
+        if structural_zeros is None:
             return cls._from_columns(names, [_used(column) for column in pick_columns(places, names)])
-        if not is_name(impossible):
+        if not is_name(structural_zeros):
             raise ArgumentError(
-                "impossible",
-                f"must name a column, not be {kind_of_object(impossible)}.",
-                hint='put the flags into a column of the domain, and write impossible="that column".',
+                "structural_zeros",
+                f"must name a column, not be {kind_of_object(structural_zeros)}.",
+                hint='put the flags into a column of the domain, and write structural_zeros="that column".',
             )
-        *keys, flags = pick_columns(places, (*names, impossible))
-        return cls._from_columns(names, list(map(_used, keys)), _truths(impossible, flags))
+        *keys, flags = pick_columns(places, (*names, structural_zeros))
+        return cls._from_columns(names, list(map(_used, keys)), _truths(structural_zeros, flags))
 
     @classmethod
     @public
@@ -390,7 +391,7 @@ class Domain:
 
     @classmethod
     def _from_columns(
-        cls, by: tuple[Hashable, ...], columns: list[pd.Series], impossible: BoolArray | None = None
+        cls, by: tuple[Hashable, ...], columns: list[pd.Series], structural_zeros: BoolArray | None = None
     ) -> Domain:
         """Make the domain from key columns, one row per leaf."""
         encoded = [canonical_codes(column, sort=True) for column in columns]
@@ -399,7 +400,7 @@ class Domain:
             _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
         ]
         forms = [tuple(forms) for _, forms in encoded]
-        return cls.from_codes(by, labels, forms, [code for code, _ in encoded], impossible)
+        return cls.from_codes(by, labels, forms, [code for code, _ in encoded], structural_zeros)
 
     @classmethod
     def from_codes(
@@ -408,7 +409,7 @@ class Domain:
         labels: Sequence[pd.Index],
         forms: Sequence[tuple[Hashable, ...]],
         leaves: Sequence[IntArray],
-        impossible: BoolArray | None = None,
+        structural_zeros: BoolArray | None = None,
         derived: tuple[DerivedLevels[Domain], ...] = (),
     ) -> Domain:
         """Make the domain from the codes of its leaves.
@@ -421,8 +422,8 @@ class Domain:
             As the attributes of a domain.
         leaves : sequence of numpy.ndarray of int64, each of shape (n_leaves,)
             For each key, the positions of the leaves' labels, -1 where a path has ended. In any order.
-        impossible : numpy.ndarray of bool, shape (n_leaves,), optional
-            Where nobody can be.
+        structural_zeros : numpy.ndarray of bool, shape (n_leaves,), optional
+            Which leaves hold nobody by definition.
         derived : tuple, optional
             As the attribute.
 
@@ -443,7 +444,11 @@ class Domain:
         for level in range(1, tree.depth + 1):
             below = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
             levels.append(codes[np.cumsum(below) - below, level - 1])
-        zeros = np.flatnonzero(impossible[order]) if impossible is not None else np.zeros(0, dtype=np.int64)
+        zeros = (
+            np.flatnonzero(structural_zeros[order])
+            if structural_zeros is not None
+            else np.zeros(0, dtype=np.int64)
+        )
         return cls(by, tree, tuple(labels), tuple(forms), tuple(levels), zeros, derived)
 
     @property
@@ -479,7 +484,7 @@ class Domain:
         if level not in range(1, len(self.by) + 1):
             raise ArgumentError(
                 "level",
-                f"must be a whole number from 1 to {len(self.by)}, not {told(level)}.",
+                f"must be a whole number from 1 to {len(self.by)}, not {quote(level)}.",
                 hint=f"{len(self.by)} is for the leaves, 1 for the coarsest key.",
             )
         return pd.DataFrame(
@@ -517,11 +522,11 @@ class Domain:
         Returns
         -------
         numpy.ndarray of int64, shape (n,)
-            Position of the leaf, or -1 for a path that the domain does not list or calls impossible.
+            Position of the leaf, or -1 for a path that the domain does not list or that is a structural zero.
         """
         leaves = self.find_nodes(codes)
-        if len(self.impossible):
-            leaves[np.isin(leaves, self.impossible)] = -1
+        if len(self.structural_zeros):
+            leaves[np.isin(leaves, self.structural_zeros)] = -1
         return leaves
 
     def find_nodes(self, codes: Sequence[IntArray]) -> IntArray:
@@ -559,7 +564,7 @@ def _truths(name: Hashable, column: pd.Series) -> BoolArray:
     codes, forms = canonical_codes(column)
     if not set(forms) <= {("boolean", True), ("boolean", False)} or (codes < 0).any():
         raise ColumnsError(
-            "impossible",
+            "structural_zeros",
             "must be true or false in every row of the column",
             columns=[name],
             hint="convert it to booleans and fill what is missing with False.",

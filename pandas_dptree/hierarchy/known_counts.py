@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.stated_counts import (
     LARGEST,
@@ -147,7 +147,7 @@ class Known:
 
     @classmethod
     def read(cls, hierarchy: Domain | Tree, known: Any) -> Known:
-        """Read what a caller knows, and add what follows from it and from the domain's impossible leaves.
+        """Read what a caller knows, and add what follows from it and from the structural zeros of the domain.
 
         Parameters
         ----------
@@ -197,9 +197,9 @@ class Known:
             ]
         else:
             facts = frame_facts(hierarchy, known, name)
-        if isinstance(hierarchy, Domain) and len(hierarchy.impossible):
-            nobody = np.zeros(len(hierarchy.impossible), dtype=np.int64)
-            facts.append(Facts(tree.depth, hierarchy.impossible, nobody, nobody))
+        if isinstance(hierarchy, Domain) and len(hierarchy.structural_zeros):
+            nobody = np.zeros(len(hierarchy.structural_zeros), dtype=np.int64)
+            facts.append(Facts(tree.depth, hierarchy.structural_zeros, nobody, nobody))
         return cls.from_levels(tree, *gathered(tree, facts, name), name)
 
     @property
@@ -262,7 +262,7 @@ class Known:
             ):
                 raise ArgumentError(
                     "data",
-                    f"does not say in {told(kind)} what is known of this tree.",
+                    f"does not say in {quote(kind)} what is known of this tree.",
                     hint="pass what Known.to_dict() returned.",
                 )
             for level, pairs in enumerate(levels):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, listed, quote
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
@@ -116,7 +116,7 @@ def refuse(contradiction: str, number: int) -> None:
     raise ArgumentError(
         "known",
         f"{contradiction}{others}.",
-        hint="give counts that add up; leaves that the domain calls impossible hold 0.",
+        hint="give counts that add up; structural zeros of the domain hold 0.",
     )
 
 
@@ -138,7 +138,7 @@ def node_names(hierarchy: Domain | Tree) -> NameOf:
 def _path(by: Sequence[Hashable], keys: Sequence[Any]) -> str:
     """Write a path as keyword arguments are written, with numpy's numbers as plain ones."""
     plain = [key.item() if isinstance(key, np.generic) else key for key in keys]
-    return ", ".join(f"{name}={told(key)}" for name, key in zip(by, plain, strict=False))
+    return ", ".join(f"{name}={quote(key)}" for name, key in zip(by, plain, strict=False))
 
 
 def check_levels(hierarchy: Domain | Tree, known: Mapping[Hashable, Any]) -> None:
@@ -147,7 +147,7 @@ def check_levels(hierarchy: Domain | Tree, known: Mapping[Hashable, Any]) -> Non
     strange = [name for name in known if name not in names]
     if strange:
         raise ArgumentError(
-            "known", f"names a level that there is not: {told(strange[0], of=known)}.",
+            "known", f"names a level that there is not: {quote(strange[0], of=known)}.",
             hint=f"the levels are {listed(names)}.",
         )  # fmt: skip
 
@@ -174,7 +174,7 @@ def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name
         size = (hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree).level_sizes[level]
         if given.shape != (size,):
             raise ArgumentError(
-                "known", f"must give {told(level_name)} numbers of shape ({size},), not {given.shape}.",
+                "known", f"must give {quote(level_name)} numbers of shape ({size},), not {given.shape}.",
                 hint="give one number per node of the level, in the order of the tree, nan where unknown.",
             )  # fmt: skip
         counts = _whole(pd.Series(given), -1, lambda row: name(level, row))
@@ -239,7 +239,7 @@ def _indexed(counts: pd.Series, by: Sequence[Hashable]) -> pd.DataFrame:
     if index.nlevels != len(by) or set(names) != set(by):
         raise ArgumentError(
             "known",
-            f"must give {told(by[-1])} a series indexed by {listed(by)}, not by {told(list(index.names))}.",
+            f"must give {quote(by[-1])} a series indexed by {listed(by)}, not by {quote(list(index.names))}.",
             hint=f"index it as groupby({listed(by)}).size() would.",
         )
     keys = {name: index.get_level_values(place) for place, name in enumerate(names)}
@@ -308,7 +308,7 @@ def _whole(column: pd.Series, absent: int, name_row: Callable[[int], str]) -> In
         row = int(np.argmax(odd))
         [value] = column.iloc[[row]].tolist()
         raise ArgumentError(
-            "known", f"says that {name_row(row)} holds {told(value)}, which is no count.",
+            "known", f"says that {name_row(row)} holds {quote(value)}, which is no count.",
             hint="counts are whole numbers from 0 to 2**61; leave out what is not known.",
         )  # fmt: skip
     return read

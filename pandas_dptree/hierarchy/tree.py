@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, DomainError, told
+from pandas_dptree.errors import ArgumentError, DomainError, quote
 
 __all__ = ["IntArray", "Tree"]
 
@@ -67,7 +67,7 @@ class Tree:
         if not whole or self.n_roots < 1:
             raise ArgumentError(
                 "n_roots",
-                f"must be a whole number >= 1, not {told(self.n_roots)}.",
+                f"must be a whole number >= 1, not {quote(self.n_roots)}.",
                 hint="for example n_roots=1.",
             )
         counts, size = [], int(self.n_roots)
@@ -136,7 +136,7 @@ class Tree:
         if not isinstance(branching, (list, tuple, np.ndarray)):
             raise ArgumentError(
                 "branching",
-                f"must be a list of whole numbers, not {told(branching)}.",
+                f"must be a list of whole numbers, not {quote(branching)}.",
                 hint="for example Tree.from_branching([50, 60, 30]).",
             )
         leaves = 1
@@ -144,7 +144,7 @@ class Tree:
             if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
                 raise ArgumentError(
                     "branching",
-                    f"must hold whole numbers >= 1, not {told(factor, of=branching)}.",
+                    f"must hold whole numbers >= 1, not {quote(factor, of=branching)}.",
                     hint="for example Tree.from_branching([50, 60, 30]).",
                 )
             leaves *= int(factor)

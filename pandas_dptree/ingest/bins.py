@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
@@ -72,7 +72,7 @@ def binned_counts(
     if privacy_unit is not None and privacy_unit == bins.column:
         raise ArgumentError(
             "privacy_unit",
-            f"is also the column whose values are counted: {told(privacy_unit)}.",
+            f"is also the column whose values are counted: {quote(privacy_unit)}.",
             hint="name another column: what tells units apart is no amount.",
         )
     by = () if domain is None else domain.sources

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.columns import may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
@@ -91,7 +91,7 @@ def contributions(
     if privacy_unit is not None and privacy_unit in summed:
         raise ArgumentError(
             "privacy_unit",
-            f"is also a column to be added up: {told(privacy_unit)}.",
+            f"is also a column to be added up: {quote(privacy_unit)}.",
             hint="name another column: what tells units apart is no amount.",
         )
     unit = [] if privacy_unit is None else [privacy_unit]

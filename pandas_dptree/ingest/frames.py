@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, told, warn
+from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, quote, warn
 from pandas_dptree.hierarchy.columns import arrow_column, others_meant, to_pandas
 from pandas_dptree.hierarchy.dataframe_libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray
@@ -123,8 +123,8 @@ def warn_if_released(data: Any) -> None:
 
     `attrs` are trusted for nothing else: anybody may write them, and most operations lose them.
     """
-    account = getattr(data, "attrs", {}).get("dp")
-    if isinstance(account, (dict, str)) and "mechanism" in account:
+    provenance = getattr(data, "attrs", {}).get("dp")
+    if isinstance(provenance, (dict, str)) and "mechanism" in provenance:
         warn(
             'What is to be released says in attrs["dp"] that it is a release: its numbers are noisy, and its '
             "rows are no records.",
@@ -148,7 +148,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
     if isinstance(table, pd.DataFrame):
         present: list[Hashable] = list(table.columns)
         if table.columns.nlevels > 1:
-            hint = f"name each column by the whole of its tuple, such as {told(present[:1])}."
+            hint = f"name each column by the whole of its tuple, such as {quote(present[:1])}."
     else:
         try:
             present = list(table.collect_schema())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from pandas_dptree.errors import ColumnsError, told
+from pandas_dptree.errors import ColumnsError, quote
 from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of
 from pandas_dptree.hierarchy.levels.read_as import Labels
 
@@ -40,7 +40,7 @@ def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) 
         ways += ["text to dates with pd.to_datetime"] if dates else []
         ways += [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
         pairs = "; ".join(
-            f"{told(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
+            f"{quote(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
         )
         raise ColumnsError(
             argument,
@@ -54,7 +54,7 @@ def as_text(numbers: Sequence[Hashable]) -> str:
     """Tell how columns become text; those of numbers may be codes that have lost what they began with."""
     if not numbers:
         return "for example with astype(str)"
-    types = ", ".join(f"{told(name)}: str" for name in numbers)
+    types = ", ".join(f"{quote(name)}: str" for name in numbers)
     return (
         'for example with astype(str); codes that lost zeros when they were read ("00501" as 501) need '
         f"read_csv(..., dtype={{{types}}})"

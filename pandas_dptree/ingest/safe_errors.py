@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 
 __all__ = ["discreetly", "silently"]
 
@@ -45,7 +45,7 @@ def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answ
         count,
         ArgumentError(
             "frame",
-            f"cannot be counted by its columns {told(list(columns))}.",
+            f"cannot be counted by its columns {quote(list(columns))}.",
             hint="convert the keys to strings, whole numbers, dates or categories.",
         ),
     )

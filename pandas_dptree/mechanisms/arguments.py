@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, kind_of_object, told
+from pandas_dptree.errors import ArgumentError, kind_of_object, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource, byte_source
@@ -37,7 +37,7 @@ def whole_number(
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
         most = f"2**{at_most.bit_length() - 1}"
         raise ArgumentError(
-            name, f"must be a whole number from {least} to {most}, not {told(value, of=of)}.", hint=hint
+            name, f"must be a whole number from {least} to {most}, not {quote(value, of=of)}.", hint=hint
         )
     return int(value)  # type: ignore[call-overload, no-any-return]
 
@@ -52,7 +52,7 @@ def number_between(name: str, value: object, low: float, high: float, *, example
     if not low <= number < high:
         raise ArgumentError(
             name,
-            f"must be at least {low} and below {high}, not {told(number if is_number else value)}.",
+            f"must be at least {low} and below {high}, not {quote(number if is_number else value)}.",
             hint=f"for example {name}={example}.",
         )
     return number

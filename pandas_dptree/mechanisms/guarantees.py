@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import number_between
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss, group_loss
@@ -19,7 +19,7 @@ _FAILURE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiplicative:
-    r"""Ask for counts that are right up to a factor: an error that depends little on the depth of the tree.
+    r"""Ask for counts with bounded relative error: an error that depends little on the depth of the tree.
 
     With the exact count w of a node and the released count c,
 
@@ -96,12 +96,12 @@ class Multiplicative:
                 object.__setattr__(self, name, number_between(name, value, low, high, example=example))
         if not isinstance(self.calibration, str) or self.calibration not in ("exact", "proof"):
             raise ArgumentError(
-                "calibration", f"is unknown: {told(self.calibration)}.", hint='pass "exact" or "proof".'
+                "calibration", f"is unknown: {quote(self.calibration)}.", hint='pass "exact" or "proof".'
             )
         if not isinstance(self.clip, bool):
             raise ArgumentError(
                 "clip",
-                f"must be True or False, not {told(self.clip)}.",
+                f"must be True or False, not {quote(self.clip)}.",
                 hint="True bounds the mean error too.",
             )
         if self.clip and self.threshold is not None:
@@ -146,7 +146,7 @@ class Multiplicative:
         if not chain.guaranteed:
             raise ArgumentError(
                 "threshold",
-                f"is too small for the guarantee: {told(self.threshold)}.",
+                f"is too small for the guarantee: {quote(self.threshold)}.",
                 hint=f"pass at least {math.ceil(chain.smallest_tau)}, or None for the smallest; "
                 "a larger loss, alpha or failure probability allows a smaller one.",
             )

@@ -1,7 +1,7 @@
-"""Counts that are right up to a factor: additive noise no longer grows with the depth of the tree.
+"""Counts with bounded relative error: additive noise no longer grows with the depth of the tree.
 
-How nodes are settled is told in `pandas_dptree.mechanisms.threshold_rounds`. Here is what is promised, and what comes
-out: of trees whose nodes are all listed, or of those too large for that, of which few nodes are told.
+`pandas_dptree.mechanisms.threshold_rounds` has the algorithm. This module has what is promised and what is
+released: of trees whose nodes are all listed, and of implicit trees, of which few nodes are released.
 
 References
 ----------
@@ -43,7 +43,7 @@ Settled = list[tuple[npt.NDArray[Any], IntArray]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClippedThresholds:
-    r"""Counts right up to a factor, kept within a window around the truth: a bound on their mean error.
+    r"""Counts with bounded relative error, within a window around the truth that bounds their mean error.
 
     Half of the loss is for the chain of thresholds, half for one noisy count of each node, which is never
     more than R from the truth. An estimate further than R from it is moved to R (Lemma 3.3). So it never

@@ -10,7 +10,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.rejection_sampling import LARGEST_VALUE, ByteSource, Law, draw, uniform_words
 
 __all__ = [
@@ -220,7 +220,7 @@ def truncated_discrete_laplace(
     if not _is_whole(bound) or not 0 <= bound <= LARGEST_VALUE:
         raise ArgumentError(
             "bound",
-            f"must be a whole number from 0 to 2**62, not {told(bound)}.",
+            f"must be a whole number from 0 to 2**62, not {quote(bound)}.",
             hint="it is the largest magnitude the noise may have.",
         )
     return draw(
@@ -235,7 +235,7 @@ def _is_whole(value: object) -> bool:
 def _checked_size(size: int) -> int:
     if not _is_whole(size) or size < 0:
         raise ArgumentError(
-            "size", f"must be a whole number >= 0, not {told(size)}.", hint="it is how many draws are made."
+            "size", f"must be a whole number >= 0, not {quote(size)}.", hint="it is how many draws are made."
         )
     return int(size)
 
@@ -245,7 +245,7 @@ def _checked_scale(noise_scale: float) -> float:
     if not is_number or not SMALLEST_SCALE <= noise_scale <= LARGEST_SCALE:
         raise ArgumentError(
             "noise_scale",
-            f"must be a number from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}, not {told(noise_scale)}.",
+            f"must be a number from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}, not {quote(noise_scale)}.",
             hint="it is in the unit of the counts; rescale them if they are much larger or smaller.",
         )
     return float(noise_scale)

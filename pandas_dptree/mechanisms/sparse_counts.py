@@ -1,4 +1,4 @@
-"""Noisy counts of a level that is too large to be listed: exact counts meet the outside world here."""
+"""Noisy counts of a level of an implicit tree: exact counts meet the outside world here."""
 
 from __future__ import annotations
 

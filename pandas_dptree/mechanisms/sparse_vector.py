@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import exact_values, laplace_scale, noise_source, whole_number
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
@@ -244,7 +244,7 @@ class SparseVector:
         if not isinstance(failure, float | np.floating) or not 0 < failure < 1:
             raise ArgumentError(
                 "failure",
-                f"must be above 0 and below 1, not {told(failure)}.",
+                f"must be above 0 and below 1, not {quote(failure)}.",
                 hint="for example failure=0.05.",
             )
         if not exact:

@@ -1,4 +1,4 @@
-r"""How large the thresholds must be for counts that are right up to a factor, and what each one may spend.
+r"""How large the thresholds must be for counts with bounded relative error, and what each one may spend.
 
 Counts are compared with a rising chain of thresholds :math:`\tau_1 < \tau_2 < \dots`, from the largest
 down. A node that reaches :math:`\tau_i` but none before lies between :math:`L_i` and :math:`M_i`, and one
@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import laplace_scale, number_between, whole_number
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
@@ -90,7 +90,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Thresholds:
-    r"""A chain of thresholds for counts that are right up to a factor, and its division of the loss.
+    r"""A chain of thresholds for counts with bounded relative error, and its division of the loss.
 
     The promise is made for each node of a tree, u, with the exact count :math:`w_u` and the estimate
     :math:`\tilde w_u`:
@@ -230,7 +230,7 @@ class Thresholds:
         loss = approximate_loss(PrivacyLoss(epsilon=self.epsilon, delta=self.delta))
         if not isinstance(self.calibration, str) or self.calibration not in ("proof", "exact"):
             raise ArgumentError(
-                "calibration", f"is unknown: {told(self.calibration)}.", hint='pass "exact" or "proof".'
+                "calibration", f"is unknown: {quote(self.calibration)}.", hint='pass "exact" or "proof".'
             )
         kind = Proof if self.calibration == "proof" else Exact
         total, rest = loss.divide([kind.total_share, 1 - kind.total_share])
@@ -349,11 +349,11 @@ def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
     if loss.epsilon > _LARGEST_EPSILON:
         raise ArgumentError(
             "epsilon",
-            f"is too large: {told(loss.epsilon)}.",
+            f"is too large: {quote(loss.epsilon)}.",
             hint="no more than a few units protect anybody; for example epsilon=1.0.",
         )
     if loss.delta < _SMALLEST_DELTA:
-        raise _too_small(f"to be divided: {told(loss.delta)}")
+        raise _too_small(f"to be divided: {quote(loss.delta)}")
     return loss
 
 

@@ -40,7 +40,7 @@ class Aligned:
     truth: FloatArray
     nodes: pd.DataFrame | None = None
 
-    def told(self, name: str, values: FloatArray) -> Any:
+    def labelled(self, name: str, values: FloatArray) -> Any:
         """Give a number for each node in the form that the estimates came in."""
         return values if self.nodes is None else self.nodes.assign(**{name: values})
 
@@ -126,7 +126,7 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     else:
         true = _truth(truth, nodes, paths, column)
     listed = first[["level", *nodes.by]].copy()
-    listed.attrs = {}  # the account of one release
+    listed.attrs = {}  # the provenance of one release
     return Aligned(estimates, true, listed)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, listed, quote
 from pandas_dptree.metrics.alignment import Aligned, FloatArray, Frames, aligned
 from pandas_dptree.metrics.predicted import check_at_least
 
@@ -114,7 +114,7 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
     (['level', 'ward', 'alpha_rmse'], [0.3, 0.7, 1.0, 0.3])
     """
     pair = aligned(released, truth, column)
-    return pair.told("alpha_rmse", np.sqrt(np.mean(_excess(pair, alpha) ** 2, axis=0)))
+    return pair.labelled("alpha_rmse", np.sqrt(np.mean(_excess(pair, alpha) ** 2, axis=0)))
 
 
 def max_alpha_rmse(
@@ -207,7 +207,7 @@ def smoothed_relative_error(released: Any, truth: Any, kappa: float, *, column: 
     check_at_least("kappa", kappa, 0.0, above=True)
     pair = aligned(released, truth, column)
     errors = np.mean(np.abs(pair.estimates - pair.truth), axis=0)
-    return pair.told("smoothed_relative_error", errors / np.maximum(np.abs(pair.truth), kappa))
+    return pair.labelled("smoothed_relative_error", errors / np.maximum(np.abs(pair.truth), kappa))
 
 
 @overload
@@ -266,7 +266,7 @@ def accuracy(
     [0.5, 0.5]
     """
     pair = aligned(released, truth, column)
-    return pair.told("accuracy", _kept(pair, alpha, thresholds))
+    return pair.labelled("accuracy", _kept(pair, alpha, thresholds))
 
 
 def is_accurate(
@@ -315,7 +315,7 @@ def is_accurate(
     """
     check_at_least("eta", eta, 0.0)
     if eta > 1:
-        raise ArgumentError("eta", f"must be at most 1, not {told(eta)}.", hint="it is a share of releases.")
+        raise ArgumentError("eta", f"must be at most 1, not {quote(eta)}.", hint="it is a share of releases.")
     kept = _kept(aligned(released, truth, column), alpha, thresholds)
     return bool((kept >= 1 - eta - _ROUNDING).all())
 

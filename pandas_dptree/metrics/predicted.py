@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.additive import AdditiveNoise, FloatArray, Gaussian
 from pandas_dptree.mechanisms.arguments import real_numbers
 
@@ -90,7 +90,7 @@ def predicted_alpha_rmse(
     check_at_least("alpha", alpha, 0.0)
     if not isinstance(noise, AdditiveNoise):
         raise ArgumentError(
-            "noise", f"must be additive noise, not {told(noise)}.", hint="pass Laplace() or Gaussian()."
+            "noise", f"must be additive noise, not {quote(noise)}.", hint="pass Laplace() or Gaussian()."
         )
     scales, tolerance = np.broadcast_arrays(
         real_numbers("noise_scales", noise_scales, hint=_HINT),
@@ -274,7 +274,7 @@ def check_at_least(
         np.isfinite(numbers) & ((numbers > least) if above else (numbers >= least))
     ).all():
         bound = f"{'above' if above else 'at least'} {least:g}"
-        raise ArgumentError(argument, f"must be {bound}, not {told(value)}.", hint="pass a finite number.")
+        raise ArgumentError(argument, f"must be {bound}, not {quote(value)}.", hint="pass a finite number.")
 
 
 def _beyond(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:

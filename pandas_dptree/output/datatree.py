@@ -18,9 +18,9 @@ from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.levels.base import Plane
 from pandas_dptree.hierarchy.levels.combine import sole
-from pandas_dptree.output.frames import TOLD, prefix_of
+from pandas_dptree.output.frames import COMPANIONS, prefix_of
 
-__all__ = ["check_free", "check_groups", "check_held", "is_hash", "plain", "release_tree", "told_of"]
+__all__ = ["check_free", "check_groups", "check_held", "companions_of", "is_hash", "plain", "release_tree"]
 
 Attributes = Mapping[Hashable, Mapping[Any, Any]]
 Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -84,9 +84,9 @@ def is_hash(name: Hashable) -> bool:
     return isinstance(name, str) and re.search("-[0-9a-f]{32}$", name) is not None
 
 
-def told_of(column: Hashable | None) -> set[Hashable]:
+def companions_of(column: Hashable | None) -> set[Hashable]:
     """Names of the variables that tell of what is added up: a column, or the records."""
-    return {"count" if column is None else column, *(f"{prefix_of(column)}{what}" for what in TOLD)}
+    return {"count" if column is None else column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)}
 
 
 def release_tree(
@@ -115,7 +115,7 @@ def release_tree(
     coordinates : xarray.Dataset
         Their coordinates.
     attrs : mapping
-        A JSON-able account of the release, which is written as text into ``attrs["dp"]`` of the root.
+        A JSON-able provenance of the release, which is written as text into ``attrs["dp"]`` of the root.
     described : mapping of mappings
         Attributes of coordinates, such as their units, by name. They are public as the coordinates are.
     centres : mapping of sequences of numpy.ndarray, shape (2**l,)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.monotone import consistent_cdf
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
@@ -21,9 +21,9 @@ from pandas_dptree.output.plots import plot_cumulative
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TOLD", "Distribution"]
+__all__ = ["COMPANIONS", "Distribution"]
 
-TOLD = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
+COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
 """What the tables tell of a group, so that neither a key nor, beside keys, the column bears such a name."""
 
 HIGHEST_CONFIDENCE = 0.999
@@ -63,7 +63,7 @@ class Distribution:
         How many records each group has, if that is public, otherwise -1.
     strategy : Errors
         What was measured, which tells how far off the estimates of a group are.
-    account : mapping
+    provenance : mapping
         How the release was made, in plain JSON.
     cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
         The whole, rising numbers closest to `estimates`, from 0 to the number of records.
@@ -74,7 +74,7 @@ class Distribution:
     estimates: FloatArray
     totals: IntArray
     strategy: Errors
-    account: Mapping[str, Any]
+    provenance: Mapping[str, Any]
     cumulative: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -167,7 +167,7 @@ class Distribution:
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise ArgumentError(
                 "ranges",
-                f"must hold pairs of values, not {told(ranges)}.",
+                f"must hold pairs of values, not {quote(ranges)}.",
                 hint="for example [(0, 18), (18, 65)].",
             )
         edges = self.bins.edge_numbers("ranges", [end for pair in pairs for end in pair])
@@ -175,7 +175,7 @@ class Distribution:
         if (starts >= stops).any():
             raise ArgumentError(
                 "ranges",
-                f"must have their lower ends first, not {told(ranges)}.",
+                f"must have their lower ends first, not {quote(ranges)}.",
                 hint="for example (18, 65).",
             )
         sums = np.insert(self.cumulative, 0, 0, axis=1)
@@ -210,7 +210,7 @@ class Distribution:
         parts = np.atleast_1d(np.asarray(q, dtype=object))
         if parts.ndim != 1 or not len(parts) or not all(map(_is_part, parts)):
             raise ArgumentError(
-                "q", f"must be numbers from 0 to 1, not {told(q)}.", hint="for example [0.1, 0.5]."
+                "q", f"must be numbers from 0 to 1, not {quote(q)}.", hint="for example [0.1, 0.5]."
             )
         share = parts.astype(np.float64)
         lower, upper = self._within(confidence)
@@ -277,7 +277,7 @@ class Distribution:
         if not found.any():
             raise ArgumentError(
                 "group",
-                f"is not in the distribution: {told(group)}.",
+                f"is not in the distribution: {quote(group)}.",
                 hint="name its keys from the coarsest down, for example ('Ohio', 'Lake').",
             )
         return int(np.flatnonzero(found)[0]), ", ".join(map(str, path)) or "total"
@@ -291,7 +291,7 @@ class Distribution:
         if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
             raise ArgumentError(
                 "confidence",
-                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {told(confidence)}.",
+                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {quote(confidence)}.",
                 hint="for example 0.95.",
             )
         half = self._by_group(partial(self.strategy.half_widths, float(confidence)))
@@ -317,7 +317,7 @@ class Distribution:
             keys = {name: column.take(rows).reset_index(drop=True) for name, column in self.groups.items()}
             inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
             table = pd.DataFrame({**keys, **inner, **flat})
-        table.attrs["dp"] = dict(self.account)
+        table.attrs["dp"] = dict(self.provenance)
         return table
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import told, warn
+from pandas_dptree.errors import quote, warn
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import Derived
 from pandas_dptree.output.distribution import Distribution
@@ -60,7 +60,7 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
         if np.min(shown, initial=0) >= 0:
             most = max(most, noise / _FEWEST * (0.4 * n + _FEWEST * 0.58 * np.sqrt(n)))
         if n and 0 < most and total <= most:
-            empty.append(f"the total of {told(name)} is {total:.6g}, of which {most:.3g} may be noise")
+            empty.append(f"the total of {quote(name)} is {total:.6g}, of which {most:.3g} may be noise")
     if empty:
         warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
 
@@ -135,9 +135,9 @@ def usual_causes(
     """
     causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
     causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
-    columns = " or ".join(map(told, values))
+    columns = " or ".join(map(quote, values))
     causes += [f'values that cannot be read in {columns}, such as "$12.30"'] if columns else []
     if privacy_unit is not None:
-        causes.append(f"rows without a unit in {told(privacy_unit)}")
+        causes.append(f"rows without a unit in {quote(privacy_unit)}")
     causes = causes or ["numbers that are missing or negative, which count as 0"]
     return f"if there should be more in it, look for {'; '.join(causes)}."

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, quote
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["TOLD", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
+__all__ = ["COMPANIONS", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
 
-TOLD = ("std_error", "lower", "upper", "measurement", "noise_scale")
+COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
 """What a table may tell about each quantity."""
 
 
@@ -45,7 +45,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
         If a column is named like a key or like what every table has; or if what is told about it, such as
         ``cost_std_error``, is named like a key or another column.
     """
-    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in TOLD)] for column in columns}
+    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)] for column in columns}
     taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(told.values())])
     clashing = [column for column, names in told.items() if any(taken[name] > 1 for name in names)]
     if clashing:
@@ -54,7 +54,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
             "would give two columns of the released table one name",
             columns=clashing,
             hint=f"rename them; for each column the table keeps its name, and its name with "
-            f"{', '.join(f'_{what}' for what in TOLD)}.",
+            f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )
 
 
@@ -73,7 +73,7 @@ def release_frame(
     values : mapping of sequences of numpy.ndarray, shape (level_sizes[l],) or (1,)
         By the name of a column, for each level what it shows. Masked whole numbers become ``Int64``.
     attrs : mapping
-        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
     if parts:
         raise ArgumentError(
             "released",
-            f"is a table of a distribution: it has rows by {told(parts[0])} within each group.",
+            f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
             hint="pandas prints it with table.to_html(), and Distribution.plot draws what "
             "release_distribution returned.",
         )
@@ -190,7 +190,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     if not is_name(name) or name not in (ROOT, *by):
         renamed = f"; {_RENAMING}" if is_name(name) and name in released else "."
         raise ArgumentError(
-            "name", f"is not a level: {told(name)}.", hint=f"the levels are {listed([ROOT, *by])}{renamed}"
+            "name", f"is not a level: {quote(name)}.", hint=f"the levels are {listed([ROOT, *by])}{renamed}"
         )
     depth = 0 if name == ROOT else by.index(name) + 1
     absent = [key for key in by if key not in released]

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError, told
+from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
-from pandas_dptree.output.released import Released, Shown, account_of, share_of
+from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +236,7 @@ class ReleasedPlots:
                 "max_nodes",
                 f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
                 hint="leave out the finest level first, for example counts[counts['level'] != "
-                f"{told(released.levels[-1][0])}], or allow for more nodes.",
+                f"{quote(released.levels[-1][0])}], or allow for more nodes.",
             )
         _check_areas(released, shown)
         graph_objects = _plotly()
@@ -303,7 +303,7 @@ def _whiskers_in_words(shown: Shown, table: pd.DataFrame) -> str:
     """Tell what the whiskers are."""
     if shown.interval is None:
         return "" if shown.error is None else f"± {shown.error_name}"
-    return f"with its {share_of(account_of(table))} interval".replace("  ", " ")
+    return f"with its {share_of(provenance_of(table))} interval".replace("  ", " ")
 
 
 def _error_in_words(shown: Shown, rows: IntArray) -> str:
@@ -354,7 +354,7 @@ def _check_areas(released: Released, shown: Shown) -> None:
     if problem:
         raise ArgumentError(
             "value",
-            f"{problem}, in the column {told(shown.name)}, and areas cannot show that.",
+            f"{problem}, in the column {quote(shown.name)}, and areas cannot show that.",
             hint='value="count" draws how many there are.' if "count" in {*released.columns} - {shown.name}
             else "draw counts, or sums of what is never negative, released with "
             'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError, told
+from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
 
 __all__ = ["Done", "Step", "nothing", "progress_bar"]
 
@@ -62,7 +62,7 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
     if not isinstance(shown, bool):
         raise ArgumentError(
             "progress",
-            f"must be True or False, not {told(shown)}.",
+            f"must be True or False, not {quote(shown)}.",
             hint="True shows a bar on standard error.",
         )
     if not shown:

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, quote
 from pandas_dptree.hierarchy.domain import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.output.frames import layout_of, prefix_of
 
-__all__ = ["Released", "Shown", "account_of", "share_of"]
+__all__ = ["Released", "Shown", "provenance_of", "share_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -121,7 +121,7 @@ class Released:
         if not is_name(name) or name not in self.columns:
             raise ArgumentError(
                 argument,
-                f"is not shown by the table: {told(name, of=of)}.",
+                f"is not shown by the table: {quote(name, of=of)}.",
                 hint=f"take one of {listed(self.columns)}.",
             )
         prefix = prefix_of(None if name == "count" else name)
@@ -142,7 +142,7 @@ class Released:
         except (TypeError, ValueError):
             raise ArgumentError(
                 "released",
-                f"holds what is no number, in the column {told(column)}.",
+                f"holds what is no number, in the column {quote(column)}.",
                 hint="take the table as it was, before its numbers were written as text.",
             ) from None
 
@@ -222,15 +222,15 @@ _ERRORS = {"std_error": "standard error", "error_bound": "error bound"}
 """What tells how far off a value is, and how that is called."""
 
 
-def account_of(table: pd.DataFrame) -> dict[str, Any]:
+def provenance_of(table: pd.DataFrame) -> dict[str, Any]:
     """Give what the table says of its own release; nothing if it says nothing. It may be wrong."""
-    account = table.attrs.get("dp")
-    return account if isinstance(account, dict) else {}
+    provenance = table.attrs.get("dp")
+    return provenance if isinstance(provenance, dict) else {}
 
 
-def share_of(account: Mapping[str, Any]) -> str:
+def share_of(provenance: Mapping[str, Any]) -> str:
     """Write how often an interval holds the truth; nothing if that is unknown."""
-    confidence = account.get("confidence")
+    confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
 
 

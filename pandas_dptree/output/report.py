@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, told
+from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.atomic_files import write_whole
-from pandas_dptree.output.released import Released, Shown, account_of, share_of
+from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["report_page", "statement", "write_page"]
@@ -34,18 +34,18 @@ def report_page(
 ) -> str:
     """Lay out a page: see `DataFrame.dp.to_html`."""
     if title is not None and not isinstance(title, str):
-        raise ArgumentError("title", f"must be text, not {told(title)}.", hint='for example title="Visits".')
+        raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
     released = Released.of(table)
     chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
     values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
     if not chosen or len({*chosen}) < len(chosen):
         raise ArgumentError(
             "columns",
-            f"must name columns, each once, not {told(columns)}.",
+            f"must name columns, each once, not {quote(columns)}.",
             hint=f"take {listed(released.columns)}.",
         )
     rows, left_out = _fitting(released, max_rows)
-    account = account_of(table)
+    provenance = provenance_of(table)
     named = _listed([str(value.name) for value in values])
     heading = f"{named[:1].upper()}{named[1:]}" + (
         f", by {_listed(list(map(str, released.keys)))}" if title is None and released.keys else ""
@@ -55,10 +55,10 @@ def report_page(
         title=escape(heading),
         style=_STYLE,
         left_out=f'<p class="notes">{escape(_left_out_in_words(left_out))}</p>' if left_out else "",
-        table=_table(released, values, rows, account),
-        notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, account)),
-        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in _warnings(account)),
-        protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(account)),
+        table=_table(released, values, rows, provenance),
+        notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
+        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in _warnings(provenance)),
+        protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(provenance)),
         version=escape(__version__),
     )
 
@@ -78,17 +78,17 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
     except (OSError, TypeError, ValueError):
         raise ArgumentError(
             "path",
-            f"cannot be written: {path if isinstance(path, PathLike) else told(path)}.",
+            f"cannot be written: {path if isinstance(path, PathLike) else quote(path)}.",
             hint="name a file in a folder that exists, and that you may write to.",
         ) from None
 
 
-def statement(account: Mapping[str, Any]) -> list[str]:
+def statement(provenance: Mapping[str, Any]) -> list[str]:
     """Say in words what a release says of its protection.
 
     Parameters
     ----------
-    account : mapping
+    provenance : mapping
         What a released table has in ``attrs["dp"]``; empty if it was lost.
 
     Returns
@@ -96,27 +96,27 @@ def statement(account: Mapping[str, Any]) -> list[str]:
     list of str
         Plain text, one sentence or two each.
     """
-    if not account:
+    if not provenance:
         return ["How this table was made, and what protects it, is unknown: the table does not tell."]
-    protection = _loss(account) + ", which protects nobody" * _is_useless(account)
+    protection = _loss(provenance) + ", which protects nobody" * _is_useless(provenance)
     return [
         f"Protection: none. Had the noise been secret, it would be {protection}."
-        if _repeatable(account)
+        if _repeatable(provenance)
         else f"Protection: {protection}.",
-        _unit(account),
-        _neighbors(account),
-        _rows(account),
-        *_clipped(account),
-        *_known(account),
-        _noise(account),
-        f"Released with pandas_dptree {account.get('version', '(version unknown)')}. The guarantee holds "
+        _unit(provenance),
+        _neighbors(provenance),
+        _rows(provenance),
+        *_clipped(provenance),
+        *_known(provenance),
+        _noise(provenance),
+        f"Released with pandas_dptree {provenance.get('version', '(version unknown)')}. The guarantee holds "
         "for the whole table at once, and for all that is computed from it. Other releases of the same "
         "records add to the loss.",
     ]
 
 
-def _loss(account: Mapping[str, Any]) -> str:
-    epsilon, delta, rho = (account.get(name) for name in ("epsilon", "delta", "rho"))
+def _loss(provenance: Mapping[str, Any]) -> str:
+    epsilon, delta, rho = (provenance.get(name) for name in ("epsilon", "delta", "rho"))
     if rho is not None:
         return f"zero-concentrated differential privacy with ρ = {rho}"
     if epsilon is None:
@@ -126,18 +126,20 @@ def _loss(account: Mapping[str, Any]) -> str:
     return f"pure differential privacy with ε = {epsilon}"
 
 
-def _is_useless(account: Mapping[str, Any]) -> bool:
-    stated = {name: account[name] for name in ("epsilon", "delta", "rho") if account.get(name) is not None}
+def _is_useless(provenance: Mapping[str, Any]) -> bool:
+    stated = {
+        name: provenance[name] for name in ("epsilon", "delta", "rho") if provenance.get(name) is not None
+    }
     try:
         return bool(PrivacyLoss(**stated).objection)
     except ArgumentError:  # whatever stands there, it is no loss
         return False
 
 
-def _unit(account: Mapping[str, Any]) -> str:
-    if "privacy_unit" not in account:
+def _unit(provenance: Mapping[str, Any]) -> str:
+    if "privacy_unit" not in provenance:
         return "Who is protected: unknown."
-    unit, most = account["privacy_unit"], account.get("max_contributions", "an unknown number of")
+    unit, most = provenance["privacy_unit"], provenance.get("max_contributions", "an unknown number of")
     rows = "record of each was" if most == 1 else "records of each were"
     if unit is not None:
         return (
@@ -149,8 +151,8 @@ def _unit(account: Mapping[str, Any]) -> str:
     return f"Who is protected: whoever has at most {most} records."
 
 
-def _neighbors(account: Mapping[str, Any]) -> str:
-    neighbors = account.get("neighbors")
+def _neighbors(provenance: Mapping[str, Any]) -> str:
+    neighbors = provenance.get("neighbors")
     hidden = {  # of those whom the line before names
         "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",
         "replace": "what the records of one of them are, but not how many of them there are (neighbours by "
@@ -159,8 +161,8 @@ def _neighbors(account: Mapping[str, Any]) -> str:
     return "What is hidden: " + (hidden or f"unknown ({neighbors})") + "."
 
 
-def _noise(account: Mapping[str, Any]) -> str:
-    mechanism = str(account.get("mechanism", "unknown"))
+def _noise(provenance: Mapping[str, Any]) -> str:
+    mechanism = str(provenance.get("mechanism", "unknown"))
     noise = {
         **{name: noise.in_words for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
@@ -169,31 +171,31 @@ def _noise(account: Mapping[str, Any]) -> str:
     return f"Noise: {noise}."
 
 
-def _rows(account: Mapping[str, Any]) -> str:
-    if "largest_unseen" in account:
+def _rows(provenance: Mapping[str, Any]) -> str:
+    if "largest_unseen" in provenance:
         return "Which rows the table has: protected like its values."
-    return f"Which rows the table has: not protected. {_source(account)}"
+    return f"Which rows the table has: not protected. {_source(provenance)}"
 
 
-def _source(account: Mapping[str, Any]) -> str:
+def _source(provenance: Mapping[str, Any]) -> str:
     """Tell where the keys came from."""
     return {
         "given": "Whoever released it gave the list of them, as public.",
         "categories": "They are the categories of the keys, which whoever released it declared public.",
         "observed": "They are the keys that stand in the records, which whoever released it declared public.",
-    }.get(str(account.get("domain_source")), "Whoever released it declared the list of them public.")
+    }.get(str(provenance.get("domain_source")), "Whoever released it declared the list of them public.")
 
 
-def _quantities(account: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _quantities(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Give what the release says of each of its columns."""
-    several = account.get("quantities")
+    several = provenance.get("quantities")
     if isinstance(several, Mapping):
         return {str(name): each for name, each in several.items() if isinstance(each, Mapping)}
-    return {str(account.get("column", "count")): account}
+    return {str(provenance.get("column", "count")): provenance}
 
 
-def _clipped(account: Mapping[str, Any]) -> list[str]:
-    bounds = {name: each.get("bounds") for name, each in _quantities(account).items()}
+def _clipped(provenance: Mapping[str, Any]) -> list[str]:
+    bounds = {name: each.get("bounds") for name, each in _quantities(provenance).items()}
     return [
         f"Values of “{name}” were clipped to between {ends[0]:,.15g} and {ends[1]:,.15g}, and rounded."
         for name, ends in bounds.items()
@@ -201,8 +203,8 @@ def _clipped(account: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _known(account: Mapping[str, Any]) -> list[str]:
-    quantities = _quantities(account)
+def _known(provenance: Mapping[str, Any]) -> list[str]:
+    quantities = _quantities(provenance)
     known = {name: each.get("known") for name, each in quantities.items()}
     return [
         "Public beforehand, and shown without noise"
@@ -214,16 +216,16 @@ def _known(account: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _repeatable(account: Mapping[str, Any]) -> bool:
-    return "not private" in str(account.get("rng", ""))
+def _repeatable(provenance: Mapping[str, Any]) -> bool:
+    return "not private" in str(provenance.get("rng", ""))
 
 
-def _warnings(account: Mapping[str, Any]) -> list[str]:
+def _warnings(provenance: Mapping[str, Any]) -> list[str]:
     """Say in what way the table protects nobody."""
     warnings = {
         "This table is a test. Its noise came from a generator that can be repeated: it protects "
-        "nobody.": _repeatable(account),
-        "The privacy loss of this table is so large that it protects nobody.": _is_useless(account),
+        "nobody.": _repeatable(provenance),
+        "The privacy loss of this table is so large that it protects nobody.": _is_useless(provenance),
     }
     return [warning for warning, applies in warnings.items() if applies]
 
@@ -234,18 +236,19 @@ def _left_out_in_words(levels: Sequence[tuple[str, int]]) -> str:
     return f"This page leaves out {named}, for which the table is too long."
 
 
-def _notes(released: Released, values: Sequence[Shown], account: Mapping[str, Any]) -> list[str]:
+def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str, Any]) -> list[str]:
     """Explain the columns."""
     means = [value for value in values if value.name != "count" and "count" in released.columns]
     notes = [
-        _errors_in_words(kind, account)
+        _errors_in_words(kind, provenance)
         for kind in dict.fromkeys(value.error_name for value in values if value.error is not None)
     ]
     if means:
         notes.append("The error of a mean is right to first order, where there are many records.")
     if any(value.interval is not None for value in values):
         notes.append(
-            f"An interval holds the true value in at least about {share_of(account) or 'a stated share'} of "
+            "An interval holds the true value in at least about "
+            f"{share_of(provenance) or 'a stated share'} of "
             "all releases. This is said of each by itself. True means: of the records as they were counted. "
             "Intervals are cut to what is possible, so they may be a single number; they still hold as often "
             "as stated."
@@ -255,16 +258,16 @@ def _notes(released: Released, values: Sequence[Shown], account: Mapping[str, An
     return notes
 
 
-def _errors_in_words(kind: str, account: Mapping[str, Any]) -> str:
+def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
     """Tell what stands behind ±."""
-    if kind == "standard error" and account.get("mechanism") == "truncated_laplace":
+    if kind == "standard error" and provenance.get("mechanism") == "truncated_laplace":
         return "± is one standard error of the noise. It is missing (–) where none was measured."
     if kind == "standard error":
         return (
             "± is one standard error: that of the unbiased estimate, before "
             "anything made it whole or non-negative."
         )
-    failure = account.get("failure")
+    failure = provenance.get("failure")
     held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
     return f"± is a bound on the error. Of each row by itself it holds {held}."
 
@@ -287,7 +290,7 @@ def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[t
     return here[released.depth[here] <= deepest], [(name, len(rows)) for name, rows in levels[kept:]]
 
 
-def _table(released: Released, values: Sequence[Shown], rows: IntArray, account: Mapping[str, Any]) -> str:
+def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenance: Mapping[str, Any]) -> str:
     """Lay out the rows. Whatever comes from the table is escaped here, and nowhere else."""
     try:
         import great_tables
@@ -311,7 +314,7 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, account:
         if value.interval is not None:
             ends = [_numbers(end[rows], digits[0]) for end in value.interval]
             cells[f"interval{place}"] = [f"{lower} to {upper}" for lower, upper in zip(*ends, strict=True)]
-            labels[f"interval{place}"] = markup(f"{share_of(account)} interval".strip())
+            labels[f"interval{place}"] = markup(f"{share_of(provenance)} interval".strip())
     numbers = [name for name in cells if name != "name"]
     shown = released.keys[: int(released.depth[rows].max())]
     page = (

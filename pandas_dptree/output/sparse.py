@@ -1,4 +1,4 @@
-"""The few nodes that were released of a tree too large to be listed → the released table."""
+"""The few nodes that were released of an implicit tree → the released table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sparse_frame(
     noise_scales : sequence of float or None
         That of each level, for a table that shows the measurements; None for one that does not.
     attrs : mapping
-        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def node_frame(
     values : mapping of sequences of numpy.ndarray
         By the name of a column, for each level what it shows.
     attrs : mapping
-        A JSON-able account of the release, put into ``frame.attrs["dp"]``.
+        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.mechanisms.arguments import real_numbers
 
 __all__ = ["OBJECTIVES", "Objective", "by_level", "cost_weights", "expected_cost"]
@@ -58,7 +58,7 @@ def cost_weights(
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise ArgumentError(
             "objective",
-            f"is unknown: {told(objective)}.",
+            f"is unknown: {quote(objective)}.",
             hint=f"choose one of {', '.join(map(repr, OBJECTIVES))}.",
         )
     listed = np.asarray(n_listed, dtype=np.float64)
@@ -135,7 +135,7 @@ def by_level(
     if unknown:
         raise ArgumentError(
             argument,
-            f"names unknown levels: {told(unknown)}.",
+            f"names unknown levels: {quote(unknown)}.",
             hint=f"{did_you_mean(unknown, names)}the levels are {listed(names)}.",
         )
     for value in values.values():
@@ -145,6 +145,6 @@ def by_level(
             or not 0 <= value < np.inf
         ):
             raise ArgumentError(
-                argument, f"must hold finite numbers >= 0, not {told(value)}.", hint="for example 0.25."
+                argument, f"must hold finite numbers >= 0, not {quote(value)}.", hint="for example 0.25."
             )
     return np.array([values.get(name, default) for name in names], dtype=np.float64)

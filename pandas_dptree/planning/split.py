@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.equal_subtrees import FloatArray
@@ -138,7 +138,7 @@ def level_shares(
         )  # fmt: skip
     raise ArgumentError(
         "split",
-        f"is unknown: {told(split)}.",
+        f"is unknown: {quote(split)}.",
         hint=f"choose one of {', '.join(map(repr, SPLITS))}, or give shares.",
     )
 
@@ -151,20 +151,20 @@ def _checked_shares(shares: FloatArray, unknown: npt.NDArray[np.bool_], *, least
         raise ArgumentError(
             "split",
             f"must hold a share of at least 0 for each of {levels} levels, with sum 1, "
-            f"not {told(given.tolist())}.",
+            f"not {quote(given.tolist())}.",
             hint='for example those of "uniform".',
         )
     if given[~unknown].any():
         raise ArgumentError(
             "split",
-            f"spends on a level whose counts are all known: {told(given.tolist())}.",
+            f"spends on a level whose counts are all known: {quote(given.tolist())}.",
             hint=f"the share must be 0 at {np.flatnonzero(~unknown).tolist()}, counted from 0.",
         )
     if not given[-1] or not (least_squares or given[unknown].all()):
         which = "the leaves" if least_squares else "a level"
         raise ArgumentError(
             "split",
-            f"gives {which} no share: {told(given.tolist())}.",
+            f"gives {which} no share: {quote(given.tolist())}.",
             hint="the leaves are always measured"
             + ("." if least_squares else ', and with consistency="none" so is every level.'),
         )

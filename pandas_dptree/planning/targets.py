@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
@@ -68,7 +68,7 @@ def relative(share: float, *, of: float) -> float:
         ):
             raise ArgumentError(
                 name,
-                f"must be a positive number, not {told(value)}.",
+                f"must be a positive number, not {quote(value)}.",
                 hint="for example relative(0.05, of=2000).",
             )
     return float(share * of)
@@ -123,7 +123,7 @@ class Target:
                 "target",
                 f"must name a level and a standard error from {least * self.unit:g} to {most * self.unit:g}, "
                 f"not {self._told(wanted)}.",
-                hint=f"for example {{{told(self.names[-1])}: {min(25 * one_unit, most) * self.unit:g}}}, "
+                hint=f"for example {{{quote(self.names[-1])}: {min(25 * one_unit, most) * self.unit:g}}}, "
                 "or dpt.relative(0.05, of=2000).",
             )
         if (
@@ -185,7 +185,7 @@ class Target:
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
         reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
         possible = ", ".join(
-            f"{told(name)}: {float(f'{error * self.unit:.4g}')}"
+            f"{quote(name)}: {float(f'{error * self.unit:.4g}')}"
             for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
             if math.isfinite(wanted)
         )

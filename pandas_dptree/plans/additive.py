@@ -243,7 +243,7 @@ class AdditivePlan(Measurement):
         Parameters
         ----------
         alpha : float, optional
-            Compares the errors beyond this share of the true count, and counts that are right up to a factor
+            Compares the errors beyond this share of the true count, and counts with bounded relative error
             (`Multiplicative`, with clip) as well, if the loss has an epsilon and a delta.
         counts : mapping from level names to float, optional
             With alpha, a true count that nodes of the level might have; 0, which is the worst, where left

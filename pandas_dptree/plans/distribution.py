@@ -14,7 +14,7 @@ import pandas as pd
 
 from pandas_dptree.distribution.strategies import Strategies
 from pandas_dptree.distribution.strategy import Strategy
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known_counts import Known
@@ -23,7 +23,7 @@ from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.output.distribution import TOLD, Distribution
+from pandas_dptree.output.distribution import COMPANIONS, Distribution
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
@@ -146,8 +146,8 @@ class DistributionPlan(Plan):
         data : dataframe, or numpy.ndarray of int, shape (n_groups, n_bins)
             The records, one row each. Or how many of them each group of the finest level, in the order of the
             domain, has in each bin; of a plan without groups also of shape (n_bins,). Negative counts are
-            taken for 0, and so are those of groups in which nobody can be; the largest are clipped, so that
-            no sum can overflow.
+            taken for 0, and so are those of structural zeros; the largest are clipped, so that no sum can
+            overflow.
         rng : numpy.random.Generator, optional
             Makes the release repeatable, for tests and simulation: it is then not private.
         progress : bool, default False
@@ -192,7 +192,7 @@ class DistributionPlan(Plan):
                 estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
                 strategy=self.strategy,
-                account=self.provenance(rng),
+                provenance=self.provenance(rng),
             )
         if isinstance(data, np.ndarray):
             causes = usual_causes()
@@ -226,7 +226,7 @@ class DistributionPlan(Plan):
             check_rows_of_counts(self.privacy_unit)
             counts = bin_counts(data, n_groups, self.bins.n_bins)
             if self.domain is not None:
-                counts[self.domain.impossible] = 0
+                counts[self.domain.structural_zeros] = 0
             return counts
         if self.domain is None and n_groups > 1:
             raise ArgumentError(
@@ -313,7 +313,8 @@ class DistributionPlan(Plan):
 
         Examples
         --------
-        >>> plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
+        >>> import pandas_dptree as dpt
+        >>> dpt.plan_distribution("fare", bounds=(0, 200), bins=64, rho=0.1).compare()["mechanism"].tolist()
         ['gaussian', 'gaussian', 'laplace']
         """
         known_total = all((each >= 0).all() for each in self.totals)
@@ -386,7 +387,7 @@ def check_columns(column: Any, domain: Any) -> None:
     if column is None or not is_name(column):
         raise ArgumentError(
             "column",
-            f"must name one column, not {told(column)}.",
+            f"must name one column, not {quote(column)}.",
             hint=naming("column", "fare", column),
         )
     if domain is None:
@@ -397,20 +398,20 @@ def check_columns(column: Any, domain: Any) -> None:
             f"must be a Domain, not {kind_of_object(domain)}.",
             hint="make one of public keys, for example with Domain.from_frame.",
         )
-    clashing = [key for key in domain.by if key in (column, *TOLD)]
+    clashing = [key for key in domain.by if key in (column, *COMPANIONS)]
     if clashing:
         raise ColumnsError(
             "by",
             "names columns that the tables of the distribution have besides",
             columns=clashing,
-            hint=f"rename or copy the columns; taken are that of the values, and {', '.join(TOLD)}.",
+            hint=f"rename or copy the columns; taken are that of the values, and {', '.join(COMPANIONS)}.",
         )
-    if column in ("level", *TOLD):
+    if column in ("level", *COMPANIONS):
         raise ColumnsError(
             "column",
             "is named like another column of the tables",
             columns=[column],
-            hint=f"rename it; with groups, the names level, {', '.join(TOLD)} are taken.",
+            hint=f"rename it; with groups, the names level, {', '.join(COMPANIONS)} are taken.",
         )
 
 
@@ -423,7 +424,7 @@ def known_totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= 2**40:
             raise ArgumentError(
                 "known",
-                f"must give the number of all records, from 0 to 2**40, not {told(known)}.",
+                f"must give the number of all records, from 0 to 2**40, not {quote(known)}.",
                 hint='for example {"total": 10_000}.',
             )
         return (np.full(1, int(count), dtype=np.int64),)

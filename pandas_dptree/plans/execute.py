@@ -223,9 +223,9 @@ def exact_leaves(
 
 
 def _given_leaves(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
-    """Take what the caller has counted or added up; nobody is where nobody can be."""
+    """Take what the caller has counted or added up; structural zeros hold nobody."""
     check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
     if plan.domain is not None:
-        leaves[plan.domain.impossible] = 0
+        leaves[plan.domain.structural_zeros] = 0
     return leaves

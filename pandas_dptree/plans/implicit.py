@@ -1,4 +1,4 @@
-r"""Releases of trees that are too large to be listed: all prefixes of addresses, numbers or texts.
+r"""Releases of implicit trees: all prefixes of addresses, numbers or texts.
 
 Only nodes that hold somebody are looked at, and of these only the ones with a large noisy count are released.
 Each level gets a part of the budget, and truncated discrete Laplace noise of some radius R. A node is
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, listed, told
+from pandas_dptree.errors import ArgumentError, listed, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
@@ -51,7 +51,7 @@ from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from pandas_dptree.signatures import public
 
-__all__ = ["ImplicitPlan", "expected_recall"]
+__all__ = ["ImplicitPlan", "detection_probability"]
 
 Released = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
@@ -101,7 +101,7 @@ class ImplicitPlan(PrefixPlan):
             )
         if not isinstance(self.keep_measurements, bool):
             raise ArgumentError(
-                "keep_measurements", f"must be True or False, not {told(self.keep_measurements)}.",
+                "keep_measurements", f"must be True or False, not {quote(self.keep_measurements)}.",
                 hint="True adds the noisy counts that the table was made from.",
             )  # fmt: skip
         if len(self.shares) != len(self.level_names) or not all(
@@ -368,7 +368,7 @@ def _with_ancestors(
 
 
 @public
-def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
+def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     r"""Give the probability that a node of so many records is released.
 
     With radius R, noise scale b and :math:`q = e^{-1/b}`, that of a node of :math:`1 \le w \le R` is
@@ -398,7 +398,7 @@ def expected_recall(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     --------
     >>> import pandas_dptree as dpt
     >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
-    >>> expected_recall(plan, [600, 900, 1200])["user/64"].round(3).tolist()
+    >>> detection_probability(plan, [600, 900, 1200])["user/64"].round(3).tolist()
     [0.01, 0.756, 0.998]
     """
     sizes = released_counts(counts)

@@ -1,4 +1,4 @@
-r"""Counts with bounded relative error, of trees that are too large to be listed.
+r"""Counts with bounded relative error, of implicit trees.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
 complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which

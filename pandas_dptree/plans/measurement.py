@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.bounds import gap_of
-from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, quote
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
@@ -81,7 +81,7 @@ class Measurement(TreePlan):
         if not is_name(column) or (column is None and self.quantity != COUNT):
             raise ArgumentError(
                 "column",
-                f"must name what is added up, not {told(column)}.",
+                f"must name what is added up, not {quote(column)}.",
                 hint=naming("column", "income", column),
             )
         if column is not None and any(least.any() for least in self.known.least):
@@ -286,12 +286,12 @@ def _check_display(confidence: float | None, keep_measurements: bool) -> None:
     ):
         raise ArgumentError(
             "confidence",
-            f"must be a number between 0 and 1, not {told(confidence)}.",
+            f"must be a number between 0 and 1, not {quote(confidence)}.",
             hint="for example confidence=0.95; None for a table without intervals.",
         )
     if not isinstance(keep_measurements, bool):
         raise ArgumentError(
             "keep_measurements",
-            f"must be True or False, not {told(keep_measurements)}.",
+            f"must be True or False, not {quote(keep_measurements)}.",
             hint="True adds the noisy values that the table was made from.",
         )

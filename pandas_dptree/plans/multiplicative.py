@@ -98,7 +98,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
               of the rows that fit the domain and were kept for their unit. The guarantee is for data sets
               of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
 
-            Nodes where nobody can be have the count and the bound 0. ``attrs["dp"]`` tells how the table was
+            Structural zeros have the count and the bound 0. ``attrs["dp"]`` tells how the table was
             made; it is for display and proves nothing.
 
         Raises
@@ -122,7 +122,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             counts = self._estimates(data, rng, done)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            if self.domain is not None and len(self.domain.impossible):
+            if self.domain is not None and len(self.domain.structural_zeros):
                 exact = Known.read(self.domain, None).exact
                 counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]

@@ -178,7 +178,7 @@ class AnyMechanism(TypedDict, total=False):
             "auto",
             '{"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative',
             'The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure '
-            "differential privacy. Or `Multiplicative`: counts that are right up to a factor.",
+            "differential privacy. Or `Multiplicative`: counts with bounded relative error.",
         ),
     ]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
@@ -54,7 +54,7 @@ class RelativeErrorPlan(Plan):
         if not isinstance(self.mechanism, Multiplicative):
             raise ArgumentError(
                 "mechanism",
-                f"must be a Multiplicative, not {told(self.mechanism)}.",
+                f"must be a Multiplicative, not {quote(self.mechanism)}.",
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
         super().__post_init__()
@@ -92,7 +92,7 @@ class RelativeErrorPlan(Plan):
     def rmse_bound(self) -> float | None:
         """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
 
-        An estimate may then be off by any amount, however rarely. Of a tree that is too large to be listed, a
+        An estimate may then be off by any amount, however rarely. Of an implicit tree, a
         node that is not released counts as no error: the bound is on the mean over all releases, and not over
         those with the node in them. For the root, which is always there, the two are one.
         """

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, told
+from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, quote
 from pandas_dptree.estimation.consistency import CONSISTENCIES
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
@@ -51,7 +51,7 @@ __all__ = [
     "noises_for",
 ]
 
-_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts that are right up to a factor"
+_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_best_plan(
@@ -114,7 +114,7 @@ def _find_multiplicative_plan(
     options: PlanOptions | AlphaOptions,
 ) -> MultiplicativePlan:
     """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
-    what = "counts that are right up to a factor"
+    what = "counts with bounded relative error"
     hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
     own = refuse_others(
         RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
@@ -230,7 +230,7 @@ def _shares(
             hint="leave them out: their counts have no error.",
         )
     if not abs(shares.sum() - 1) < 1e-6:
-        example = ", ".join(f"{told(name)}: 0.5" for name in (names[0], names[-1]))
+        example = ", ".join(f"{quote(name)}: 0.5" for name in (names[0], names[-1]))
         raise ArgumentError(
             "split",
             f"must hold shares with sum 1, not {shares.sum():g}.",
@@ -244,7 +244,7 @@ def find_implicit_plan(
     mechanism: Literal["truncated_laplace"] | Multiplicative,
     **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a tree that is too large to be listed: see `pandas_dptree.plan_implicit`."""
+    """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
     given = completed(ImplicitOptions, options)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
     whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
@@ -253,14 +253,14 @@ def find_implicit_plan(
         refuse_others(
             RelativeErrorOptions,
             options,
-            what="counts that are right up to a factor",
+            what="counts with bounded relative error",
             hint='leave it out, or take mechanism="truncated_laplace".',
         )
         return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **whom)
     if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
             "mechanism",
-            f"is unknown: {told(mechanism)}.",
+            f"is unknown: {quote(mechanism)}.",
             hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
         )
     return ImplicitPlan(
@@ -273,7 +273,7 @@ def find_implicit_plan(
 
 
 def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
-    """Check a split of a tree that is too large to be listed: give the share of each level."""
+    """Check a split of an implicit tree: give the share of each level."""
     if isinstance(split, Mapping):
         shares = tuple(split.get(name, 0.0) for name in names)
         numbers = all(
@@ -285,7 +285,7 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
         shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
     if not fits:
         raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {told(split)}.",
+            "split", f"must be 'uniform', or give each level a share above 0, not {quote(split)}.",
             hint=f"the levels are {listed(names)}; shares sum to one.",
         )  # fmt: skip
     return shares or (1.0,)

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, told
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, fingerprint
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
@@ -33,7 +33,7 @@ def name(argument: str, column: Hashable) -> str | int | None:
     if column is None or isinstance(column, (str, int)):
         return column
     raise ArgumentError(
-        argument, f"cannot be written down: {told(column)}.", hint="give the column a name that is text."
+        argument, f"cannot be written down: {quote(column)}.", hint="give the column a name that is text."
     )
 
 
@@ -131,7 +131,7 @@ def check_same(what: str, said: Any, found: Any) -> None:
     """
     if type(said) is not type(found) or said != found:
         raise ArgumentError(
-            "data", f"is not a whole plan: its {what} is {told(said)}, not {told(found)}.", hint=_HINT
+            "data", f"is not a whole plan: its {what} is {quote(said)}, not {quote(found)}.", hint=_HINT
         )
 
 

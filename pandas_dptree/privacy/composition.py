@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -290,7 +290,7 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     """
     if not 0 < delta < 1:
         raise ArgumentError(
-            "delta", f"must be above 0 and below 1, not {told(delta)}.", hint="for example delta=1e-6."
+            "delta", f"must be above 0 and below 1, not {quote(delta)}.", hint="for example delta=1e-6."
         )
 
     def excess(budget: float) -> float:
@@ -479,13 +479,13 @@ def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatA
     """Give epsilon and the scales of the levels that are measured."""
     if not 0 < epsilon < math.inf:
         raise ArgumentError(
-            "epsilon", f"must be positive and finite, not {told(epsilon)}.", hint="for example epsilon=0.5."
+            "epsilon", f"must be positive and finite, not {quote(epsilon)}.", hint="for example epsilon=0.5."
         )
     scales = np.asarray(noise_scales, dtype=np.float64)
     if scales.ndim != 1 or not (scales > 0).all():
         raise ArgumentError(
             "noise_scales",
-            f"must be one positive number for each level, not {told(scales.tolist())}.",
+            f"must be one positive number for each level, not {quote(scales.tolist())}.",
             hint="inf for a level that is not measured.",
         )
     return float(epsilon), scales[scales < math.inf]

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told, warn
+from pandas_dptree.errors import ArgumentError, quote, warn
 
 __all__ = ["PrivacyLoss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
@@ -78,7 +78,7 @@ class PrivacyLoss:
         if not 0 <= delta < 1:
             raise ArgumentError(
                 "delta",
-                f"must be at least 0 and below 1, not {told(self.delta)}.",
+                f"must be at least 0 and below 1, not {quote(self.delta)}.",
                 hint="for example delta=1e-6.",
             )
         if self.rho is not None and delta > 0:
@@ -347,7 +347,7 @@ def _number(name: str, value: object) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ArgumentError(
             name,
-            f"must be a number, not {told(value)}.",
+            f"must be a number, not {quote(value)}.",
             hint=f"pass a plain number, for example {name}={'1e-6' if name == 'delta' else '0.5'}.",
         )
     try:
@@ -360,7 +360,7 @@ def _positive(name: str, value: object) -> float:
     number = _number(name, value)
     if not 0 < number < math.inf:
         raise ArgumentError(
-            name, f"must be positive and finite, not {told(value)}.", hint=f"for example {name}=0.5."
+            name, f"must be positive and finite, not {quote(value)}.", hint=f"for example {name}=0.5."
         )
     return number
 
@@ -369,6 +369,6 @@ def _open_delta(delta: object) -> float:
     number = _number("delta", delta)
     if not 0 < number < 1:
         raise ArgumentError(
-            "delta", f"must be above 0 and below 1, not {told(delta)}.", hint="for example delta=1e-6."
+            "delta", f"must be above 0 and below 1, not {quote(delta)}.", hint="for example delta=1e-6."
         )
     return number

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, sum_sensitivity
 
 __all__ = ["COUNT", "MAX_UNITS", "Quantity"]
@@ -77,8 +77,8 @@ class Quantity:
         if not (whole and self.low <= self.high):
             raise ArgumentError(
                 "bounds",
-                f"must be whole numbers of units in this order, not {told(self.low)} to {told(self.high)}"
-                f" after a shift of {told(self.shift)}.",
+                f"must be whole numbers of units in this order, not {quote(self.low)} to {quote(self.high)}"
+                f" after a shift of {quote(self.shift)}.",
                 hint='write Quantity.of("income", bounds=(0, 500)).',
             )
         if (
@@ -88,7 +88,7 @@ class Quantity:
         ):
             raise ArgumentError(
                 "granularity",
-                f"must be a positive number with few digits, not {told(self.unit)}.",
+                f"must be a positive number with few digits, not {quote(self.unit)}.",
                 hint="for example granularity=0.01 to add up cents.",
             )
         if self.low == self.high == 0:
@@ -145,7 +145,7 @@ class Quantity:
         if column is None or not is_name(column):
             raise ArgumentError(
                 "column",
-                f"must name a column, not {told(column)}.",
+                f"must name a column, not {quote(column)}.",
                 hint=naming("column", "income", column),
             )
         lower, upper = _pair(bounds)
@@ -153,14 +153,14 @@ class Quantity:
         if unit is None or unit <= 0:
             raise ArgumentError(
                 "granularity",
-                f"must be a positive number, not {told(granularity)}.",
+                f"must be a positive number, not {quote(granularity)}.",
                 hint="for example granularity=0.01 to add up cents.",
             )
         low, high = round(lower / unit), round(upper / unit)
         if low == high:
             raise ArgumentError(
                 "granularity",
-                f"of {told(granularity)} leaves a single value between the bounds {told(bounds)}.",
+                f"of {quote(granularity)} leaves a single value between the bounds {quote(bounds)}.",
                 hint="pass a finer granularity, or leave it out.",
             )
         return cls(column=column, low=low, high=high, unit=unit)
@@ -268,7 +268,7 @@ def _pair(bounds: Any) -> tuple[Fraction, Fraction]:
             return lower, upper
     raise ArgumentError(
         "bounds",
-        f"must be two finite numbers, the lower one first, not {told(bounds)}.",
+        f"must be two finite numbers, the lower one first, not {quote(bounds)}.",
         hint="for example bounds=(0, 500); they must not come from the records.",
     )
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 
 __all__ = ["Neighbors", "Sensitivity", "count_sensitivity", "sum_sensitivity"]
 
@@ -145,7 +145,7 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
         raise ArgumentError(
             "low",
             f"and `high` must be whole numbers in this order and not both 0, "
-            f"not {told(low)} and {told(high)}.",
+            f"not {quote(low)} and {quote(high)}.",
             hint="pass the least and the most that one row adds, in units, for example 0 and 500.",
         )
     largest = max(abs(low), abs(high))
@@ -156,13 +156,13 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
         widest_squared = max((high - low) ** 2, 2 * largest**2)
         return Sensitivity(l1=2 * rows * largest, l2_squared=rows**2 * widest_squared)
     raise ArgumentError(
-        "neighbors", f"is unknown: {told(neighbors)}.", hint='pass "add_remove" or "replace".'
+        "neighbors", f"is unknown: {quote(neighbors)}.", hint='pass "add_remove" or "replace".'
     )
 
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ArgumentError(
-            name, f"must be a whole number of at least 1, not {told(value)}.", hint=f"for example {name}=1."
+            name, f"must be a whole number of at least 1, not {quote(value)}.", hint=f"for example {name}=1."
         )
     return int(value)

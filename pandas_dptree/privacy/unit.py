@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 
 __all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected"]
 
@@ -72,7 +72,7 @@ def protected(
     if not is_name(privacy_unit) or privacy_unit in taken:
         raise ArgumentError(
             "privacy_unit",
-            f"must name a column that is neither a key nor counted, not {told(privacy_unit)}.",
+            f"must name a column that is neither a key nor counted, not {quote(privacy_unit)}.",
             hint=naming(
                 "privacy_unit",
                 "person",
@@ -83,7 +83,7 @@ def protected(
     if max_contributions is None:
         raise ArgumentError(
             "max_contributions",
-            f"must be given with `privacy_unit`, here {told(privacy_unit)}: it bounds how many rows of one "
+            f"must be given with `privacy_unit`, here {quote(privacy_unit)}: it bounds how many rows of one "
             "unit are kept.",
             hint="for example max_contributions=3. Noise grows in proportion to it; and of a unit with more "
             "rows, those beyond are dropped at random, so that the table counts less than all rows.",
@@ -130,7 +130,7 @@ def _whole(max_contributions: object) -> int:
     if not is_whole or not 1 <= max_contributions <= MOST_ROWS:  # type: ignore[operator]
         raise ArgumentError(
             "max_contributions",
-            f"must be a whole number of at least 1, and at most 2**60, not {told(max_contributions)}.",
+            f"must be a whole number of at least 1, and at most 2**60, not {quote(max_contributions)}.",
             hint="it is how many rows of one unit are kept, for example 3.",
         )
     return int(max_contributions)  # type: ignore[call-overload, no-any-return]

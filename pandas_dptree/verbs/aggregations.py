@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
-from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, told
+from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
@@ -144,23 +144,23 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list
     if not isinstance(aggregations, Mapping) or not aggregations:
         raise ArgumentError(
             "aggregations",
-            f"must be a mapping of at least one entry, not {told(aggregations)}.",
+            f"must be a mapping of at least one entry, not {quote(aggregations)}.",
             hint=f'for example {{"visits": "count"}}; what a name stands for is {_FORMS}.',
         )
     for name, asked in aggregations.items():
         is_count = isinstance(asked, str) and asked == "count"
         if not is_name(name) or name is None or not (is_count or isinstance(asked, Aggregation)):
+            shown = quote(asked, of=aggregations) if isinstance(asked, str) else kind_of_object(asked)
             made = "; for a sum or a mean, name the column and its bounds" if isinstance(asked, str) else ""
             raise ArgumentError(
                 "aggregations",
-                f"has an entry that cannot be used, {told(name, of=aggregations)}: "
-                f"{told(asked, of=aggregations) if isinstance(asked, str) else kind_of_object(asked)}{made}.",
+                f"has an entry that cannot be used, {quote(name, of=aggregations)}: {shown}{made}.",
                 hint=f"from names of columns of the table to {_FORMS}.",
             )
         if name == COUNT.name and not is_count:
             raise ArgumentError(
                 "aggregations",
-                f"calls something else {told(COUNT.name)}, as tables name the count of records.",
+                f"calls something else {quote(COUNT.name)}, as tables name the count of records.",
                 hint="choose another name.",
             )
     counts = [name for name, asked in aggregations.items() if not isinstance(asked, Aggregation)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
 from pandas_dptree.ingest.contributions import key_frame
@@ -50,11 +50,11 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
     elif plain and (domain is None or isinstance(domain, str)):
         raise ArgumentError(
             "domain",
-            f"must be given for the keys {told(list(plain))}"
+            f"must be given for the keys {quote(list(plain))}"
             f"{'; derived levels have their own' * bool(derived)}: "
             "which keys exist is itself information about the records."
             if domain is None
-            else f"is unknown: {told(domain)}.",
+            else f"is unknown: {quote(domain)}.",
             hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
             'the records are public, or "categories" that the categories of categorical keys are.',
         )

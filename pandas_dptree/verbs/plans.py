@@ -331,7 +331,7 @@ def plan_implicit(
     mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
     **options: Unpack[PrefixOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Describe the release of a tree that is too large to be listed. Spends nothing.
+    """Describe the release of an implicit tree. Spends nothing.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, quote
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -31,8 +31,8 @@ def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> No
     if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
         raise ArgumentError(
             "by",
-            f"and `columns` seem to stand in each other's place: {told(by)} and {told(columns)}.",
-            hint=f"first what is added up, then the keys: {verb}({told(by)}, {told(columns)}, ...).",
+            f"and `columns` seem to stand in each other's place: {quote(by)} and {quote(columns)}.",
+            hint=f"first what is added up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
         )
 
 
@@ -41,7 +41,7 @@ def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            f"must be given for the column {told(column)}: how far one row can move its sum depends on them.",
+            f"must be given for the column {quote(column)}: how far a row can move its sum depends on them.",
             hint="for example bounds=(0, 500), known without looking at the records.",
         )
     return Quantity.of(column, bounds, granularity)

@@ -111,9 +111,10 @@ def tree_counts(
     the table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
     `ImplicitMultiplicativePlan.release`.
 
-    **Counts right up to a factor.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the columns
-    ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the options
-    from `split` on it takes `rng` and `progress` alone; see `MultiplicativePlan.release` for the table.
+    **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
+    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the
+    options from `split` on it takes `rng` and `progress` alone; see `MultiplicativePlan.release` for the
+    table.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Trees too large to be listed: a million addresses, and a million numbers of 64 bits."""
+"""Implicit trees: a million addresses, and a million numbers of 64 bits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TARGETS = {
     ("whole addresses, 4 levels", True): 1.0,
     ("numbers, 64 levels", True): 5.0,
 }
-"""Seconds, by the case and whether counts are right up to a factor."""
+"""Seconds, by the case and whether counts have bounded relative error."""
 
 
 def _release(name: str, up_to_a_factor: bool) -> None:

@@ -1,7 +1,7 @@
 """Results as plain JSON, and how two of them differ.
 
 Whole numbers and texts are kept as they are, floats to 13 digits. They are compared exactly, and to a
-relative 1e-10. Of an account (``attrs["dp"]``) keys may be added later; none may go or change.
+relative 1e-10. Of an provenance (``attrs["dp"]``) keys may be added later; none may go or change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_ITS_LIST = 1e-14
 NOT_COMPARED = "message"
 """Under this key stands what may change, and is kept to be read."""
 
-_MAY_GROW = ("account", "names")
+_MAY_GROW = ("provenance", "names")
 """Under these keys, more may come to stand later."""
 
 _LABELS = (date, timedelta, np.datetime64, np.timedelta64, pd.Interval, pd.Period, Fraction, Decimal)
@@ -79,11 +79,11 @@ def described(value: Any) -> Any:
 
 
 def _attrs(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """Describe the account of a release, which is text in xarray, and what else there is."""
-    account = attrs.get("dp")
-    account = json.loads(account) if isinstance(account, str) else account
+    """Describe the provenance of a release, which is text in xarray, and what else there is."""
+    provenance = attrs.get("dp")
+    provenance = json.loads(provenance) if isinstance(provenance, str) else provenance
     others = {key: each for key, each in attrs.items() if key != "dp"}
-    told = {} if account is None else {"account": described(account)}
+    told = {} if provenance is None else {"provenance": described(provenance)}
     return told | ({"attrs": described(others)} if others else {})
 
 
@@ -143,8 +143,8 @@ def differences(stored: Any, found: Any, path: str = "") -> list[str]:
 
 
 def _may_grow(path: str) -> bool:
-    """Whether keys may be added: to an account, for example, and to what it tells of each quantity."""
-    return path.endswith(_MAY_GROW) or "account.quantities." in path
+    """Whether keys may be added: to an provenance, for example, and to what it tells of each quantity."""
+    return path.endswith(_MAY_GROW) or "provenance.quantities." in path
 
 
 def _differences_of_lists(stored: list[Any], found: list[Any], path: str) -> list[str]:

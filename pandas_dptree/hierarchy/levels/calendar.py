@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import MISSING, Times
@@ -200,7 +200,7 @@ def calendar(
     if column is None or not is_name(column):
         raise ArgumentError(
             "column",
-            f"must name a column, not {told(column)}.",
+            f"must name a column, not {quote(column)}.",
             hint=naming("column", "date", column),
         )
     listed = tuple(units) if isinstance(units, (list, tuple)) else (units,) if isinstance(units, str) else ()
@@ -210,14 +210,14 @@ def calendar(
     if not listed or odd:
         raise ArgumentError(
             "units",
-            f"must list units of time, not {told(odd[0], of=units) if odd else told(units)}.",
+            f"must list units of time, not {quote(odd[0], of=units) if odd else quote(units)}.",
             hint="take some of year, quarter, month, day, hour, iso_year and iso_week, for example "
             f'["year", "month", "day"]{f"; did you mean {meant[0]}?" if meant else "."}',
         )
     if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
         raise ArgumentError(
             "units",
-            f"must lie within each other, from coarse to fine, not {told(list(listed))}.",
+            f"must lie within each other, from coarse to fine, not {quote(list(listed))}.",
             hint="a month lies within a quarter and a year, a week within an iso_year alone, a day within "
             "a month or a week, an hour within a day.",
         )
@@ -244,7 +244,7 @@ def _date(argument: str, value: Any) -> np.datetime64:
             pass
     raise ArgumentError(
         argument,
-        f"must be a date between the years {_FIRST_YEAR} and {_LAST_YEAR}, not {told(value)}.",
+        f"must be a date between the years {_FIRST_YEAR} and {_LAST_YEAR}, not {quote(value)}.",
         hint=f'for example {argument}="1990-01-01", known without looking at the records.',
     )
 
@@ -259,7 +259,7 @@ def _zone(timezone: Any) -> datetime.tzinfo:
     except Exception:  # of several libraries
         pass
     raise ArgumentError(
-        "timezone", f"is unknown: {told(timezone)}.", hint='for example timezone="Europe/Berlin", or "UTC".'
+        "timezone", f"is unknown: {quote(timezone)}.", hint='for example timezone="Europe/Berlin", or "UTC".'
     )
 
 
@@ -274,13 +274,13 @@ def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
     if read.year != moment.year:
         raise ArgumentError(
             "format",
-            f"must tell the year, in codes that `strptime` knows, not be {told(format)}.",
+            f"must tell the year, in codes that `strptime` knows, not be {quote(format)}.",
             hint='for example format="%m/%d/%Y %H:%M".',
         )
     if (read.tzinfo is None) != (timezone is None):
         raise ArgumentError(
             "format",
-            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {told(format)}.",
+            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {quote(format)}.",
             hint='a format has "%z" if and only if there is a `timezone`.',
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, quote
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, source_of
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.signatures import public
@@ -107,13 +107,13 @@ def derived_domain(by: By, places: Any = None) -> Domain:
         return crossed(names, derived, None)
     if places is None:
         raise DomainError(
-            f"must be given for the keys {told(list(plain))}"
+            f"must be given for the keys {quote(list(plain))}"
             f"{'; derived levels have their own' * bool(derived)}.",
             hint="pass a frame with one row per leaf.",
         )
     if isinstance(places, Domain) and (places.by != plain or places.derived):
         raise DomainError(
-            f"has the keys {listed(places.by)}, not {told(list(plain))}.",
+            f"has the keys {listed(places.by)}, not {quote(list(plain))}.",
             hint="name the same columns in the same order.",
         )
     public = places if isinstance(places, Domain) else Domain.from_frame(places, by=plain)
@@ -145,11 +145,11 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         )
     factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
     labels, forms, codes = {}, {}, {}
-    impossible = np.zeros(math.prod(sizes), dtype=bool)
+    zeros = np.zeros(math.prod(sizes), dtype=bool)
     for place, factor in enumerate(factors):
         before, after = math.prod(sizes[:place]), math.prod(sizes[place + 1 :])
         row = np.tile(np.repeat(np.arange(sizes[place]), after), before)
-        impossible |= np.isin(row, factor.impossible)
+        zeros |= np.isin(row, factor.structural_zeros)
         paths = factor.path_codes(factor.tree.depth)
         for name, label, form, path in zip(factor.by, factor.labels, factor.forms, paths, strict=True):
             labels[name], forms[name], codes[name] = label, form, path[row]
@@ -164,7 +164,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
         [labels[name] for name in names],
         [forms[name] for name in names],
         [codes[name] for name in names],
-        impossible,
+        zeros,
         derived,
     )
     return replace(domain, source=source_of(plain))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
@@ -153,7 +153,7 @@ def cut(
     if column is None or not is_name(column):
         raise ArgumentError(
             "column",
-            f"must name a column, not {told(column)}.",
+            f"must name a column, not {quote(column)}.",
             hint=naming("column", "age", column),
         )
     if sum(given is not None for given in (bins, width, levels)) != 1:
@@ -164,7 +164,7 @@ def cut(
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
         raise ArgumentError(
             "levels",
-            f"must map names to ends or widths, not {told(levels)}.",
+            f"must map names to ends or widths, not {quote(levels)}.",
             hint='for example {"group": [0, 18, 65, 120], "band": 5}.',
         )
     listed = {name: _listed(column, ends) for name, ends in given.items() if not np.isscalar(ends)}
@@ -213,7 +213,7 @@ def _even(column: Hashable, between: FloatArray, width: Any, widths: Mapping[str
         raise ArgumentError(
             "width",
             f"must divide what lies between {between[0]:g} and {between[1]:g}, "
-            f"not be {told(width, of=widths)}.",
+            f"not be {quote(width, of=widths)}.",
             hint="for example width=5 between 0 and 120; or list the ends.",
         )
     edges: FloatArray = Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
@@ -234,7 +234,7 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
         wrong = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
         raise ArgumentError(
             "levels",
-            f"must lie within each other, which {told(name)} does not within {told(coarse)}: {wrong}.",
+            f"must lie within each other, which {quote(name)} does not within {quote(coarse)}: {wrong}.",
             hint="ends of a level must be ends on the next one, and the first and the last are the same.",
         )
     snapped = edges.copy()

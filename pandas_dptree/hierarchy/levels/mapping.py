@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, DomainError, told
+from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.columns import pick_columns
 from pandas_dptree.hierarchy.domain import Domain, check_by, fingerprint
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
@@ -136,7 +136,7 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     if len(domain.labels[-1]) < domain.tree.n_leaves:
         raise ArgumentError(
             "table",
-            f"lists some {told(names[-1])} in two places.",
+            f"lists some {quote(names[-1])} in two places.",
             hint="each needs a place of its own; names that repeat can be told apart by their whole path "
             "alone, as plain keys.",
         )

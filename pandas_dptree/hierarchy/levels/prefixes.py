@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, quote
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import Texts, WholeNumbers
@@ -94,7 +94,7 @@ class PrefixTree(DerivedLevels[Domain]):
         """
         if self.n_leaves > MAX_LEAVES:
             raise DomainError(
-                f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {told(self.column)}.",
+                f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {quote(self.column)}.",
                 hint="shorten the prefixes, or pass them as `by` without a list: then nobody lists them.",
             )
         sizes = [self.n_prefixes(length) for length in self.lengths]
@@ -189,12 +189,12 @@ class BitPrefixes(PrefixTree):
         if not _is_whole(self.width) or not self.lengths[-1] <= self.width <= _WIDEST:
             raise ArgumentError(
                 "width",
-                f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {told(self.width)}.",
+                f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {quote(self.width)}.",
                 hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
             )
         if not isinstance(self.notation, str) or self.notation not in ("number", "ipv4"):
             raise ArgumentError(
-                "notation", f"is unknown: {told(self.notation)}.", hint='pass "number" or "ipv4".'
+                "notation", f"is unknown: {quote(self.notation)}.", hint='pass "number" or "ipv4".'
             )
         if self.notation == "ipv4" and self.width != _ADDRESS_BITS:
             raise ArgumentError(
@@ -476,7 +476,7 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
     if not _is_whole(bits) or not 1 <= bits <= _WIDEST:
         raise ArgumentError(
             "bits",
-            f"must be a whole number from 1 to {_WIDEST}, not {told(bits)}.",
+            f"must be a whole number from 1 to {_WIDEST}, not {quote(bits)}.",
             hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
         )
     return BitPrefixes(column, tuple(range(1, bits + 1)), bits)
@@ -494,7 +494,7 @@ def _rising(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:
     if not whole or listed[0] < 1 or listed[-1] > largest or any(np.diff(listed) < 1):
         raise ArgumentError(
             name,
-            f"must list rising whole numbers from 1 to {largest}, not {told(lengths)}.",
+            f"must list rising whole numbers from 1 to {largest}, not {quote(lengths)}.",
             hint=f"one for each level below the root, for example {name}=[1, 3, 5].",
         )
     return tuple(map(int, listed))
@@ -504,7 +504,7 @@ def _check_column(column: object) -> None:
     if not is_name(column):
         raise ArgumentError(
             "column",
-            f"must name a column, not {told(column)}.",
+            f"must name a column, not {quote(column)}.",
             hint=naming("column", "ip", column),
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, told
+from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, naming, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels, Plane
@@ -120,7 +120,7 @@ class Quadtree(DerivedLevels[Domain]):
         if not known:
             raise ArgumentError(
                 "key",
-                f"must be 1 to {self.depth} digits from 0 to 3, not {told(key)}.",
+                f"must be 1 to {self.depth} digits from 0 to 3, not {quote(key)}.",
                 hint='for example "031".',
             )
         step = 2 ** (self.depth - len(key))
@@ -142,7 +142,7 @@ class Quadtree(DerivedLevels[Domain]):
         if self.bins is None:
             raise ArgumentError(
                 "bounds",
-                f"of the quadtree {told(self.name)} must be given: they tell where its squares lie.",
+                f"of the quadtree {quote(self.name)} must be given: they tell where its squares lie.",
                 hint="for example bounds=((47.0, 55.1), (5.8, 15.1)); only dimensions of an array can do "
                 "without.",
             )
@@ -326,16 +326,16 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
     _check_column("x", x)
     if x == y:
         raise ArgumentError(
-            "x", f"must be another column than y: {told(x)}.", hint='for example "lat", "lon".'
+            "x", f"must be another column than y: {quote(x)}.", hint='for example "lat", "lon".'
         )
     if not isinstance(name, str):
-        raise ArgumentError("name", f"must be text, not {told(name)}.", hint='for example name="origin".')
+        raise ArgumentError("name", f"must be text, not {quote(name)}.", hint='for example name="origin".')
     deepest = int(math.log(MAX_LEAVES, 4))
     whole = isinstance(depth, (int, np.integer)) and not isinstance(depth, bool)
     if not whole or not 1 <= depth <= deepest:
         raise ArgumentError(
             "depth",
-            f"must be a whole number from 1 to {deepest}, not {told(depth)}.",
+            f"must be a whole number from 1 to {deepest}, not {quote(depth)}.",
             hint=f"there are 4 ** depth squares, and at most {MAX_LEAVES:,} can be listed.",
         )
     if bounds is None:
@@ -344,7 +344,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
     if len(pairs) != 2:
         raise ArgumentError(
             "bounds",
-            f"must be a pair of pairs, of y and of x, not {told(bounds)}.",
+            f"must be a pair of pairs, of y and of x, not {quote(bounds)}.",
             hint="for example bounds=((47.0, 55.1), (5.8, 15.1)).",
         )
     along_y, along_x = (
@@ -359,6 +359,6 @@ def _check_column(argument: str, column: Any) -> None:
     if column is None or not is_name(column):
         raise ArgumentError(
             argument,
-            f"must name a column, not {told(column)}.",
+            f"must name a column, not {quote(column)}.",
             hint=naming(argument, "lat", column),
         )

@@ -18,7 +18,7 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.privacy.composition import largest_budget
@@ -227,7 +227,7 @@ class AdditiveNoise(ABC):
             raise ArgumentError(
                 "split",
                 f"must give every level a share of at least 0, and one of them more, "
-                f"not {told(parts.tolist())}.",
+                f"not {quote(parts.tolist())}.",
                 hint="for example equal shares.",
             )
         scales_of = partial(self._scales, loss, sensitivity, parts)

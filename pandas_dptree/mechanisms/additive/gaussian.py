@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, told
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
@@ -63,7 +63,7 @@ class Gaussian(AdditiveNoise):
         rho = zcdp_rho(loss.epsilon, loss.delta)
         if not rho > 0:
             raise ArgumentError(
-                "epsilon", f"is too small: {told(loss.epsilon)}.", hint="allow a larger privacy loss."
+                "epsilon", f"is too small: {quote(loss.epsilon)}.", hint="allow a larger privacy loss."
             )
         return Fraction(rho)
 

@@ -1,0 +1,508 @@
+"""Bounds for every mechanism: beside brute force, dense linear algebra, and what mechanisms achieve."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandas_dptree import bounds
+from pandas_dptree.bounds import factorization, packing
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.planning.levels import optimal_shares
+from pandas_dptree.planning.variance import level_variances
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.planning.test_levels import random_tree
+from tests.reference import membership
+from tests.strategies import trees
+
+ONE_ROW = Sensitivity(l1=1, l2_squared=1)
+UNIFORM = [[], [1], [7], [2, 2], [2, 3, 4], [5, 1, 6], [2] * 6, [16, 16]]
+
+
+def entropy(eta):
+    return -eta * math.log2(eta) - (1 - eta) * math.log2(1 - eta)
+
+
+def even_errors(tree, loss, noise):
+    return np.sqrt(noise.variance(noise.noise_scales(loss, ONE_ROW, np.ones(tree.depth + 1))))
+
+
+# -- the walk ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.1, 0.3, 0.49])
+@pytest.mark.parametrize("n_children", [2, 3, 10, 1000])
+def test_a_step_has_the_best_odds_and_gains_from_more_children(n_children, eta):
+    passing = 1 + (n_children - 2) * eta
+
+    def lost(log_odds):
+        return np.log2(n_children + np.expm1(log_odds) * passing) - (1 - eta) * log_odds / math.log(2)
+
+    best = scipy.optimize.minimize_scalar(lost, bounds=(0, 30), method="bounded", options={"xatol": 1e-8})
+    assert bounds.step_loss(n_children, eta) == pytest.approx(best.fun, rel=1e-9)
+    gain = np.log2([n_children, n_children + 1]) - bounds.step_loss([n_children, n_children + 1], eta)
+    assert 0 < gain[0] < gain[1] < (1 - 2 * eta) * math.log2((1 - eta) / eta)
+
+
+def test_a_step_among_few_children():
+    assert bounds.step_loss(2, 0.2) == pytest.approx(entropy(0.2))
+    np.testing.assert_allclose(bounds.step_loss([1, 2, 3, 7], 0.5), np.log2([1, 2, 3, 7]), atol=1e-12)
+    np.testing.assert_allclose(bounds.step_loss([1, 2, 3, 7], 0.0), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_children", [2, 3, 4])
+def test_no_pattern_of_errors_makes_a_step_lose_more(n_children):
+    # Over all joint distributions of which children pass, each wrong with probability eta at most.
+    eta = 0.15
+    patterns = np.array(list(itertools.product([0, 1], repeat=n_children)))  # the right child is the first
+    passing = 1 + (n_children - 2) * eta
+    odds = (1 - eta) * (n_children - passing) / (eta * passing)
+    weights = np.where(patterns, odds, 1.0)
+    gained = np.log2(weights[:, 0] / weights.sum(axis=1))
+    wrong = np.where(np.arange(n_children) == 0, 1 - patterns, patterns).T
+    worst = scipy.optimize.linprog(
+        gained, A_ub=wrong, b_ub=[eta] * n_children, A_eq=np.ones((1, len(gained))), b_eq=[1]
+    )
+    assert worst.fun >= -bounds.step_loss(n_children, eta) - 1e-9
+    if n_children == 2:  # both wrong at once, and the bound is attained
+        assert worst.fun == pytest.approx(-entropy(eta))
+
+
+def found_share(tree, leaf, rows, threshold, eta, estimate, n_walks=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    counts = tree.roll_up(np.where(np.arange(tree.n_leaves) == leaf, rows, 0))
+    ends = [bounds.decode(estimate(counts, rng), tree, threshold, eta, rng) for _ in range(n_walks)]
+    share = np.mean(np.array(ends) == leaf)
+    return share, 4 * math.sqrt(max(share * (1 - share), 1 / n_walks) / n_walks)
+
+
+@pytest.mark.parametrize("branching", [[2] * 6, [3, 1, 4], None])
+def test_the_walk_finds_the_leaf_from_accurate_estimates(branching):
+    tree = (
+        random_tree(np.random.default_rng(2), depth=4)
+        if branching is None
+        else Tree.from_branching(branching)
+    )
+    alpha, eta, threshold = 0.5, 0.1, 40.0
+    rows, leaf = math.ceil(threshold / (1 - alpha)), tree.n_leaves // 2
+    scale = alpha * threshold / math.log(1 / eta)  # just as accurate as that
+
+    def estimate(counts, rng):
+        return [count + rng.laplace(0, scale, len(count)) for count in counts]
+
+    share, margin = found_share(tree, leaf, rows, threshold, eta, estimate)
+    path = [int(np.flatnonzero(level[:, leaf])[0]) for level in membership(tree)]
+    children = [
+        np.broadcast_to(c, n)[i] for c, n, i in zip(tree.child_counts, tree.level_sizes, path, strict=False)
+    ]
+    assert share >= 2 ** -bounds.step_loss(children, eta).sum() - margin
+
+
+def test_the_walk_of_the_lemma_in_print():
+    tree, eta, threshold = Tree.from_branching([2] * 5), 0.05, 40.0
+    scale = 0.5 * threshold / math.log(1 / eta)
+
+    def estimate(counts, rng):
+        return [count + rng.laplace(0, scale, len(count)) for count in counts]
+
+    share, margin = found_share(tree, 11, 80, threshold, 4 * eta, estimate)
+    assert share >= 2 ** (-5 * entropy(4 * eta)) / 4 - margin
+
+
+def test_the_walk_from_estimates_that_are_wrong_together_and_from_none():
+    tree, eta = Tree.from_branching([2] * 4), 0.2
+
+    def swapped(counts, rng):  # siblings change places with probability eta
+        levels = [np.array(counts[0])]
+        for count in counts[1:]:
+            pairs = count.reshape(-1, 2)
+            levels.append(np.where(rng.random((len(pairs), 1)) < eta, pairs[:, ::-1], pairs).ravel())
+        return levels
+
+    share, margin = found_share(tree, 6, 10, 5, eta, swapped)
+    exact = (eta**2 + (1 - eta) ** 2) ** 4
+    assert abs(share - exact) < margin
+    assert 2 ** (-4 * entropy(eta)) < exact
+    share, margin = found_share(tree, 6, 0, 5, eta, lambda counts, rng: list(counts))
+    assert abs(share - 1 / 16) < margin
+
+
+def subtrees(tree, level=0, node=0):
+    """List (probabilities' losses per leaf) of all trees that deletion leaves below a node, at eta 0.1."""
+    if level == tree.depth:
+        return [[0.0]]
+    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+    first = int(counts[:node].sum())
+    below = [subtrees(tree, level + 1, child) for child in range(first, first + counts[node])]
+    found = []
+    for kept in itertools.product([False, True], repeat=len(below)):
+        chosen = [each for each, keep in zip(below, kept, strict=True) if keep]
+        if chosen:
+            step = float(bounds.step_loss(len(chosen), 0.1))
+            found += [
+                [step + loss for part in parts for loss in part] for parts in itertools.product(*chosen)
+            ]
+    return found
+
+
+@pytest.mark.parametrize("counts", [[[3], [1, 2, 3]], [[2], [1, 2], [2, 1, 3]], [[2], [2, 2], [1, 1, 2, 1]]])
+def test_the_best_embedded_tree_is_found(counts):
+    tree = Tree(tuple(map(np.array, counts)))
+    everything = subtrees(tree)
+    found, leaves = packing._walk(tree, 0.1, 9, tree.depth)
+    sums = [sum(2**-loss for loss in losses) for losses in everything]
+    assert found == pytest.approx(max(sums))
+    assert leaves == min(len(e) for e, s in zip(everything, sums, strict=True) if s > max(sums) - 1e-12)
+
+
+@given(trees(max_depth=4, max_leaves=40), st.integers(2, 4), st.floats(0.01, 0.49))
+@settings(max_examples=60, deadline=None)
+def test_walks_among_ragged_levels_are_those_among_nodes(tree, widest, eta):
+    def slow(level, node):
+        if level == tree.depth:
+            return 1.0
+        counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+        first = int(counts[:node].sum())
+        below = sorted((slow(level + 1, c) for c in range(first, first + counts[node])), reverse=True)
+        sums = itertools.accumulate(below[:widest])
+        return max(total * 2 ** -float(bounds.step_loss(j + 1, eta)) for j, total in enumerate(sums))
+
+    assert packing._walk(tree, eta, widest, tree.depth)[0] == pytest.approx(slow(0, 0))
+
+
+# -- packing -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-4])
+@pytest.mark.parametrize(("n_levels", "epsilon", "eta"), [(10, 0.1, 0.1), (41, 1.0, 0.02), (30, 0.03, 0.3)])
+def test_threshold_is_where_the_last_inequality_begins_to_hold(n_levels, epsilon, eta, delta):
+    tree, alpha = Tree.from_branching([2] * (n_levels - 1)), 0.25
+
+    def holds(rows, depth):
+        grown = math.exp(epsilon * rows)
+        failed = delta * (grown - 1) / math.expm1(epsilon)
+        return 2 ** (-depth * entropy(eta)) <= grown * 2.0**-depth + failed
+
+    least = 0
+    for depth in range(1, n_levels):  # with delta, a part of the tree may give more
+        rows = next(rows for rows in itertools.count() if holds(rows, depth))
+        least = max(least, rows)
+    threshold = bounds.packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
+    # Parts are not tried where they can gain a hundredth of a nat at most: one row here.
+    assert abs(threshold - (1 - alpha) * max(least - 1, 0)) <= ((1 - alpha) if delta else 0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-14])
+@pytest.mark.parametrize("eta", [0.001, 0.01, 0.2, 0.35])
+def test_the_lemma_and_its_corollary_in_print(eta, delta):
+    epsilon, alpha, choices = 0.01, 0.5, 40
+
+    def holds(half, copies, wrong):
+        grown = math.exp(copies * epsilon * 2 * half)
+        failed = copies * delta * (grown - 1) / math.expm1(copies * epsilon)
+        return 2 ** (-choices * entropy(4 * wrong)) / 4 <= grown * 2.0**-choices + failed
+
+    least = 0
+    for copies in range(1, 400):
+        wrong = eta if copies == 1 else math.exp(-2 * copies * (0.5 - eta) ** 2)
+        if wrong <= 1 / 8:
+            least = max(least, next(half for half in itertools.count() if holds(half, copies, wrong)))
+    tree = Tree.from_branching([2] * choices)
+    published = bounds.published_packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
+    assert published == (1 - alpha) * max(least - 1, 0)
+    assert (published > 0) == (least > 1)
+
+
+@given(
+    st.integers(1, 40),
+    st.sampled_from([2, 3, 9]),
+    st.floats(0.001, 2),
+    st.floats(0.01, 0.45),
+    st.sampled_from([0.0, 1e-15, 1e-6]),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
+    tree = Tree.from_branching([children] * min(depth, 19))
+    given_ = {"epsilon": epsilon, "delta": delta, "alpha": 0.2, "eta": eta}
+    ours, theirs = (
+        bounds.packing_threshold(tree, **given_),
+        bounds.published_packing_threshold(tree, **given_),
+    )
+    assert 0 <= theirs <= ours + (0.01 / epsilon + 1 if delta else 0)
+
+
+@pytest.mark.parametrize("branching", [[2] * 10, [2] * 40, [100, 100, 100], [30, 2, 5, 40]])
+@pytest.mark.parametrize("epsilon", [0.02, 0.3, 1.0])
+def test_error_by_packing_is_the_best_of_a_grid(branching, epsilon):
+    tree, k = Tree.from_branching(branching), np.array(branching)
+    grid = np.linspace(0.0005, 0.4995, 2000)
+    rows = np.array([(np.log2(k) - bounds.step_loss(k, eta)).sum() for eta in grid]) * math.log(2) / epsilon
+    best = ((np.ceil(rows) - 1) * np.sqrt(grid)).max() / 2
+    error = bounds.packing_error(tree, epsilon=epsilon)
+    assert best <= error * (1 + 1e-6) and error == pytest.approx(best, rel=0.01)
+    assert bounds.packing_error(tree, epsilon=epsilon, alpha=0.5) == pytest.approx(error / 2)
+
+
+def test_bounds_by_packing_are_monotone():
+    deeper = [bounds.packing_error(Tree.from_branching([2] * d), epsilon=0.1) for d in range(1, 60, 7)]
+    wider = [bounds.packing_error(Tree.from_branching([k] * 4), epsilon=0.1) for k in (1, 2, 3, 10, 1000)]
+    tree = Tree.from_branching([2] * 30)
+    safer = [bounds.packing_error(tree, epsilon=epsilon) for epsilon in (2, 1, 0.3, 0.1, 0.01)]
+    likelier = [bounds.packing_error(tree, epsilon=0.1, delta=d) for d in (0.9, 1e-3, 1e-6, 1e-9, 1e-12, 0)]
+    exacter = [bounds.packing_error(tree, epsilon=0.1, alpha=alpha) for alpha in (0.99, 0.5, 0)]
+    surer = [bounds.packing_threshold(tree, epsilon=0.1, alpha=0.1, eta=e) for e in (0.499, 0.3, 0.1, 0.01)]
+    for rising in (deeper, wider, safer, likelier, exacter, surer):
+        assert all(b >= a for a, b in itertools.pairwise(rising)) and rising[-1] > rising[0]
+    grown = np.diff([bounds.packing_error(Tree.from_branching([2] * d), epsilon=0.01) for d in (20, 40, 60)])
+    assert grown[0] == pytest.approx(grown[1], rel=0.01)  # in proportion to the levels
+
+
+def test_with_delta_a_deeper_tree_is_not_easier():
+    errors = [
+        bounds.packing_error(Tree.from_branching([2] * d), epsilon=1.0, delta=1e-6) for d in (20, 40, 62)
+    ]
+    assert errors[0] < errors[1] * (1 + 1e-6) and errors[1] < errors[2] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("branching", [[2] * 6, [2] * 50, [50, 60, 30], [1000]])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+def test_laplace_noise_respects_the_threshold(branching, epsilon):
+    tree, alpha, eta = Tree.from_branching(branching), 0.5, 0.1
+    scale = (tree.depth + 1) / epsilon
+    accurate = Laplace().half_width(scale, 1 - eta) / alpha
+    assert accurate > bounds.packing_threshold(tree, epsilon=epsilon, alpha=alpha, eta=eta)
+
+
+# -- one count ---------------------------------------------------------------------------------------
+
+
+def symbols(epsilon, delta, rows):
+    """The two distributions of which any private pair for data that far apart is a function."""
+    together = min(delta * math.expm1(rows * epsilon) / math.expm1(epsilon), 1.0)
+    likely = math.exp(rows * epsilon) / (1 + math.exp(rows * epsilon))
+    some = np.array([together, (1 - together) * likely, (1 - together) * (1 - likely), 0])
+    return some, some[::-1]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1.0, 0.0), (0.2, 0.0), (0.2, 1e-3), (0.05, 0.01), (3.0, 1e-6)]
+)
+def test_bounds_for_one_count_are_those_of_four_symbols(epsilon, delta):
+    squares, variances = [], []
+    for rows in range(1, int(10 / epsilon) + 2):
+        p, q = symbols(epsilon, delta, rows)
+        both = p + q > 0
+        p, q = p[both], q[both]
+        # No answer f has a smaller mean of E_p f² and E_q (rows - f)²; the best answers are means.
+        answers = rows * q / (p + q)
+        squares.append((p @ answers**2 + q @ (rows - answers) ** 2) / 2)
+        # The least second moment about the middle, given means rows apart: a projection.
+        answers = (q - p) / (p + q)
+        answers *= rows / ((q - p) @ answers)
+        variances.append((p + q) @ answers**2 / 2 - (rows / 2) ** 2)
+    count = bounds.single_count_error(epsilon=epsilon, delta=delta, alpha=0.25)
+    floor = bounds.noise_floor(epsilon=epsilon, delta=delta)
+    assert count == pytest.approx(0.75 * math.sqrt(max(squares)), rel=1e-5)
+    assert floor == pytest.approx(math.sqrt(max(variances)), rel=1e-5)
+
+
+def test_without_delta_the_floor_is_that_of_hammersley_chapman_and_robbins():
+    for epsilon in (1e-4, 0.1, 1.0, 5.0):
+        assert bounds.noise_floor(epsilon=epsilon) == pytest.approx(0.5 / math.sinh(epsilon / 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_noise_on_one_count_respects_the_floors(epsilon, delta):
+    one = Tree.from_branching([])
+    laplace = even_errors(one, PrivacyLoss(epsilon=epsilon), Laplace())[0]
+    gaussian = even_errors(one, PrivacyLoss(epsilon=epsilon, delta=delta), Gaussian())[0]
+    assert bounds.single_count_error(epsilon=epsilon) < bounds.noise_floor(epsilon=epsilon) <= laplace
+    assert bounds.noise_floor(epsilon=epsilon, delta=delta) <= gaussian
+    assert bounds.single_count_error(epsilon=epsilon, delta=delta) <= gaussian
+
+
+# -- factorization -----------------------------------------------------------------------------------
+
+
+def workload(tree):
+    return np.concatenate(membership(tree))
+
+
+def nuclear(matrix, nodes, leaves):
+    return np.linalg.norm(np.sqrt(nodes)[:, None] * matrix * np.sqrt(leaves), "nuc")
+
+
+@pytest.mark.parametrize("branching", UNIFORM)
+def test_norm_of_uniform_trees_is_that_of_a_factorization_and_of_a_witness(branching):
+    tree = Tree.from_branching(branching)
+    matrix, shares = workload(tree), bounds.worst_node_shares(tree)
+    lower, upper = bounds.factorization_norm(tree)
+    strategy = np.concatenate([np.sqrt(s) * m for s, m in zip(shares, membership(tree), strict=True)])
+    answers = matrix @ np.linalg.solve(strategy.T @ strategy, strategy.T)
+    np.testing.assert_allclose(answers @ strategy, matrix, atol=1e-9)
+    product = np.linalg.norm(answers, axis=1).max() * np.linalg.norm(strategy, axis=0).max()
+    sizes = np.array(tree.level_sizes, dtype=float)
+    roots = 1 / (sizes + np.append(0, sizes[:-1]))
+    squares = roots**2
+    level = sizes * (squares - np.append(squares[1:], 0))  # a_l / n_l
+    nodes = np.repeat(level, tree.level_sizes)
+    witnessed = nuclear(matrix, nodes / nodes.sum(), np.full(tree.n_leaves, 1 / tree.n_leaves))
+    assert lower == pytest.approx(product, rel=1e-9) == pytest.approx(witnessed, rel=1e-9)
+    assert upper == pytest.approx(lower, rel=1e-12)
+    assert lower**2 == pytest.approx(1 + sum((b - 1) / (b + 1) for b in branching))
+    general = bounds.gaussian_lower_bound(tree, objective="worst")
+    assert lower == pytest.approx(math.sqrt(general), rel=1e-6)
+
+
+@pytest.mark.parametrize("branching", UNIFORM)
+def test_witness_in_print_is_a_nuclear_norm_and_nearly_the_best(branching):
+    tree = Tree.from_branching(branching)
+    levels = tree.depth + 1
+    nodes = np.repeat([1 / (levels * size) for size in tree.level_sizes], tree.level_sizes)
+    printed = bounds.witness(tree)
+    assert printed == pytest.approx(nuclear(workload(tree), nodes, np.full(tree.n_leaves, 1 / tree.n_leaves)))
+    assert 0.97 * bounds.factorization_norm(tree)[0] < printed <= bounds.factorization_norm(tree)[0] + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_norm_of_ragged_trees_is_between_its_bounds(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, depth=int(rng.integers(1, 4)), widest=3)
+    matrix = workload(tree)
+    n_nodes = len(matrix)
+
+    def loss(logarithms):
+        nodes, leaves = np.exp(logarithms[:n_nodes]), np.exp(logarithms[n_nodes:])
+        return -nuclear(matrix, nodes / nodes.sum(), leaves / leaves.sum())
+
+    best = -scipy.optimize.minimize(loss, np.zeros(n_nodes + tree.n_leaves), options={"gtol": 1e-5}).fun
+    lower, upper = bounds.factorization_norm(tree)
+    assert lower <= best * (1 + 1e-5) and best <= upper * (1 + 1e-6)
+    assert upper <= 1.25 * lower
+    for _ in range(20):
+        nodes, leaves = rng.dirichlet(np.ones(n_nodes)), rng.dirichlet(np.ones(tree.n_leaves))
+        assert nuclear(matrix, nodes, leaves) <= upper
+
+
+def test_norm_of_a_tree_with_too_many_kinds(monkeypatch):
+    tree = Tree((np.array([2]), np.array([2, 9])))
+    better = bounds.factorization_norm(tree)[0]
+    monkeypatch.setattr(factorization, "_MOST_KINDS", 1)
+    assert bounds.factorization_norm(tree)[0] == bounds.factorization_norm(Tree.from_branching([2, 2]))[0]
+    assert bounds.factorization_norm(tree)[0] < better
+
+
+def test_norm_grows_with_the_root_of_the_levels():
+    norms = [bounds.factorization_norm(Tree.from_branching([2] * d))[0] for d in range(63)]
+    np.testing.assert_allclose(np.array(norms) ** 2, (np.arange(63) + 3) / 3)
+
+
+@pytest.mark.parametrize("branching", [[2] * 8, [50, 60, 30], [4, 1, 9], [200]])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+def test_mechanisms_respect_every_bound(branching, epsilon):
+    tree = Tree.from_branching(branching)
+    pure, approximate = PrivacyLoss(epsilon=epsilon), PrivacyLoss(epsilon=epsilon, delta=1e-6)
+    for loss, noise in ((pure, Laplace()), (approximate, Gaussian()), (approximate, Laplace())):
+        shares = optimal_shares(tree, noise, loss, ONE_ROW, objective="worst")
+        scales = noise.noise_scales(loss, ONE_ROW, shares)
+        least_squares = math.sqrt(level_variances(tree, noise.variance(scales)).max())
+        private = {"epsilon": epsilon, "delta": loss.delta}
+        floors = [
+            bounds.packing_error(tree, **private),
+            bounds.factorization_error(tree, **private),
+            bounds.single_count_error(**private),
+        ]
+        assert max(floors) <= min(least_squares, even_errors(tree, loss, noise).max())
+
+
+def test_the_best_gaussian_noise_is_as_far_from_the_bound_as_one_count_is():
+    tree, loss = Tree.from_branching([2] * 12), PrivacyLoss(epsilon=0.1, delta=1e-6)
+    scales = Gaussian().noise_scales(loss, ONE_ROW, bounds.worst_node_shares(tree))
+    error = math.sqrt(level_variances(tree, scales**2).max())
+    alone = even_errors(Tree.from_branching([]), loss, Gaussian())[0]
+    bound = bounds.factorization_error(tree, epsilon=0.1, delta=1e-6)
+    assert error / bound == pytest.approx(alone / bounds.noise_floor(epsilon=0.1, delta=1e-6), rel=1e-3)
+
+
+# -- the table ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("branching", [[2] * 20, [2] * 62, [50, 60, 30], []])
+def test_table_holds_bounds_in_order(branching):
+    found = bounds.table(Tree.from_branching(branching), epsilon=0.5, delta=1e-7, alpha=0.3)
+    assert found.index.names == ["error", "privacy"]
+    assert found.index.tolist() == list(
+        itertools.product(["additive", "multiplicative"], ["pure", "approximate"])
+    )
+    assert found.columns.tolist() == ["lower", "lower_source", "upper", "upper_source"]
+    assert (found.lower > 0).all() and (found.lower < found.upper).all()
+    for column in ("lower", "upper"):
+        by_privacy = found[column].unstack("privacy")
+        assert (by_privacy.approximate <= by_privacy.pure * (1 + 1e-9)).all()
+        assert (found[column].loc["multiplicative"] <= found[column].loc["additive"]).all()
+
+
+def test_table_of_a_ragged_tree():
+    tree = random_tree(np.random.default_rng(3), depth=4)
+    found = bounds.table(tree, epsilon=1.0, delta=1e-6, alpha=0.5)
+    assert (found.lower < found.upper).all()
+
+
+# -- thresholds --------------------------------------------------------------------------------------
+
+
+@given(trees(), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_running_totals_give_every_node(tree, seed):
+    leaves = np.random.default_rng(seed).integers(0, 100, tree.n_leaves)
+    for ours, summed in zip(
+        bounds.from_thresholds(tree, np.cumsum(leaves)), tree.roll_up(leaves), strict=True
+    ):
+        assert ours.dtype == leaves.dtype
+        np.testing.assert_array_equal(ours, summed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noisy_thresholds_cost_each_node_two_of_them(seed):
+    tree = random_tree(np.random.default_rng(seed), depth=3)
+    columns = [np.concatenate(bounds.from_thresholds(tree, unit)) for unit in np.eye(tree.n_leaves)]
+    variances = (np.array(columns) ** 2).sum(axis=0)  # of a linear map, per unit of variance
+    with_first = workload(tree)[:, 0] > 0
+    np.testing.assert_array_equal(variances, np.where(with_first, 1, 2))
+
+
+# -- arguments ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("epsilon", lambda tree: bounds.packing_error(tree, epsilon=0)),
+        ("delta", lambda tree: bounds.packing_error(tree, epsilon=1, delta=1)),
+        ("alpha", lambda tree: bounds.packing_error(tree, epsilon=1, alpha=1)),
+        ("alpha", lambda tree: bounds.single_count_error(epsilon=1, alpha=-0.1)),
+        ("alpha", lambda tree: bounds.packing_threshold(tree, epsilon=1, alpha="0.1", eta=0.1)),
+        ("eta", lambda tree: bounds.packing_threshold(tree, epsilon=1, alpha=0.1, eta=0.5)),
+        ("eta", lambda tree: bounds.published_packing_threshold(tree, epsilon=1, alpha=0.1, eta=0)),
+        ("eta", lambda tree: bounds.decode([], tree, 1.0, 0.6, np.random.default_rng(0))),
+        ("epsilon", lambda tree: bounds.noise_floor(epsilon=-1)),
+        ("delta", lambda tree: bounds.table(tree, epsilon=1, delta=0, alpha=0.1)),
+        ("alpha", lambda tree: bounds.table(tree, epsilon=1, delta=1e-6, alpha=0)),
+        ("alpha", lambda tree: bounds.table(tree, epsilon=1, delta=1e-6, alpha=math.nan)),
+        ("tree", lambda tree: bounds.worst_node_shares(tree)),
+        ("prefix_sums", lambda tree: bounds.from_thresholds(tree, [1, 2])),
+    ],
+)
+def test_wrong_arguments_are_named(argument, call):
+    tree = Tree((np.array([2]), np.array([1, 2])))
+    with pytest.raises(ArgumentError, match="Hint: ") as raised:
+        call(tree)
+    assert raised.value.argument == argument

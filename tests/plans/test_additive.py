@@ -1,0 +1,628 @@
+"""Plans: what they promise, how they compare, and that releases keep the promise."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.privacy.sensitivity import count_sensitivity
+from pandas_dptree.verbs.tables import domain_of
+
+BY = ["region", "district", "clinic"]
+UNIFORM = dpt.Tree.from_branching([2, 3, 4])
+TREES = {
+    "uniform": UNIFORM,
+    "flat": dpt.Tree.from_branching([12]),
+    "chain": dpt.Tree.from_branching([1, 1, 3]),
+    "ragged": dpt.Tree((np.array([3]), np.array([1, 2, 5]), np.array([4, 1, 1, 2, 2, 3, 1, 1]))),
+    "short paths": dpt.Tree.from_paths(
+        [[0, 0, 0], [0, 0, 1], [0, 1, -1], [1, 0, 0], [2, -1, -1], [3, -1, -1]]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def domain():
+    return dpt.Domain.from_frame(dpt.datasets.clinics(), by=BY)
+
+
+def largest_path(tree, precisions):
+    """Sum precisions along every path from the root to a leaf, and give the largest sum."""
+    spent = np.zeros(1)
+    for level, precision in enumerate(precisions):
+        above = np.broadcast_to(tree.spread(level - 1, spent) if level else spent, tree.level_sizes[level])
+        spent = above + precision
+    return spent.max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("objective", ["levels", "cells", "worst"])
+def test_releases_are_as_accurate_as_the_plan_promises(tree, mechanism, objective):
+    loss = {  # of every kind, each with every noise
+        "levels": {"epsilon": 0.8, "delta": 1e-5},
+        "cells": {"rho": 0.03, "max_contributions": 2},
+        "worst": {"rho": 0.1, "neighbors": "replace"},
+    }[objective]
+    plan = dpt.plan(tree, mechanism=mechanism, objective=objective, consistency="linear", **loss)
+    rng = np.random.default_rng([ord(letter) for letter in mechanism + objective])
+    leaves = rng.poisson(40, tree.n_leaves)
+    exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
+    level = plan.release(leaves, rng=rng)["level"]
+    squares = np.mean(
+        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(10_000)], axis=0
+    )
+    seen = pd.Series(squares).groupby(level, observed=False).mean() ** 0.5
+    shown = ~np.isnan(plan.std_errors)
+    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.02)
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_a_node_wise_split_keeps_its_promise_and_its_budget(tree):
+    plan = dpt.plan(tree, rho=0.02, split="nodes", objective="cells", consistency="linear")
+    assert largest_path(tree, [scale**-2.0 / 2 for scale in plan.node_noise_scales]) <= 0.02 * (1 + 1e-15)
+    level = dpt.plan(tree, rho=0.02, objective="cells", consistency="linear")
+    assert plan.expected_error <= level.expected_error * (1 + 1e-6)
+    rng = np.random.default_rng(3)
+    leaves = rng.poisson(40, tree.n_leaves)
+    exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
+    errors = np.array([plan.release(leaves, rng=rng)["count"].to_numpy() - exact for _ in range(1500)])
+    z = errors / plan.release(leaves)["std_error"].to_numpy()
+    assert np.sqrt((z**2).mean()) == pytest.approx(1, abs=0.04)
+    assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(len(z))
+    whole = dpt.plan(tree, rho=0.02, split="nodes").release(leaves, rng=rng)
+    assert (whole["count"] >= 0).all() and whole["count"].dtype == np.int64
+
+
+@pytest.mark.parametrize("objective", ["levels", "cells", "worst"])
+def test_on_uniform_trees_nothing_is_left_to_gain(objective):
+    for tree in (UNIFORM, TREES["flat"], dpt.Tree.from_branching([100] * 4)):
+        plan = dpt.plan(tree, rho=0.01, objective=objective)
+        assert 1 - 1e-9 <= plan.gap <= 1.0001
+        assert "1.0000 times the least" in plan.gap_reason
+
+
+def test_the_gap_is_told_where_it_is_known():
+    ragged = TREES["ragged"]
+    assert 1 <= dpt.plan(ragged, rho=0.01, split="nodes").gap <= dpt.plan(ragged, rho=0.01).gap
+    assert dpt.plan(ragged, rho=0.01).gap < dpt.plan(ragged, rho=0.01, split="uniform").gap
+    for options, reason in [
+        ({"epsilon": 1.0}, "laplace"),
+        ({"rho": 0.01, "neighbors": "replace"}, "replaced"),
+        ({"rho": 50.0}, "1.5 and more"),
+    ]:
+        plan = dpt.plan(ragged, **options)
+        assert plan.gap is None and reason in plan.gap_reason and reason in repr(plan)
+
+
+def test_the_gap_does_not_depend_on_the_loss():
+    gaps = [
+        dpt.plan(TREES["ragged"], mechanism="gaussian", **loss).gap
+        for loss in ({"rho": 0.01}, {"rho": 1e-6}, {"epsilon": 0.1, "delta": 1e-6})
+    ]
+    assert gaps == pytest.approx([gaps[0]] * 3, rel=1e-4)
+    nodes = [
+        dpt.plan(TREES["ragged"], split="nodes", **loss).gap
+        for loss in ({"rho": 0.01}, {"epsilon": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6})
+    ]
+    assert nodes == pytest.approx([nodes[0]] * 3, rel=1e-2)
+
+
+def test_a_better_gap_is_a_smaller_error():
+    table = dpt.plan(TREES["ragged"], epsilon=0.5, delta=1e-6, mechanism="gaussian").compare()
+    gaussian = table.loc["gaussian"]
+    np.testing.assert_allclose(
+        gaussian["gap"] / gaussian["objective"] ** 2,
+        gaussian["gap"].iloc[0] / gaussian["objective"].iloc[0] ** 2,
+        rtol=1e-3,
+    )
+
+
+@pytest.mark.parametrize(
+    "loss", [{"epsilon": 1.0, "delta": delta} for delta in (1e-6, 1e-3, 0.1)] + [{"rho": 0.05}], ids=str
+)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("branching", [[2] * 10, [3] * 7, [5, 6, 10], [40]], ids=str)
+def test_optimal_is_never_worse_than_the_simple_splits(branching, mechanism, loss):
+    tree = dpt.Tree.from_branching(branching)
+    errors = {
+        split: dpt.plan(tree, mechanism=mechanism, split=split, **loss).expected_error
+        for split in ("optimal", "uniform", "geometric")
+    }
+    assert errors["optimal"] <= min(errors.values()) * (1 + 1e-6)
+
+
+def test_compare_puts_the_chosen_plan_first_and_the_others_in_order(domain):
+    plan = dpt.plan(domain, epsilon=1.0, delta=1e-6)
+    table = plan.compare()
+    assert table.index[0] == (plan.noise.name, "optimal")
+    assert table["objective"].iloc[1:].is_monotonic_increasing
+    assert table["objective"].iloc[0] == pytest.approx(table["objective"].min())
+    assert set(table.index.get_level_values("mechanism")) == {"laplace", "gaussian"}
+    assert list(table.columns) == ["total", *BY, "objective", "gap"]
+    assert set(dpt.plan(domain, epsilon=1.0).compare().index.get_level_values("mechanism")) == {"laplace"}
+    raw = dpt.plan(domain, rho=0.1, consistency="none").compare()
+    assert "nodes" not in raw.index.get_level_values("split")
+
+
+def test_auto_takes_the_better_noise():
+    few = dpt.plan(dpt.Tree.from_branching([10]), epsilon=1.0, delta=1e-3)
+    many = dpt.plan(dpt.Tree.from_branching([2] * 16), epsilon=1.0, delta=1e-3)
+    assert (few.noise.name, many.noise.name) == ("laplace", "gaussian")
+    for plan in (few, many):
+        forced = [
+            dpt.plan(plan.tree, epsilon=1.0, delta=1e-3, mechanism=m).expected_error
+            for m in ("laplace", "gaussian")
+        ]
+        assert plan.expected_error == min(forced)
+
+
+@pytest.mark.parametrize(
+    "target", [{"district": 25.0}, {"region": 6.0, "clinic": dpt.relative(0.05, of=200)}]
+)
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, "epsilon"),
+        ({"delta": 1e-6}, "epsilon"),
+        ({"mechanism": "gaussian"}, "rho"),
+        ({"split": "uniform"}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_a_target_is_met_and_hardly_more(domain, target, options, kind):
+    plan = dpt.plan(domain, target=target, **options)
+    names = list(plan.level_names)
+    reached = {name: plan.std_errors[names.index(name)] / wanted for name, wanted in target.items()}
+    assert max(reached.values()) == pytest.approx(1, abs=2e-5) and max(reached.values()) <= 1 + 1e-12
+    size = getattr(plan, kind)
+    less = dpt.plan(
+        domain, **{kind: size * 0.99}, objective="worst", mechanism=plan.noise,
+        delta=options.get("delta", 0.0), split=options.get("split", "optimal"),
+        level_weights={name: target.get(name, np.inf) ** -2.0 for name in names},
+    )  # fmt: skip
+    assert max(less.std_errors[names.index(name)] / wanted for name, wanted in target.items()) > 1
+
+
+def test_targets_that_cannot_be_met_say_what_could(domain):
+    with pytest.raises(dpt.ArgumentError, match=r"needs epsilon=0\.28.*more than 0\.1") as caught:
+        dpt.plan(domain, target={"district": 5.0}, epsilon=0.1)
+    assert "epsilon=0.1 would give standard errors of {'district': 14.1" in caught.value.hint
+    assert dpt.plan(domain, target={"district": 5.0}, epsilon=1.0).epsilon == 1.0
+    with pytest.raises(dpt.ArgumentError, match="more than 1000"):
+        dpt.plan(domain, target=dict.fromkeys(["total", *BY], 1e-6), max_contributions=100)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": {"town": 5.0}},
+        {"target": {}},
+        {"target": {"clinic": 0.0}},
+        {"target": {"clinic": float("nan")}},
+        {"target": 5.0},
+        {"target": {"clinic": 5.0}, "level_weights": {"clinic": 1.0}},
+        {"target": {"clinic": 5.0}, "split": "nodes"},
+        {"target": {"clinic": 5.0}, "objective": "cells"},
+        {"target": {"clinic": 1e6}},
+        {"target": {"total": 5000.0}, "delta": 1e-3},
+        {"target": {"clinic": 50.0}, "delta": 0.1, "mechanism": "gaussian"},
+    ],
+    ids=str,
+)
+def test_bad_targets(domain, options):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.plan(domain, **options)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+@pytest.mark.parametrize(("share", "of"), [(0, 5), (0.1, -1), (True, 5), (0.1, float("inf")), ("x", 1)])
+def test_bad_relative_targets(share, of):
+    with pytest.raises(dpt.ArgumentError, match="positive number"):
+        dpt.relative(share, of=of)
+
+
+@pytest.mark.parametrize("split", ["optimal", "nodes"])
+def test_a_plan_goes_through_json(domain, split):
+    options = {"privacy_unit": "person", "max_contributions": 2, "consistency": "linear"}
+    plan = dpt.plan(domain, rho=0.1, split=split, mechanism="gaussian", **options)
+    back = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), domain)
+    assert repr(back) == repr(plan)
+    visits = dpt.datasets.clinic_visits(500)
+    tables = [p.release(visits, rng=np.random.default_rng(2)) for p in (plan, back)]
+    pd.testing.assert_frame_equal(*tables)
+
+
+def test_a_plan_read_from_json_refuses_another_domain(domain):
+    written = dpt.plan(domain, epsilon=1.0).to_dict()
+    closed = dpt.datasets.clinics().iloc[1:]
+    with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
+        dpt.Plan.from_dict(written, dpt.Domain.from_frame(closed, by=BY))
+    renamed = dpt.datasets.clinics().replace({"Aldmark": "Aldmarsh"})
+    with pytest.raises(dpt.DomainError):
+        dpt.Plan.from_dict(written, dpt.Domain.from_frame(renamed, by=BY))
+    with pytest.raises(dpt.ArgumentError, match="not a plan"):
+        dpt.Plan.from_dict({"format": "something"}, domain)
+
+
+def test_a_plan_that_was_tampered_with_spends_no_more(domain):
+    written = dpt.plan(domain, epsilon=1.0).to_dict()
+    written["shares"] = [[1000.0]] * 4
+    plan = dpt.Plan.from_dict(written, domain)
+    one_row = count_sensitivity(neighbors="add_remove")
+    assert plan.noise.spent(plan.loss, one_row, plan.noise_scales) <= 1
+    nodes = dpt.plan(domain, rho=0.1, split="nodes").to_dict()
+    nodes["shares"][0] = [0.5]
+    with pytest.raises(dpt.ArgumentError, match="more than the budget"):
+        dpt.Plan.from_dict(nodes, domain)
+    plain = dpt.plan(domain, epsilon=1.0).to_dict()
+    for key, value in [
+        ("mechanism", "none"),
+        ("consistency", "magic"),
+        ("shares", [[1.0]]),
+        ("loss", {}),
+        ("objective", "foo"),
+        ("level_weights", [-1, 1, 1, 1]),
+        ("level_weights", None),
+        ("privacy_unit", "region"),
+        ("privacy_unit", ["person"]),
+        ("neighbors", "swap"),
+        ("max_contributions", 0),
+        ("shares", dpt.plan(domain, rho=0.1, split="nodes").to_dict()["shares"]),
+    ]:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({**plain, key: value}, domain)
+    for key in set(plain) - {"version", "levels"}:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({name: value for name, value in plain.items() if name != key}, domain)
+    with pytest.raises(dpt.DomainError):
+        dpt.Plan.from_dict(plain, dpt.datasets.clinics())
+
+
+def test_a_privacy_unit_that_json_cannot_hold_is_refused(domain):
+    with pytest.raises(dpt.ArgumentError, match="cannot be written down"):
+        dpt.plan(domain, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=2).to_dict()
+
+
+def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    plan = dpt.plan(domain, rho=0.1)
+    html = plan._repr_html_()
+    assert html.count("<tr") == 5 and "noise_scale" in html and "Gap" in html
+    axes = plan.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["total", *BY]
+    drawn = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
+    np.testing.assert_allclose(drawn["this plan"], plan.std_errors)
+    assert set(drawn) == {"this plan", "even split"}
+    matplotlib.pyplot.close("all")
+
+
+def test_plotting_without_matplotlib_names_the_extra(domain, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+        dpt.plan(domain, rho=0.1).plot()
+
+
+def test_node_wise_splits_need_gaussian_noise_and_least_squares(domain):
+    for options in (
+        {"epsilon": 1.0},
+        {"rho": 0.1, "mechanism": "laplace"},
+        {"rho": 0.1, "consistency": "none"},
+    ):
+        with pytest.raises(dpt.ArgumentError) as caught:
+            dpt.plan(domain, split="nodes", **options)
+        assert caught.value.argument in {"split", "mechanism"}
+
+
+def test_a_plan_sees_no_records(domain):
+    class Unreadable:
+        def __getattr__(self, name):
+            raise AssertionError(f"looked at {name}")
+
+    assert domain_of(Unreadable(), BY, domain) is domain
+    made = domain_of(Unreadable(), BY, dpt.datasets.clinics())
+    assert dpt.plan(made, rho=0.1).to_dict() == dpt.plan(domain, rho=0.1).to_dict()
+
+
+# What is known, what is added up, and what the table shows besides.
+
+
+def domain_with_closed_clinics(n_closed):
+    places = dpt.datasets.clinics()
+    places["closed"] = np.arange(len(places)) < n_closed
+    return dpt.Domain.from_frame(places, by=BY, structural_zeros="closed")
+
+
+def totals_of(domain, depth, size=20):
+    keys = domain.keys(depth)
+    return pd.Series(size, index=pd.MultiIndex.from_frame(keys) if depth > 1 else pd.Index(keys[BY[0]]))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("split", ["optimal", "uniform", "geometric"])
+@pytest.mark.parametrize("consistency", ["linear", "none"])
+def test_a_known_level_costs_nothing_and_helps_the_others(domain, mechanism, split, consistency):
+    options = {"rho": 0.1, "mechanism": mechanism, "split": split, "consistency": consistency}
+    before = dpt.plan(domain, **options)
+    after = dpt.plan(domain, known={"region": totals_of(domain, 1, 250)}, **options)
+    assert after.shares[:2].tolist() == [0, 0] and np.isinf(after.noise_scales[:2]).all()
+    assert after.std_errors[:2].tolist() == [0, 0]
+    assert after.shares.sum() == pytest.approx(1) and (after.std_errors[2:] < before.std_errors[2:]).all()
+    few = dpt.plan(domain, known={"region": totals_of(domain, 1, 250).iloc[:1]}, **options)
+    assert 0 < few.std_errors[1] and (few.noise_scales[1] < np.inf or few.shares[1] == 0)
+
+
+FULL = [
+    {"known": {"total": 400, "region": {"North": 100}}, "rho": 0.1, "split": "nodes"},
+    {"known": pd.DataFrame({"region": ["North"], "at_least": [30]}), "epsilon": 1.0, "consistency": "none"},
+    {"column": "cost", "bounds": (-5, 500), "granularity": 0.25, "epsilon": 1.0, "delta": 1e-6},
+]
+
+
+def full(domain, options):
+    region = domain.keys(1)["region"].iloc[0]
+    known = options.get("known")
+    if isinstance(known, pd.DataFrame):
+        known = known.assign(region=region)
+    elif known is not None:
+        known = {**known, "region": {region: 100}}
+    return dpt.plan(domain, confidence=0.9, keep_measurements=True, **{**options, "known": known})
+
+
+@pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])
+def test_a_full_plan_can_be_shown_compared_and_written_down(options):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    domain = domain_with_closed_clinics(3)
+    plan = full(domain, options)
+    table = plan.compare()
+    assert table.index[0] == (plan.noise.name, plan.split) and np.isfinite(table["objective"]).all()
+    assert plan.headline in repr(plan) and plan._repr_html_().count("<tr") == 5
+    label = plan.plot().get_xlabel()
+    assert label == f"expected standard error ({options.get('column', 'counts')})"
+    matplotlib.pyplot.close("all")
+    back = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), domain)
+    assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan)
+    visits = dpt.datasets.clinic_visits(300)
+    tables = [each.release(visits, rng=np.random.default_rng(2)) for each in (plan, back)]
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0].attrs == tables[1].attrs
+    for other in (domain_with_closed_clinics(2), domain_with_closed_clinics(0)):
+        with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
+            dpt.Plan.from_dict(plan.to_dict(), other)
+
+
+NO_NUMBERS = [None, "1", -1, 2, 10**400, float("nan"), float("inf"), [], {}, [[1]], True]
+TAMPERED = [
+    *((("confidence",), value) for value in NO_NUMBERS[1:]),
+    *((("keep_measurements",), value) for value in [None, 1, "yes", []]),
+    *((("quantity", "unit"), value) for value in [[0, 1], [1, 0], [-1, 2], [10**400, 1], [1, 10**400],
+                                                  [1, 2, 3], [0.5, 1], "1/2", None, 1, [], [[1], [2]]]),
+    *((("quantity", "low"), value) for value in [3000, 0.5, None, "1", -(2**40), True]),
+    *((("quantity", "high"), value) for value in [-21, 2**40, None, [1]]),
+    *((("quantity", "shift"), value) for value in [2**40, 0.5, None]),
+    *((("quantity", "column"), value) for value in [None, ["cost"], {}, "region", "level", "count"]),
+    *((("quantity",), value) for value in [None, [], {}, "cost", {"column": "cost"}]),
+    *((("known",), value) for value in [None, [], {}, "all", {"exact": []}]),
+    *((("known", "exact"), value) for value in [
+        None, [[]], [[[0, 5]], [[0, 6]], [], []], [[[0, -1]], [], [], []], [[[1, 5]], [], [], []],
+        [[[0, 0.5]], [], [], []], [[[0, 2**62]], [], [], []], [[[0]], [], [], []], [["0"], [], [], []],
+    ]),
+    (("known", "at_least"), [[[0, 7]], [], [], [[0, -7]]]),
+    *((("shares",), value) for value in [None, 1, [], [[10**400], [1], [1], [1]], [[1]] * 3, [[1]] * 5]),
+    *((("level_weights",), value) for value in [[10**400, 1, 1, 1], "1", [[1, 1, 1, 1]], {}]),
+    *((("loss",), value) for value in [None, [], {"epsilon": 10**400}, {"epsilon": "1"}, {"gamma": 1}]),
+    *((("max_contributions",), value) for value in [None, 0, 0.5, "1", [1], 2**70]),
+    *((("mechanism",), value) for value in [None, ["laplace"], {}, "staircase"]),
+    *((("neighbors",), value) for value in [None, ["replace"], {}, "swap"]),
+    *((("consistency",), value) for value in [None, ["none"], "whole"]),
+    *((("fit",), value) for value in [None, ["totals"], "both"]),
+    *((("objective",), value) for value in [None, ["levels"], "mean"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
+def test_whatever_is_tampered_with_is_an_argument_error(domain, place, value):
+    written = dpt.plan(domain, epsilon=1.0, column="cost", bounds=(-5, 500), granularity=0.25).to_dict()
+    *above, key = place
+    inner = written
+    for name in above:
+        inner = inner[name]
+    inner[key] = value
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.Plan.from_dict(written, domain)
+    assert caught.value.hint
+
+
+def test_whatever_is_missing_is_an_argument_error(domain):
+    written = full(domain, FULL[0]).to_dict()
+    for key in set(written) - {"version", "levels"}:
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict({name: value for name, value in written.items() if name != key}, domain)
+        if isinstance(written[key], dict) and key != "quantity" and key != "loss":
+            for inner in written[key]:
+                less = {name: value for name, value in written[key].items() if name != inner}
+                with pytest.raises(dpt.ArgumentError):
+                    dpt.Plan.from_dict({**written, key: less}, domain)
+
+
+def test_known_counts_that_json_contradicts_are_named(domain):
+    written = dpt.plan(domain, epsilon=1.0, known={"total": 5}).to_dict()
+    written["known"]["at_least"][1] = [[0, 3], [1, 3]]
+    with pytest.raises(dpt.ArgumentError, match=r"the total holds 5, but .* at least 6 together"):
+        dpt.Plan.from_dict(written, domain)
+
+
+# Targets in the measure of a column.
+
+COST = {"column": "cost", "bounds": (0, 500), "granularity": 0.25}
+
+
+@pytest.mark.parametrize("unit", [0.001, 0.25, 100])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"delta": 1e-6}], ids=str)
+def test_a_target_for_a_column_is_in_its_own_measure(domain, unit, options):
+    for wanted in (2000.0, 90_000.0):
+        summed = {"column": "cost", "bounds": (0, 500), "granularity": unit}
+        plan = dpt.plan(domain, target={"district": wanted}, **summed, **options)
+        assert plan.std_errors[2] == pytest.approx(wanted, rel=1e-4) and plan.std_errors[2] <= wanted * (
+            1 + 1e-12
+        )
+        counts = dpt.plan(domain, target={"district": wanted / 500}, **options)
+        size = "rho" if options.get("mechanism") else "epsilon"
+        assert getattr(plan, size) == pytest.approx(getattr(counts, size), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ({"district": 5.0}, {"epsilon": 0.1}, r"'district': 7[0-9]{3}\.\d*}"),
+        ({"district": 1e-9}, {}, r"from 2\.5e-07 to 5e\+07, not \[1e-09\]"),
+        ({"district": 1e9, "clinic": 0.3}, {}, r"from 2\.5e-07 to 5e\+07, not \[1000000000.0, 0.3\]"),
+        ({"total": 1e7}, {"delta": 1e-3}, r"\[10000000\.0, inf, inf, inf\] is met by delta alone"),
+    ],
+    ids=str,
+)
+def test_messages_about_targets_are_in_the_measure_of_the_column(domain, target, options, said):
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, target=target, **options, **COST)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+# What cannot be planned.
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "said"),
+    [
+        ({"known": {"total": 5, "region": "NORTH:9"}}, "known", "the total holds 5, but"),
+        ({"known": {"town": 5}}, "known", "'town'"),
+        ({"known": {"total": -1}}, "known", "is no count"),
+        ({"known": {"total": 0.5}}, "known", "is no count"),
+        ({"known": {"region": {"Atlantis": 5}}}, "known", "region='Atlantis'"),
+        ({"known": 5}, "known", "cannot be an int"),
+        ({"known": {"clinic": "all"}}, "known", "covers all leaves"),
+        ({"known": {"total": 0}}, "known", "covers all leaves"),
+        ({"known": {"total": 5}, "column": "cost", "bounds": (0, 1)}, "known", "sums of a column"),
+        ({"known": {"total": 5}, "split": {"total": 0.5, "clinic": 0.5}}, "split", r"all known: \['total'\]"),
+        ({"known": {"total": 5}, "target": {"total": 5.0}, "epsilon": None}, "target", "all known"),
+        ({"confidence": 95}, "confidence", "between 0 and 1, not 95"),
+        ({"confidence": 0}, "confidence", "between 0 and 1"),
+        ({"confidence": 1.0}, "confidence", "between 0 and 1"),
+        ({"confidence": float("nan")}, "confidence", "between 0 and 1"),
+        ({"confidence": True}, "confidence", "between 0 and 1"),
+        ({"confidence": "0.9"}, "confidence", "between 0 and 1"),
+        ({"keep_measurements": "yes"}, "keep_measurements", "True or False"),
+        ({"column": "cost"}, "bounds", "must be given"),
+        ({"column": "cost", "bounds": (5, 0)}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": 5}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": (0, 1), "granularity": 0}, "granularity", "positive number"),
+        ({"column": "region", "bounds": (0, 1)}, "column", "'region'"),
+        ({"column": "level", "bounds": (0, 1)}, "column", "'level'"),
+        ({"column": "count", "bounds": (0, 1)}, "column", "'count'"),
+        ({"column": ["a", "b"], "bounds": (0, 1)}, "column", "must name a column"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_planned(domain, options, argument, said):
+    known = options.get("known")
+    if isinstance(known, dict) and known.get("region") == "NORTH:9":
+        options = {"known": {**known, "region": {domain.keys(1)["region"].iloc[0]: 9}}}
+    if known == {"clinic": "all"}:
+        options = {"known": {"clinic": np.zeros(domain.tree.n_leaves)}}
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, **{"epsilon": 1.0, **options})
+    assert caught.value.argument == argument and caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
+def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
+    with pytest.raises(dpt.ColumnsError, match="names columns as the released table names its own"):
+        dpt.Domain.from_frame(pd.DataFrame({name: ["a", "b"]}), by=[name])
+
+
+@pytest.mark.parametrize("ending", ["std_error", "lower", "upper", "measurement", "noise_scale"])
+def test_a_key_may_not_be_named_as_what_is_told_about_a_column(ending):
+    domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
+    with pytest.raises(dpt.ColumnsError, match="two columns of the released table one name"):
+        dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))
+
+
+def test_the_noise_scale_of_a_level_is_that_of_the_nodes_that_are_measured():
+    plan = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, np.nan, np.nan]})
+    scales = plan.node_noise_scales[1]
+    assert np.isinf(scales[0]) and np.isfinite(scales[1:]).all()
+    assert plan.noise_scales[1] == pytest.approx(np.sqrt((scales[1:] ** 2).mean()))
+    assert plan.release(np.arange(15)).attrs["dp"]["noise_scale"]["level_1"] == plan.noise_scales[1]
+    raw = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, 5, 9]})
+    assert np.isinf(raw.noise_scales[:2]).all() and np.isfinite(raw.noise_scales[2:]).all()
+
+
+def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():
+    domain = domain_with_closed_clinics(3)
+    written = dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 5)).to_dict()
+    forgetful = {**written, "known": {"exact": [[], [], [], []], "at_least": [[], [], [], []]}}
+    back = dpt.Plan.from_dict(forgetful, domain)
+    assert back.to_dict() == written
+    for kind in ("exact", "at_least"):
+        contradicted = json.loads(json.dumps(written))
+        contradicted["known"][kind][0] = [[0, 5]]
+        with pytest.raises(dpt.ArgumentError, match="say nothing of sums"):
+            dpt.Plan.from_dict(contradicted, domain)
+    contradicted = dpt.plan(domain, epsilon=1.0).to_dict()
+    contradicted["known"]["exact"][3][0][1] = 4
+    with pytest.raises(dpt.ArgumentError, match=r"two counts, [04] and [04]"):
+        dpt.Plan.from_dict(contradicted, domain)
+
+
+def distribution_of_visits(column, **options):
+    visits = dpt.datasets.clinic_visits()
+    visits = visits.assign(wait=pd.to_timedelta(visits["cost"], unit="m"))
+    return visits.dp.release_distribution(column, epsilon=1.0, rng=np.random.default_rng(0), **options)
+
+
+def test_a_distribution_is_a_picture():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    places = dpt.datasets.clinics()[["region", "district"]].drop_duplicates()
+    costs = distribution_of_visits("cost", bounds=(0, 500), bins=20, by=["region", "district"], domain=places)
+    table = costs.cdf(confidence=0.9)
+    axes = costs.plot(confidence=0.9)
+    costs.plot("Corrow", ax=axes, confidence=None)
+    costs.plot(("Corrow", "Elverby"), ax=axes)
+    groups = (table["level"] == "total", table["level"] == "region", table["district"] == "Elverby")
+    rows = [table[groups[0]], table[groups[1] & (table["region"] == "Corrow")], table[groups[2]]]
+    for line, row in zip(axes.get_lines(), rows, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(0, 501, 25))
+        np.testing.assert_array_equal(line.get_ydata(), [0, *row["count"]])
+    assert [line.get_label() for line in axes.get_lines()] == ["total", "Corrow", "Corrow, Elverby"]
+    band, _ = axes.collections
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+    for end in ("lower", "upper"):
+        assert corners >= {(25 * n, count) for n, count in enumerate(rows[0][end], start=1)}
+    for group in ("Elverby", ("Corrow", "Elverby", "x"), 3):
+        with pytest.raises(dpt.ArgumentError, match="`group` is not in the distribution"):
+            costs.plot(group)
+    matplotlib.pyplot.close("all")
+
+
+def test_pictures_of_times_and_durations():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    days = (pd.Timestamp("2024-01-01"), pd.Timestamp("2026-01-01"))
+    axes = distribution_of_visits("date", bounds=days, bins=8).plot()
+    axes.figure.canvas.draw()
+    assert "2025" in [label.get_text() for label in axes.get_xticklabels()]
+    axes = distribution_of_visits("wait", bounds=(pd.Timedelta(0), pd.Timedelta(hours=8)), bins=8).plot()
+    assert axes.get_xlabel() == "wait (seconds)" and axes.get_lines()[0].get_xdata()[-1] == 8 * 3600
+    matplotlib.pyplot.close("all")
+
+
+def test_plotting_a_distribution_without_matplotlib_names_the_extra(monkeypatch):
+    costs = distribution_of_visits("cost", bounds=(0, 500), bins=20)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+        costs.plot()

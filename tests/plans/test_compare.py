@@ -1,0 +1,204 @@
+"""Plans judged by their errors beyond a share of the count, beside counts with bounded relative error."""
+
+import numpy as np
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
+from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.metrics import predicted_alpha_rmse
+from pandas_dptree.plans.additive import AdditivePlan as Plan
+from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+RAGGED = dpt.Tree.from_paths(np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 2, -1], [2, 3, 3], [2, 3, 4]]))
+BOTH = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def clinics():
+    return dpt.Domain.from_frame(dpt.datasets.clinics(), by=["region", "district", "clinic"])
+
+
+# What a plan says of itself -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("consistency", ["none", "linear", "integer"])
+@pytest.mark.parametrize("tree", [RAGGED, dpt.Tree.from_branching([3, 2, 4])])
+def test_at_a_count_of_zero_it_is_the_standard_error_of_the_worst_node(tree, consistency):
+    plan = dpt.plan(tree, **BOTH, consistency=consistency)
+    worst = [errors.max() for errors in plan.node_std_errors]
+    for alpha in (0.0, 0.1, 2.0):
+        np.testing.assert_allclose(plan.alpha_rmse(alpha), worst, rtol=1e-9)
+
+
+def test_raw_counts_have_the_formula_of_their_noise():
+    plan = dpt.plan(RAGGED, **BOTH, consistency="none", split="uniform")
+    counts = {"total": 90.0, "level_1": 40, "level_2": 7}
+    expected = predicted_alpha_rmse(plan.noise, plan.noise_scales[:3], [90, 40, 7], 0.1)
+    np.testing.assert_allclose(plan.alpha_rmse(0.1, counts)[:3], expected)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_releases_are_as_far_off_as_predicted(noise):
+    plan = dpt.plan(RAGGED, **BOTH, mechanism=noise, consistency="linear")
+    leaves = np.full(RAGGED.n_leaves, 8)
+    exact = RAGGED.roll_up(leaves)
+    tables = [plan.release(leaves, rng=rng) for rng in np.random.default_rng(4).spawn(1500)]
+    for level in range(3):
+        name = plan.level_names[level]
+        estimates = np.stack([table.loc[table["level"] == name, "count"] for table in tables])
+        worst = plan.node_std_errors[level].argmax()
+        truth = exact[level][worst]
+        beyond = np.maximum(abs(estimates[:, worst] - truth) - 0.1 * truth, 0)
+        predicted = plan.alpha_rmse(0.1, {name: truth})[level]
+        assert np.sqrt((beyond**2).mean()) == pytest.approx(predicted, rel=0.08)
+
+
+def test_it_falls_with_tolerance_and_count(clinics):
+    plan = dpt.plan(clinics, **BOTH)
+    by_alpha = [plan.alpha_rmse(alpha, {"clinic": 50}).max() for alpha in (0.0, 0.05, 0.2)]
+    by_count = [plan.alpha_rmse(0.1, {"clinic": count})[-1] for count in (0, 10, 100)]
+    assert by_alpha[1] <= by_alpha[0]
+    assert by_count == sorted(by_count, reverse=True)
+    assert len(set(by_count)) == 3
+
+
+def test_what_is_known_has_no_error(clinics):
+    plan = dpt.plan(clinics, **BOTH, known={"total": 9000})
+    assert plan.alpha_rmse(0.1)[0] == 0
+    assert (plan.alpha_rmse(0.1)[1:] > 0).all()
+
+
+def test_sums_are_judged_in_what_the_column_is_in(clinics):
+    options = {"epsilon": 1.0, "column": "cost", "bounds": (0, 500)}
+    for consistency in ("none", "linear"):
+        plan = dpt.plan(clinics, **options, consistency=consistency)
+        worst = [errors.max() for errors in plan.node_std_errors]
+        np.testing.assert_allclose(plan.alpha_rmse(0.3), worst, rtol=1e-6)
+        assert plan.alpha_rmse(0.3, {"total": 1e6})[0] < worst[0] / 100
+
+
+# Side by side -------------------------------------------------------------------------------------------
+
+
+def test_compare_by_alpha(clinics):
+    plan = dpt.plan(clinics, **BOTH)
+    table = plan.compare(alpha=0.1)
+    assert table.index[0] == (plan.noise.name, plan.split)
+    assert table.index.is_unique
+    assert list(table.columns) == [*plan.level_names, "alpha_mrmse"]
+    assert table["alpha_mrmse"].iloc[1:].is_monotonic_increasing
+    np.testing.assert_allclose(table["alpha_mrmse"], table[list(plan.level_names)].max(axis=1))
+    for calibration in ("exact", "proof"):
+        wish = dpt.Multiplicative(alpha=0.1, clip=True, calibration=calibration)
+        clipped = dpt.plan(clinics, **BOTH, mechanism=wish)
+        assert table.loc[("multiplicative", calibration), "alpha_mrmse"] == clipped.rmse_bound
+
+
+def test_compare_counts_whole_units(clinics):
+    plan = dpt.plan(clinics, **BOTH, privacy_unit="person", max_contributions=3, neighbors="replace")
+    loss = group_loss(PrivacyLoss(**BOTH), 6)
+    bound = dpt.plan(clinics, **loss.to_dict(), mechanism=dpt.Multiplicative(alpha=0.1, clip=True)).rmse_bound
+    assert plan.compare(alpha=0.1).loc[("multiplicative", "exact"), "alpha_mrmse"] == bound
+
+
+def test_compare_at_other_counts(clinics):
+    plan = dpt.plan(clinics, **BOTH)
+    worst, large = (plan.compare(alpha=0.1, counts=counts) for counts in (None, {"total": 10_000}))
+    assert (large["total"] < worst.loc[large.index, "total"]).all()
+    assert (large["clinic"] == worst.loc[large.index, "clinic"]).all()
+    chain = dpt.plan(clinics, **BOTH, mechanism=dpt.Multiplicative(alpha=0.1, clip=True)).chain
+    assert large.loc[("multiplicative", "exact"), "total"] == chain.alpha_rmse(10_000)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"epsilon": 1.0}, {"rho": 0.1}, {**BOTH, "column": "cost", "bounds": (0, 5)}],
+)
+def test_compare_leaves_out_what_cannot_be_planned(clinics, options):
+    table = dpt.plan(clinics, **options).compare(alpha=0.1)
+    assert set(table.index.get_level_values("mechanism")) <= {"laplace", "gaussian"}
+
+
+# The best by alpha --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"epsilon": 1.0}, {"rho": 0.1}, BOTH, {"epsilon": 0.1, "delta": 0.01}])
+@pytest.mark.parametrize("consistency", ["none", "linear"])
+def test_alpha_makes_the_largest_error_small(options, consistency):
+    best = dpt.plan(RAGGED, **options, consistency=consistency, alpha=0.1)
+    errors = [
+        dpt.plan(RAGGED, **options, consistency=consistency, objective=objective, mechanism=noise.name)
+        .alpha_rmse(0.1)
+        .max()
+        for noise in (dpt.Laplace(), dpt.Gaussian())
+        if noise.can_give(PrivacyLoss(**options))
+        for objective in ("worst", "levels")
+    ]
+    assert isinstance(best, Plan)
+    assert best.objective == "worst"
+    assert best.alpha_rmse(0.1).max() <= min(errors[::2]) * (1 + 1e-9)
+    assert best.alpha_rmse(0.1).max() <= min(errors) * 1.05  # the levels' means are what is made small
+
+
+def test_the_smaller_bound_wins(monkeypatch):
+    tree = dpt.Tree.from_branching([2, 2])
+    assert isinstance(dpt.plan(tree, **BOTH, alpha=0.5), Plan)
+    monkeypatch.setattr(ClippedThresholds, "rmse_bound", 1.0)
+    plan = dpt.plan(tree, **BOTH, alpha=0.5)
+    assert isinstance(plan, MultiplicativePlan)
+    assert plan.mechanism == dpt.Multiplicative(alpha=0.5, clip=True)
+    assert "error_bound" in plan.release(np.arange(4)).columns
+    for other in ({"mechanism": "laplace"}, {"confidence": 0.9}, {"known": {"total": 6}}, {"alpha": 1.5}):
+        assert isinstance(dpt.plan(tree, **{**BOTH, "alpha": 0.5, **other}), Plan)
+    assert isinstance(dpt.plan(tree, epsilon=1.0, alpha=0.5), Plan)
+
+
+def test_tree_counts_takes_alpha(clinics):
+    visits = dpt.datasets.clinic_visits()
+    by = ["region", "district", "clinic"]
+    rng = [np.random.default_rng(1) for _ in range(2)]
+    counts = visits.dp.tree_counts(by, **BOTH, domain=clinics, alpha=0.1, rng=rng[0])
+    again = dpt.plan(clinics, **BOTH, objective="worst").release(visits, rng=rng[1])
+    assert counts.equals(again)
+
+
+def test_raw_levels_alike_are_split_evenly():
+    tree = dpt.Tree.from_branching([1] * 300)
+    plan = dpt.plan(tree, **BOTH, mechanism="laplace", consistency="none", objective="worst")
+    np.testing.assert_array_equal(plan.shares, np.full(301, 1 / 301))
+    skewed = dpt.plan(RAGGED, epsilon=1.0, consistency="none", objective="worst", level_weights={"total": 4})
+    np.testing.assert_allclose(np.ptp(skewed.std_errors**2 * [4, 1, 1, 1][: len(skewed.shares)]), 0, atol=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"alpha": -0.1}, "alpha"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"alpha": "tenth"}, "alpha"),
+        ({"alpha": 0.1, "objective": "cells"}, "objective"),
+        ({"alpha": 0.1, "level_weights": {"total": 2}}, "level_weights"),
+        ({"alpha": 0.1, "target": {"total": 2}}, "target"),
+        ({"alpha": 0.1, "mechanism": dpt.Multiplicative(alpha=0.1)}, "alpha"),
+        ({"alpha": 0.1, "mechanism": "cauchy"}, "mechanism"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, argument):
+    with pytest.raises(ArgumentError, match=rf"`{argument}`[^.]*\.") as caught:
+        dpt.plan(RAGGED, **{**BOTH, **options})
+    assert str(caught.value).rstrip().endswith((".", ")"))
+
+
+def test_other_errors(clinics):
+    plan = dpt.plan(clinics, **BOTH)
+    with pytest.raises(ArgumentError, match="`counts`"):
+        plan.compare(counts={"total": 5})
+    with pytest.raises(ArgumentError, match="`counts`"):
+        plan.compare(alpha=0.1, counts={"city": 5})
+    with pytest.raises(ArgumentError, match="`counts`"):
+        plan.alpha_rmse(0.1, [5])
+    with pytest.raises(ArgumentError, match="`alpha`"):
+        dpt.datasets.clinic_visits().dp.tree_counts(dpt.binary("visit", bits=4), **BOTH, alpha=0.1)

@@ -1,0 +1,244 @@
+"""Plans of distributions that were written down: read again as they were or not at all."""
+
+import copy
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pandas_dptree as dpt
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+BY = ["region", "district"]
+PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+
+EDGES = {
+    "numbers": {"bounds": (0, 500), "bins": 7},
+    "edges": {"bins": [-0.1, 1 / 3, 2, 1e300]},
+    "times": {"bounds": (pd.Timestamp(0), pd.Timestamp(1709251200000000007)), "bins": 7},
+    "zone": {"bins": pd.date_range("2024-03-30", periods=5, tz="Europe/Berlin")},
+    "offset": {"bins": pd.date_range("2024-03-30", periods=5, tz="UTC+02:00")},
+    "durations": {"bounds": (pd.Timedelta(0), pd.Timedelta(1, "h")), "bins": 7},
+}  # fmt: skip
+STRATEGIES = {
+    "laplace": {"epsilon": 1.0},
+    "laplace given": {"epsilon": 1.0, "tree": [2, 4]},
+    "gaussian": {"rho": 0.3, "tree": "tree"},
+    "factorization": {"rho": 0.3, "tree": "factorization"},
+    "approximate": {"epsilon": 0.7, "delta": 1e-6, "tree": "tree", "neighbors": "replace"},
+    "approximate factorization": {"epsilon": 0.7, "delta": 1e-6, "tree": "factorization"},
+    "units": {"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3},
+    "counts": {"epsilon": 1.0, "max_contributions": 3},
+}
+GROUPS = {
+    "none": {},
+    "none but a total": {"known": {"total": 900}},
+    "groups": {"domain": DOMAIN},
+    "known groups": {"domain": DOMAIN, "known": {"total": 900, "region": {"Aldmark": 40, "Brenvale": 0}}},
+}
+SHAPE = dpt.plan_distribution("cost", **EDGES["numbers"], **STRATEGIES["laplace"], **GROUPS["known groups"])
+ALONE = dpt.plan_distribution("cost", **EDGES["zone"], **STRATEGIES["approximate"], known={"total": 900})
+
+
+def replaced(written, place, value):
+    data = copy.deepcopy(written)
+    inner = data
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    return data
+
+
+def rewritten(plan):
+    """Read a distribution's plan by way of JSON."""
+    return dpt.DistributionPlan.from_dict(
+        json.loads(json.dumps(plan.to_dict(), allow_nan=False)), plan.domain
+    )
+
+
+def keeps_to_its_loss(plan):
+    """Add up, exactly, what the noise of all levels costs together."""
+    measured = plan.strategy
+    scales = np.tile(measured.noise_scales, len(plan.totals))
+    sensitivity = measured.sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
+    if measured.noise.spent(plan.loss, sensitivity, scales) <= measured.noise.budget(plan.loss):
+        return True
+    return measured.noise.delta(plan.loss.epsilon, scales, sensitivity) <= plan.loss.delta
+
+
+@pytest.mark.parametrize(
+    ("edges", "strategy", "groups"),
+    [
+        *(("numbers", strategy, groups) for strategy in STRATEGIES for groups in GROUPS),
+        *((edges, "laplace", "groups") for edges in EDGES),
+    ],
+)
+def test_a_plan_of_a_distribution_goes_through_json(edges, strategy, groups):
+    plan = dpt.plan_distribution("cost", **EDGES[edges], **STRATEGIES[strategy], **GROUPS[groups])
+    back = rewritten(plan)
+    assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan)
+    assert back.strategy == plan.strategy and str(back.bins.timezone) == str(plan.bins.timezone)
+    assert back.bins.edges.dtype == plan.bins.edges.dtype
+    for name in ("level_names", "neighbors", "privacy_unit", "max_contributions", "domain_source"):
+        assert getattr(back, name) == getattr(plan, name)
+    assert [one.tolist() for one in back.totals] == [one.tolist() for one in plan.totals]
+    unbounded = dataclasses.replace(plan, privacy_unit=None), dataclasses.replace(back, privacy_unit=None)
+    counts = np.random.default_rng(3).integers(0, 99, (len(plan.totals[-1]), plan.bins.n_bins))
+    one, other = (each.release(counts, rng=np.random.default_rng(5)) for each in unbounded)
+    assert one.estimates.tobytes() == other.estimates.tobytes() and one.provenance == other.provenance
+    pd.testing.assert_frame_equal(one.cdf(), other.cdf())
+
+
+def test_where_bins_come_from_goes_through_json():
+    bands = xr.DataArray(np.full(4, 30), {"age": pd.IntervalIndex.from_breaks([0, 18, 40, 65, 120])}, "age")
+    for options, source in (({}, "observed"), ({"edges": [0, 18, 40, 65, 120]}, "given")):
+        plan = bands.dp.plan_distribution("age", epsilon=1.0, **options)
+        assert (
+            plan.domain_source == rewritten(plan).domain_source == plan.to_dict()["domain_source"] == source
+        )
+    observed = dpt.Domain.observed(PLACES, by=BY)
+    plan = dpt.plan_distribution("cost", bins=[0, 1, 2], epsilon=1.0, domain=observed)
+    assert dpt.DistributionPlan.from_dict(plan.to_dict(), DOMAIN).domain_source == "observed"
+
+
+def test_what_cannot_be_written_down_is_told():
+    dateutil = pytest.importorskip("dateutil.tz")
+    zone = pd.date_range("2024-03-30", periods=3, tz=dateutil.gettz("Europe/Berlin"))
+    plain = dpt.plan_distribution("cost", bins=[0, 1, 2], epsilon=1.0)
+    given = dataclasses.replace(plain.strategy, shares=())
+    for plan, argument in (
+        (dpt.plan_distribution("cost", bins=zone, epsilon=1.0), "bins"),
+        (dpt.plan_distribution(("a", "b"), bins=[0, 1, 2], epsilon=1.0), "column"),
+        (dataclasses.replace(plain, strategy=given), "strategy"),
+        (dataclasses.replace(plain, totals=(np.full(3, -1),)), "totals"),
+    ):
+        with pytest.raises(dpt.ArgumentError, match="cannot be written down") as caught:
+            plan.to_dict()
+        assert caught.value.argument == argument and caught.value.hint
+
+
+def test_a_distribution_for_other_groups_is_refused():
+    other = dpt.Domain.from_frame(PLACES.replace({"Aldmark": "Aldmarsh"}), by=BY)
+    for plan, domains in ((SHAPE, (other, DOMAIN.tree, None)), (ALONE, (DOMAIN, DOMAIN.tree))):
+        for domain in domains:
+            with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
+                dpt.DistributionPlan.from_dict(plan.to_dict(), domain)
+    assert repr(dpt.Plan.from_dict(SHAPE.to_dict(), DOMAIN)) == repr(SHAPE)
+    other = dpt.plan(DOMAIN, epsilon=1.0)
+    for make, written in ((type(other), SHAPE.to_dict()), (dpt.DistributionPlan, other.to_dict())):
+        with pytest.raises(dpt.ArgumentError, match="`data` is of kind"):
+            make.from_dict(written, DOMAIN)
+
+
+TAMPERED_SHAPES = [
+    *((("bins", "edges"), value) for value in [None, [], [1], [0, 0], [1, 0], ["0", "1"], [0, math.nan],
+        [0, math.inf], [0, True], {}, "01", [[0], [1]], [0, 10**400]]),
+    *((("bins", "type"), value) for value in [None, "text", [], 1, "duration", "timestamp"]),
+    *((("bins", "unit"), value) for value in ["ns", "s", 1, []]),
+    *((("bins", "timezone"), value) for value in ["UTC", 1, ["UTC"]]),
+    *((("bins", "column"), value) for value in [None, [], {}, "region", "level"]),
+    *((("bins",), value) for value in [None, [], {}, 5]),
+    *((("known",), value) for value in [None, [], {}, {"total": 900}, {"exact": [], "at_least": []}]),
+    *((("known", "exact"), value) for value in [None, [[[0, -1]], [], []], [[[0, 2**62]], [], []],
+        [[[0, 1.5]], [], []], [[[9, 1]], [], []], [[[0, 1]], [[0, 2]], []], [[], []]]),
+    *((("strategy",), value) for value in [None, {}, "tree", {"kind": "tree"}, {"kind": "factorization"}]),
+    *((("strategy", "kind"), value) for value in [None, "oak", [], {}]),
+    *((("strategy", "noise"), value) for value in [None, "none", "gaussian", [], 1]),
+    *((("strategy", "branching"), value) for value in [None, [], [2], [-7], [7.0], [True, 7], ["7"], [2**31],
+        [7, 1, 1, 1], 7, {}]),
+    *((("strategy", "shares"), value) for value in [None, [], [1.0], [math.nan] * 2, [0.5, 0.0], [-1, 1],
+        [0, math.inf], [1e-300, 1], {}, "11", 1, [1, [1]]]),
+    *((("loss",), value) for value in [None, [], {}, {"rho": -1.0}, {"epsilon": 1.0, "rho": 1.0}]),
+    *((("loss", "epsilon"), value) for value in [None, "1", True, -1, 0, math.nan, math.inf, 10**400, []]),
+    *((("max_contributions",), value) for value in [None, "1", True, 0, -1, 0.5, 2.0, 2**70, [], {}]),
+    *((("neighbors",), value) for value in [None, ["replace"], {}, 1, "swap"]),
+    *((("privacy_unit",), value) for value in [["person"], {}, 0.5, "region", "cost"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value"), TAMPERED_SHAPES, ids=lambda each: str(each)[:40])
+def test_whatever_is_tampered_with_in_a_distribution_names_the_data(place, value):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.DistributionPlan.from_dict(replaced(SHAPE.to_dict(), place, value), DOMAIN)
+    assert caught.value.argument == "data" and caught.value.hint
+
+
+def test_whatever_is_missing_in_a_distribution_names_the_data_or_the_domain():
+    for plan in (SHAPE, ALONE):
+        written = plan.to_dict()
+        for place in [(key,) for key in set(written) - {"version", "levels", "mechanism"}] + [
+            (outer, key) for outer in ("bins", "strategy") for key in written[outer]
+        ]:
+            less = copy.deepcopy(written)
+            if place == ("domain",) and plan is ALONE:
+                continue  # there is none
+            del (less if len(place) == 1 else less[place[0]])[place[-1]]
+            with pytest.raises(dpt.ArgumentError) as caught:
+                dpt.DistributionPlan.from_dict(less, plan.domain)
+            assert caught.value.argument == ("domain" if place == ("domain",) else "data")
+
+
+def test_the_noise_of_a_distribution_follows_from_what_is_stated():
+    written = SHAPE.to_dict()
+    more = {**replaced(written, ("strategy", "noise_scales"), [1e-3] * 9), "measuring": 1}
+    assert rewritten(SHAPE).strategy == dpt.DistributionPlan.from_dict(more, DOMAIN).strategy
+    dearer = dpt.DistributionPlan.from_dict(replaced(written, ("loss", "epsilon"), 4.0), DOMAIN)
+    assert "epsilon=4" in dearer.headline and (dearer.errors <= SHAPE.errors).all()
+    many = dpt.DistributionPlan.from_dict(replaced(written, ("max_contributions",), 5), DOMAIN)
+    assert "(up to 5 rows" in many.headline and (many.errors > 4 * SHAPE.errors)[-1]
+    scaled = [2**40 * share for share in written["strategy"]["shares"]]
+    same = dpt.DistributionPlan.from_dict(replaced(written, ("strategy", "shares"), scaled), DOMAIN)
+    assert same.errors.tolist() == SHAPE.errors.tolist()
+    assert all(map(keeps_to_its_loss, (SHAPE, ALONE, dearer, many, same)))
+
+
+words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]
+keys = st.sampled_from(["alpha", "epsilon", "delta", "rho", "exact", "column", "x"])
+scalars = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(words)
+scalars |= st.integers(10**300, 10**400)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner))
+
+
+def places(written):
+    inner = [(outer, key) for outer, value in written.items() if isinstance(value, dict) for key in value]
+    return [*((key,) for key in written), *inner]
+
+
+@settings(max_examples=200)
+@given(data=st.data(), plan=st.sampled_from([SHAPE, ALONE]))
+def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, plan):
+    written = plan.to_dict()
+    for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
+        if len(place) == 1 or isinstance(written[place[0]], dict):
+            written = replaced(written, place, data.draw(values))
+    try:
+        back = dpt.DistributionPlan.from_dict(written, plan.domain)
+    except dpt.ArgumentError as error:
+        assert error.argument in ("data", "domain") and error.hint
+    else:
+        assert keeps_to_its_loss(back) and back.loss == PrivacyLoss(**written["loss"])
+        assert (back.neighbors, back.max_contributions) == (
+            written["neighbors"],
+            written["max_contributions"],
+        )
+
+
+def test_a_plan_of_a_distribution_is_a_plan_like_others():
+    assert isinstance(SHAPE, dpt.Plan) and SHAPE.headline in SHAPE._repr_html_().replace("&#x27;", "'")
+    assert SHAPE.provenance() == SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)).provenance
+    for options in STRATEGIES.values():
+        options = {name: value for name, value in options.items() if name != "tree"}
+        plan = dpt.plan_distribution("cost", **EDGES["numbers"], domain=DOMAIN, **options)
+        table = plan.compare()
+        errors = table[["total", *BY]].to_numpy()
+        assert (np.diff(errors[:, 0]) >= 0).all() and errors[0, 0] <= plan.errors[0] * 1.005
+        assert ("factorization" in set(table["strategy"])) == (plan.loss.kind != "pure")
+        names = set(zip(table["mechanism"], table["strategy"], strict=True))
+        assert (plan.mechanism_name, plan.strategy.description) in names

@@ -1,0 +1,518 @@
+"""Implicit trees: reading, privacy, what is found, and tables that add up."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
+from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
+from pandas_dptree.ingest.prefix_keys import addresses
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.ingest.readers import read_column
+from pandas_dptree.mechanisms.sampling import byte_source, random_words
+from pandas_dptree.mechanisms.sparse_counts import large_counts
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.output.frames import select_level
+from pandas_dptree.plans import implicit
+from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.verbs.plans import plan_implicit
+from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
+from tests.strategies import objects, zoo
+
+polars = pytest.importorskip("polars")
+
+ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
+ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
+
+
+def words(seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda n: rng.integers(2**64, size=n, dtype=np.uint64)
+
+
+def exact(frame, tree, **options):
+    """Give {label: count} of each level below the root, as the ingest finds it."""
+    keys, rows = sorted_keys(frame, tree, random_words=words(), **options)
+    levels = list(nonempty_levels(keys, rows, tree))[::-1]
+    return [
+        dict(zip(tree.labels(prefix, length).tolist(), counts.tolist(), strict=True))
+        for length, (prefix, counts) in zip(tree.lengths, levels, strict=True)
+    ]
+
+
+# What is read
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=20), st.booleans())
+def test_addresses_are_counted_as_slowly(values, as_text):
+    texts = [".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)) for value in values]
+    column = pd.Series(texts, dtype="str") if as_text else pd.Series(values, dtype=np.int64)
+    for length, found in zip(ADDRESSES.lengths, exact(pd.DataFrame({"ip": column}), ADDRESSES), strict=True):
+        expected: dict = {}
+        for value in values:
+            first = value >> (32 - length) << (32 - length)
+            octets = ".".join(str(first >> shift & 255) for shift in (24, 16, 8, 0))
+            expected[f"{octets}/{length}"] = expected.get(f"{octets}/{length}", 0) + 1
+        assert found == expected
+
+
+@given(st.lists(st.text("0129x é\0", max_size=7), max_size=20))
+def test_texts_are_counted_as_slowly_and_short_ones_as_far_as_they_reach(texts):
+    fitting = [text for text in texts if set(text[:5]) <= set("0123456789")]
+    found = exact(pd.DataFrame({"zip": objects(texts)}), ZIPS)
+    for length, level in zip(ZIPS.lengths, found, strict=True):
+        reaching = [text[:length] for text in fitting if len(text) >= length]
+        assert level == {text: reaching.count(text) for text in sorted(set(reaching))}
+        assert list(level) == sorted(level)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.sampled_from([3, 31, 63, 64]))
+def test_numbers_are_counted_as_slowly(values, bits):
+    values = [value >> (64 - bits) for value in values]
+    for length, level in enumerate(
+        exact(pd.DataFrame({"u": pd.Series(values, dtype=np.uint64)}), binary("u", bits=bits)), start=1
+    ):
+        cut = [value >> (bits - length) for value in values]
+        assert level == {value: cut.count(value) for value in set(cut)}
+
+
+def test_addresses_that_are_none_are_no_addresses():
+    wrong = [
+        "", ".", "1.2.3", "1.2.3.4.5", "1.2.3.4.", ".1.2.3.4", "1..2.3", "256.1.1.1", "1.2.3.04", "00.1.1.1",
+        "1.2.3.4\0", "1.2.3.4 ", "+1.2.3.4", "1.2.3.1234", "1.2.3.4.5.6.7.8.9", "١.2.3.4", "1.2.3.4/8",
+        "255.255.255.2555", "1,2,3,4",
+    ]  # fmt: skip
+    right = ["0.0.0.0", "255.255.255.255", "10.20.30.40", "1.0.200.9"]
+    numbers, fits = addresses([*wrong, *right])
+    assert fits.tolist() == [False] * len(wrong) + [True] * len(right)
+    assert numbers[fits].tolist() == [0, 2**32 - 1, 0x0A141E28, 0x0100C809]
+
+
+@pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
+def test_a_text_with_a_nul_is_read_by_itself(dtype):
+    """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
+    texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
+    for order in (texts, texts[::-1]):
+        column = objects(order).astype(dtype)
+        for values in (column, polars.Series(order)):
+            make = pd.DataFrame if isinstance(values, pd.Series) else polars.DataFrame
+            assert exact(make({"zip": values}), ZIPS) == [{"1": 4}, {"123": 2}, {"12345": 2}]
+            assert exact(make({"ip": values}), ADDRESSES)[-1] == {"1.2.3.4/32": 2}
+
+
+@settings(max_examples=200)
+@given(st.lists(zoo(), max_size=8), st.sampled_from([ADDRESSES, ZIPS, binary("u", bits=64)]))
+def test_each_object_is_read_by_itself_and_none_raises(values, tree):
+    together = read_column(objects(values), tree.read_as)
+    for place, value in enumerate(values):
+        keys, fits = read_column(objects([value]), tree.read_as)
+        assert fits[0] == together[1][place]
+        assert not fits[0] or keys[0] == together[0][place]
+
+
+def test_numbers_of_every_type_are_read_alike():
+    tree, values = prefixes("x", bits=[2, 4]), [0, 5, 15, 5]
+    expected = exact(pd.DataFrame({"x": values}), tree)
+    for dtype in (
+        "int8",
+        "uint64",
+        "float32",
+        "float64",
+        "Int16",
+        "UInt8",
+        "Float64",
+        "int64[pyarrow]",
+        object,
+    ):
+        assert exact(pd.DataFrame({"x": pd.Series(values).astype(dtype)}), tree) == expected, dtype
+    odd = [*values, -1, 16, 2.5, math.nan, math.inf, -0.5, 1e300]
+    assert exact(pd.DataFrame({"x": odd}), tree) == expected
+    missing = pd.DataFrame({"x": pd.array([*values, None, -1, 16], dtype="Int64")})
+    assert exact(missing, tree) == expected
+    assert exact(missing.astype("category"), tree) == expected
+    assert exact(pd.DataFrame({"x": [2**64 - 2048.0, 2.0**64]}), binary("x", bits=64))[-1] == {
+        2**64 - 2048: 1
+    }
+
+
+@pytest.mark.parametrize("make", [polars.from_pandas, lambda f: polars.from_pandas(f).lazy(),
+                                  lambda f: polars.from_pandas(f).to_arrow()])  # fmt: skip
+def test_every_library_is_counted_alike(make):
+    frame = pd.DataFrame(
+        {
+            "ip": ["1.2.3.4", "1.2.3.5", None, "x", "9.9.9.9"],
+            "zip": ["12345", "1", "", "1x", "12399"],
+            "u": [1, 2**63 - 1, 7, 0, 1],
+            "person": ["a", "b", "a", None, "b"],
+        }
+    )
+    for tree in (ADDRESSES, ZIPS, binary("u", bits=63)):
+        assert exact(make(frame), tree) == exact(frame, tree)
+        options = {"privacy_unit": "person", "max_contributions": 1}
+        assert exact(make(frame), tree, **options) == exact(frame, tree, **options)
+
+
+def test_records_are_dropped_first_and_bounded_then():
+    frame = pd.DataFrame({"zip": ["x"] * 9 + ["1"] * 3 + ["2"], "who": ["a"] * 12 + [None]})
+    for k in (1, 2, 5):
+        assert exact(frame, ZIPS, privacy_unit="who", max_contributions=k)[0] == {"1": min(k, 3)}
+
+
+# Privacy
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.integers(-1, 16), st.integers(0, 3)), max_size=25),
+    st.lists(st.integers(-1, 16), max_size=6),
+    st.integers(1, 3),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_one_unit_moves_no_level_by_more_than_the_sensitivity(rows, own, k, replace, seed):
+    """Neighbours through the real way of the data, the priorities of all other units carried over."""
+    tree, rng = binary("x", bits=4), np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": [x for x, _ in rows], "who": [who for _, who in rows]}, dtype=np.int64)
+    frame["priority"] = rng.integers(2**64, size=len(rows), dtype=np.uint64)
+    neighbor = frame[frame["who"] != 0]
+    if replace:
+        new = pd.DataFrame({"x": pd.Series(own, dtype=np.int64), "who": 0})
+        new["priority"] = rng.integers(2**64, size=len(own), dtype=np.uint64)
+        neighbor = pd.concat([neighbor, new]).sample(frac=1, random_state=1)
+    levels = []
+    for records in (frame, neighbor):
+        priorities = records["priority"].to_numpy()[read_column(records["x"], tree.read_as)[1]]
+        keys, counts = sorted_keys(
+            records, tree, privacy_unit="who", max_contributions=k,
+            random_words=lambda n, priorities=priorities: priorities,
+        )  # fmt: skip
+        found = nonempty_levels(keys, counts, tree)
+        levels.append([dict(zip(*map(np.ndarray.tolist, level), strict=True)) for level in found])
+    for here, there in zip(*levels, strict=True):
+        moved = sum(abs(here.get(key, 0) - there.get(key, 0)) for key in here.keys() | there.keys())
+        assert moved <= (2 * k if replace else k)
+
+
+def outcomes(tree, rows, noise):
+    """Give the law of what is released, through the real code, noise vector by noise vector."""
+    plan = plan_implicit(tree, epsilon=1.0, delta=0.1)
+    object.__setattr__(plan, "noise", noise)
+    frame = pd.DataFrame({tree.column: pd.Series(rows, dtype=np.int64)})
+    n_draws = 1 + sum(len(level) for level in exact(frame, tree))
+    scale, radius = noise[0].noise_scale, noise[0].radius
+    support = np.arange(-radius, radius + 1)
+    mass = np.exp(-abs(support) / scale)
+    mass /= mass.sum()
+    law: dict = {}
+    for draws in itertools.product(range(len(support)), repeat=n_draws):
+        fixed = iter(support[list(draws)].tolist())
+
+        class Fixed:
+            def __init__(self, fixed=fixed):
+                self.fixed, self.radius = fixed, radius
+
+            def sample(self, size, source):
+                return np.array([next(self.fixed) for _ in range(size)], dtype=np.int64)
+
+        object.__setattr__(plan, "noise", (Fixed(),) * len(noise))
+        released = implicit._released(plan, frame, byte_source(np.random.default_rng(0)))
+        seen = tuple((tuple(keys.tolist()), tuple(noisy.tolist())) for keys, noisy in released)
+        law[seen] = law.get(seen, 0.0) + mass[list(draws)].prod()
+    return law
+
+
+@pytest.mark.parametrize("neighbors", [([], [1]), ([1], [1, 1]), ([0], [0, 3]), ([2], [2, 3]), ([1, 1], [1])])
+def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
+    """Exactly: the hockey-stick divergence of the two laws, by brute force over all noise."""
+    tree, noise = binary("x", bits=2), TruncatedLaplace(2.0, 0.12)
+    assert noise.radius == 1
+    here, there = (outcomes(tree, rows, (noise,) * 3) for rows in neighbors)
+    assert sum(here.values()) == pytest.approx(1) and sum(there.values()) == pytest.approx(1)
+    epsilon, delta = 3 * noise.epsilon, 3 * noise.delta_spent
+    for one, other in ((here, there), (there, here)):
+        loss = sum(max(p - math.exp(epsilon) * other.get(seen, 0.0), 0.0) for seen, p in one.items())
+        assert loss <= delta + 1e-12
+
+
+@pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
+@pytest.mark.parametrize("base", [(0, 0, 0), (1, 0, 1), (2, 1, 0)])
+def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
+    """The exact law of one level over its three nodes; two rows of a unit need the sensitivity 2."""
+    noise = TruncatedLaplace(1.5, 0.2, sensitivity=sum(moved))
+    scale, radius = noise.noise_scale, noise.radius
+    support = np.arange(-radius, radius + 1)
+    mass = np.exp(-abs(support) / scale)
+    mass /= mass.sum()
+
+    def law(counts):
+        nodes = []
+        for count in counts:
+            seen = {}
+            for x, p in zip(support, mass, strict=True):
+                value = int(count + x) if count and count + x > radius else None
+                seen[value] = seen.get(value, 0.0) + p
+            nodes.append(seen)
+        return {
+            key: math.prod(node[value] for node, value in zip(nodes, key, strict=True))
+            for key in itertools.product(*nodes)
+        }
+
+    here, there = law(base), law(np.add(base, moved).tolist())
+    for one, other in ((here, there), (there, here)):
+        loss = sum(max(p - math.exp(noise.epsilon) * other.get(key, 0.0), 0.0) for key, p in one.items())
+        assert loss <= noise.delta_spent + 1e-12
+
+
+def test_lone_records_appear_as_often_as_delta_allows_and_empty_nodes_never():
+    noise = TruncatedLaplace(1.0, 0.05)
+    source = byte_source(np.random.default_rng(1))
+    n = 200_000
+    expected = (
+        math.exp(-noise.radius / noise.noise_scale)
+        / np.exp(-abs(np.arange(-noise.radius, noise.radius + 1)) / noise.noise_scale).sum()
+    )
+    kept, noisy = large_counts(noise, np.ones(n, dtype=np.int64), source)
+    assert len(kept) / n == pytest.approx(expected, abs=5 * math.sqrt(expected / n))
+    assert expected <= noise.delta and (noisy == noise.radius + 1).all()
+    assert not len(large_counts(noise, np.zeros(n, dtype=np.int64), source)[0])
+
+
+def test_the_budget_is_kept_and_follows_the_split():
+    tree = binary("u", bits=64)
+    for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (3.7, 1e-3)):
+        plan = plan_implicit(tree, epsilon=epsilon, delta=delta, privacy_unit="p", max_contributions=3,
+                             neighbors="replace")  # fmt: skip
+        assert math.fsum(noise.epsilon for noise in plan.noise) <= epsilon
+        assert math.fsum(noise.delta_spent for noise in plan.noise) <= delta
+        assert {noise.sensitivity for noise in plan.noise} == {6}
+    split = {"total": 0.1, "zip/1": 0.1, "zip/3": 0.3, "zip/5": 0.5}
+    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split=split)
+    assert [noise.epsilon for noise in plan.noise] == pytest.approx(list(split.values()))
+
+
+def test_the_noise_of_each_level_is_that_of_the_plan():
+    """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
+    split = {"total": 0.1, "x/2": 0.6, "x/5": 0.3}
+    tree = prefixes("x", bits=[2, 5], width=5)
+    plan = plan_implicit(tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True)
+    each = 2 * plan.noise[-1].radius + 1
+    frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
+    rng = np.random.default_rng(4)
+    tables = [plan.release(frame, rng=rng) for _ in range(120)]
+    laws = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
+        nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
+        noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
+        assert len(noise) == 120 * n_nodes
+        for other, law in enumerate(laws):
+            p_value = fit(noise.astype(np.int64), law, edges(plan.noise[other].noise_scale))
+            assert p_value > 1e-3 if other == place else p_value < 1e-6
+
+
+# What is found
+
+
+def test_the_expected_recall_predicts_how_often_nodes_are_released():
+    plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3)
+    noise = plan.noise[1]
+    counts = np.arange(0, 2 * noise.radius + 3)
+    expected = detection_probability(plan, counts)["x/4"].to_numpy()
+    assert expected[0] == 0 and expected[2 * noise.radius + 1] == 1 and (np.diff(expected) >= 0).all()
+    support = np.arange(-noise.radius, noise.radius + 1)
+    mass = np.exp(-abs(support) / noise.noise_scale)
+    exactly = [mass[support > noise.radius - count].sum() / mass.sum() for count in counts]
+    np.testing.assert_allclose(expected, exactly, rtol=1e-9, atol=1e-15)
+    source, n = byte_source(np.random.default_rng(2)), 20_000
+    for count in (noise.radius - 3, noise.radius, noise.radius + 2):
+        kept, _ = large_counts(noise, np.full(n, count), source)
+        assert len(kept) / n == pytest.approx(expected[count], abs=5 * math.sqrt(0.25 / n))
+
+
+@st.composite
+def records(draw):
+    """Draw records with a few heavy values, and a plan with little noise."""
+    tree = draw(st.sampled_from([binary("x", bits=5), prefixes("x", bits=[2, 3, 9], width=11),
+                                 prefixes("x", chars=[1, 2, 4], alphabet="ab")]))  # fmt: skip
+    leaves = st.text("ab", max_size=5) if hasattr(tree, "alphabet") else st.integers(0, 2**tree.width - 1)
+    heavy = draw(st.lists(st.tuples(leaves, st.integers(1, 60)), max_size=8))
+    rows = [leaf for leaf, count in heavy for _ in range(count)]
+    plan = plan_implicit(
+        tree,
+        epsilon=draw(st.sampled_from([2.0, 20.0, 1e4])),
+        delta=draw(st.sampled_from([0.3, 1e-4])),
+        keep_measurements=True,
+    )
+    return plan, pd.DataFrame({"x": objects(rows)}), draw(st.integers(0, 2**32))
+
+
+@settings(max_examples=100)
+@given(records())
+def test_tables_add_up_and_are_right_within_their_bounds(drawn):
+    plan, frame, seed = drawn
+    table = plan.release(frame, rng=np.random.default_rng(seed))
+    names, tree = list(plan.level_names), plan.tree
+    true = [{(): len(frame)}]
+    for place, level in enumerate(exact(frame, tree)):
+        lengths = tree.lengths[: place + 1]
+        true.append({})
+        keys, rows = sorted_keys(frame, tree, random_words=words())
+        prefix, counts = list(nonempty_levels(keys, rows, tree))[::-1][place]
+        path = [tree.labels(tree.shorten(prefix, lengths[-1], n), n).tolist() for n in lengths]
+        true[-1] = dict(zip(zip(*path, strict=True), counts.tolist(), strict=True))
+        assert len(true[-1]) == len(level)
+    assert (table["count"] >= 0).all() and table["count"].dtype == np.int64
+    shown = []
+    for place, name in enumerate(names):
+        rows = table[table["level"] == name]
+        shown.append({})
+        for row in rows.to_dict("records"):
+            path = tuple(row[key] for key in names[1 : place + 1])
+            if row["other"]:
+                assert pd.isna(path[-1]) and pd.isna(row["measurement"])
+                shown[-1][(*path[:-1], "other")] = row
+            else:
+                assert not any(map(pd.isna, path))
+                shown[-1][path] = row
+    for place, rows in enumerate(shown):
+        for path, row in rows.items():
+            if not row["other"]:
+                assert abs(true[place].get(path, 0) - row["count"]) <= row["max_error"]
+                assert place == 0 or true[place][path] >= 1
+                if place + 1 < len(names):
+                    below = [r for p, r in shown[place + 1].items() if p[:-1] == path]
+                    assert sum(r["count"] for r in below) == row["count"]
+                    assert sum(r["other"] for r in below) <= 1
+            else:
+                seen = sum(true[place][p] for p in rows if p[:-1] == path[:-1] and p[-1] != "other")
+                remains = true[place - 1].get(path[:-1], 0) - seen
+                assert abs(remains - row["count"]) <= row["max_error"]
+        radius = plan.noise[place].radius
+        unseen = [count for path, count in true[place].items() if path not in rows]
+        assert max(unseen, default=0) <= 2 * radius
+        released = [row["measurement"] for row in rows.values() if not pd.isna(row["measurement"])]
+        assert place == 0 or all(noisy > radius for noisy in released)
+
+
+def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes():
+    for tree, column in ((ADDRESSES, ["1.2.3.4"]), (ZIPS, ["12345"]), (binary("u", bits=9), [5])):
+        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6)
+        full = plan.release(pd.DataFrame({tree.column: column * 5000}), rng=np.random.default_rng(0))
+        none = plan.release(pd.DataFrame({tree.column: objects([])}), rng=np.random.default_rng(0))
+        assert full.dtypes.astype(str).tolist() == none.dtypes.astype(str).tolist()
+        assert none["level"].tolist() == ["total", tree.level_names[1]]
+        assert none["other"].tolist() == [False, True]
+        deepest = full[(full["level"] == tree.level_names[-1]) & ~full["other"]]
+        assert len(deepest) == 1 and abs(deepest["count"].item() - 5000) <= deepest["max_error"].item()
+        assert json.loads(json.dumps(full.attrs["dp"])) == full.attrs["dp"]
+
+
+def test_a_level_is_selected_like_any_other():
+    frame = pd.DataFrame({"zip": ["12345"] * 3000 + ["12999"] * 2000})
+    table = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6).release(frame, rng=np.random.default_rng(0))
+    level = select_level(table, "zip/3")
+    assert list(level.index.names) == ["zip/1", "zip/3"]
+    assert level.loc[("1", "123"), "count"] == pytest.approx(3000, abs=200)
+
+
+def test_releases_are_repeatable_only_with_a_generator():
+    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6)
+    frame = pd.DataFrame({"zip": ["12345"] * 3000})
+    one, other = (plan.release(frame, rng=np.random.default_rng(3)) for _ in range(2))
+    pd.testing.assert_frame_equal(one, other)
+    assert "not private" in one.attrs["dp"]["rng"]
+    assert plan.release(frame).attrs["dp"]["rng"] == "operating system"
+
+
+# Estimates
+
+
+@given(st.lists(st.integers(11, 60), min_size=1, max_size=12), st.integers(0, 100))
+def test_a_chain_is_fitted_by_isotonic_regression(noisy, seed):
+    from scipy.optimize import isotonic_regression
+
+    yes, no = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
+    levels = [SparseLevel(np.zeros(1, dtype=np.int64), np.array([y]), yes, no, 4.0, 10) for y in noisy]
+    if len(levels) == 1:
+        levels.append(levels[0])
+        noisy = noisy * 2
+    free = [np.zeros(1, dtype=np.int64)] * len(levels)
+    counts, rests = sparse_estimates(levels, free, lambda n: random_words(byte_source(None), n))
+    fitted = isotonic_regression(noisy, increasing=False).x
+    assert np.abs(np.concatenate(counts) - fitted).max() < 1
+    assert [above - below for above, below in itertools.pairwise(counts)] == rests
+
+
+def test_bounds_of_a_family_tighten_one_another():
+    root = SparseLevel(np.array([0]), np.array([100]), np.array([True]), np.array([False]), 4.0, 10)
+    nodes = SparseLevel(
+        np.array([0, 0]), np.array([70, 45]), np.array([True, True]), np.array([False] * 2), 4.0, 10
+    )
+    lower, upper = certain_bounds([root, nodes])
+    assert [bound.tolist() for bound in lower] == [[95], [60, 35]]
+    assert [bound.tolist() for bound in upper] == [[110], [75, 50]]
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("make", "fact"),
+    [
+        (lambda: prefixes("ip"), "or `chars` must be given"),
+        (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
+        (lambda: prefixes("ip", bits=[8], alphabet="ab"), "says nothing of prefixes of this kind"),
+        (lambda: prefixes("ip", chars=[8], width=9), "says nothing of prefixes of this kind"),
+        (lambda: prefixes("ip", bits=[]), "must list rising whole numbers from 1 to 64"),
+        (lambda: prefixes("ip", bits=[8, 8]), "must list rising"),
+        (lambda: prefixes("ip", bits=[0, 8]), "must list rising"),
+        (lambda: prefixes("ip", bits=[8, 65]), "must list rising"),
+        (lambda: prefixes("ip", bits=[True]), "must list rising"),
+        (lambda: prefixes("ip", bits=8), "must list rising"),
+        (lambda: prefixes("ip", chars=[1.5]), "must list rising"),
+        (lambda: prefixes("ip", chars=3), "must list rising"),
+        (lambda: prefixes("ip", bits=[8], width=7), "must be a whole number from 8 to 64"),
+        (lambda: prefixes("ip", bits=[8], width=65), "must be a whole number from 8 to 64"),
+        (lambda: prefixes("ip", bits=[8], notation="ipv6"), "is unknown: 'ipv6'"),
+        (lambda: prefixes("ip", bits=[8], width=16, notation="ipv4"), "cannot be 'ipv4' for numbers of 16"),
+        (lambda: prefixes("z", chars=[1], alphabet=""), "must be a text of 1 to 255"),
+        (lambda: prefixes("z", chars=[1], alphabet="aa"), "must be a text of 1 to 255"),
+        (lambda: prefixes("z", chars=[1], alphabet="a\0"), "must be a text of 1 to 255"),
+        (lambda: prefixes(["z"], chars=[1]), "must name a column"),
+        (lambda: binary("u", bits=65), "must be a whole number from 1 to 64"),
+        (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
+        (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, beside an epsilon"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "must be 'uniform', or give"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "each level a share"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
+    ],
+)  # fmt: skip
+def test_arguments_that_cannot_be_used_are_refused(make, fact):
+    with pytest.raises(ArgumentError, match=fact):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("frame", "tree", "fact"),
+    [
+        (pd.DataFrame({"zap": ["1"]}), ZIPS, "lacks the columns: 'zip'"),
+        (pd.DataFrame({"zip": [12345]}), ZIPS, "numbers, not text"),
+        (pd.DataFrame({"u": ["1"]}, dtype="str"), binary("u", bits=9), "text, not numbers"),
+        (pd.DataFrame({"ip": pd.to_datetime(["2024-01-01"])}), ADDRESSES, "times, not numbers or text"),
+    ],
+)
+def test_frames_that_cannot_fit_are_refused(frame, tree, fact):
+    if "text, not" in fact:
+        frame = frame.astype("string")
+    with pytest.raises(ColumnsError, match=fact):
+        plan_implicit(tree, epsilon=1.0, delta=1e-6).release(frame)

@@ -1,0 +1,592 @@
+"""Counts with bounded relative error of implicit trees: distribution, privacy, promise and table."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms import thresholds
+from pandas_dptree.mechanisms.multiplicative import (
+    ClippedThresholds,
+    sparse_clipped_counts,
+    sparse_threshold_counts,
+    threshold_counts,
+)
+from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
+from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
+from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.plans.implicit_multiplicative import _nodes_above
+from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_statistics import audited_epsilon, same_law
+from tests.mechanisms.test_multiplicative import chain_of, settle_copies, silence
+from tests.strategies import objects, zoo
+
+LOSS = {"epsilon": 1.0, "delta": 1e-6}
+HALF = dpt.Multiplicative(alpha=0.5)
+ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
+NUMBERS = dpt.prefixes("n", bits=[16, 64])
+ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
+TREES = [ADDRESSES, NUMBERS, ZIPS]
+LARGE = 2**63 + 3  # no float holds it
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def listed(tree, leaves):
+    """Give a function that lists the nodes of an implicit tree of numbers, given a count for each leaf."""
+    keys = np.flatnonzero(leaves).astype(np.uint64)
+    return partial(_nodes_above, keys, leaves[keys.astype(np.int64)], tree)
+
+
+# The law is that of the complete tree
+
+
+@pytest.mark.parametrize("calibration", ["proof", "exact"])
+@settings(max_examples=25)
+@given(
+    sizes=st.lists(
+        st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**16), st.integers(2**14, 2**24)),
+        min_size=16,
+        max_size=16,
+    ),
+    tau=st.sampled_from([1.0, 300.0, 1e4]),
+)
+def test_without_noise_the_complete_tree_settles_alike(calibration, sizes, tau):
+    implicit, complete = dpt.prefixes("x", bits=[1, 3, 4]), Tree.from_branching([2, 4, 2])
+    leaves = np.array(sizes)
+    chain = chain_of(depth=4, calibration=calibration, tau=tau)
+    levels = complete.roll_up(leaves)
+    with pytest.MonkeyPatch.context() as patch:
+        silence(patch)
+        expected = threshold_counts(complete, levels, chain)
+        settled = sparse_threshold_counts(int(leaves.sum()), listed(implicit, leaves), chain)
+    assert settled[0][1] == expected[0]
+    rounds = chain.rounds(int(leaves.sum()) + chain.total_noise.radius)
+    for (names, found), estimates, exact in zip(settled[1:], expected[1:], levels[1:], strict=True):
+        filled = np.full(len(estimates), chain.estimates[0])
+        filled[names.astype(np.int64)] = found
+        assert (filled == estimates).all()
+        # found without looking at the algorithm: whoever is over all bounds is told, whoever is empty is not
+        assert (exact[names.astype(np.int64)] > 0).all()
+        highest = max((each.threshold for each in rounds), default=math.inf)
+        assert set(np.flatnonzero(exact >= highest)) <= set(names.tolist())
+
+
+CASES = {
+    "tiny thresholds": ({"tau": 1.0, "epsilon": 8.0, "delta": 1e-2}, [9, 4, 0, 0, 0, 0, 1, 2]),
+    "lone rows": ({"tau": 1.0, "delta": 0.1, "calibration": "proof"}, [1, 0, 0, 0, 0, 1, 0, 0]),
+    "at a threshold": ({"tau": 900.0, "epsilon": 4.0, "delta": 1e-4}, [700, 180, 0, 3, 0, 40, 0, 950]),
+}  # fmt: skip
+
+
+def outcomes(case, above, n, seed):
+    """Settle n copies of a binary tree of depth 3, of whose nodes some are left out."""
+    options, leaves = CASES[case]
+    chain = chain_of(depth=4, **options)
+    tree, leaves = Tree.from_branching([2, 2, 2]), np.array(leaves)
+    rounds = chain.rounds(int(leaves.sum()) + 2 * chain.total_noise.radius)[:6]
+    above = min(each.out_of_reach for each in rounds) if above is None else above
+    return np.hstack(settle_copies(tree, leaves, n, rounds, -1, rng(seed), above=above))
+
+
+def p_value(one, other):
+    kinds = np.unique(np.concatenate([one, other]), axis=0, return_inverse=True)[1].reshape(-1)
+    assert kinds.max() >= 2  # otherwise there is nothing to tell apart
+    return same_law(*np.split(kinds, 2), range(kinds.max()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nodes_that_are_left_out_do_not_change_the_law(case):
+    n = 40_000
+    assert p_value(outcomes(case, -1, n, 1), outcomes(case, None, n, 2)) > 1e-4
+
+
+@pytest.mark.parametrize("case", ["tiny thresholds", "at a threshold"])
+def test_leaving_out_what_can_reach_a_threshold_would(case):
+    n, above = 40_000, {"tiny thresholds": 8, "at a threshold": 900}[case]
+    assert p_value(outcomes(case, -1, n, 1), outcomes(case, above, n, 2)) < 1e-6
+
+
+def short(n, count, *, with_empty):
+    """Trees in which records reach the second of six levels; below, the empty nodes, or none."""
+    trees = np.arange(n)
+    full, empty = Nodes(trees, np.full(n, count), trees), Nodes(trees, np.zeros(n, dtype=np.int64), trees)
+    nothing = Nodes(*[np.zeros(0, dtype=np.int64)] * 3)
+    return [full, full, *[empty if with_empty else nothing] * 4]
+
+
+def test_trees_are_asked_on_levels_that_no_record_reaches(monkeypatch):
+    """Texts may be short. What their empty descendants would be asked can use up a positive answer."""
+    rounds = chain_of(depth=6, tau=1.0, epsilon=4.0, delta=1e-2).rounds(60)[:4]
+    assert [each.out_of_reach for each in rounds] == [0] * 4
+
+    def settled(with_empty, seed):
+        found = settle_rounds(short(40_000, 45, with_empty=with_empty), rounds, rng(seed))
+        return np.stack(found[:2], axis=1)
+
+    expected = settled(True, 1)
+    assert p_value(expected, settled(False, 2)) > 1e-4
+    ask = SparseVector.ask
+    only_listed = lambda large, counts, streams: ask(large, np.where(counts, counts, -(2**60)), streams)  # noqa: E731
+    monkeypatch.setattr(SparseVector, "ask", only_listed)
+    assert p_value(expected, settled(False, 2)) < 1e-6
+
+
+def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
+    asked = []
+
+    class Recorded(SparseVector):
+        def ask(self, values, streams=None):
+            asked[-1].append(len(streams))
+            return super().ask(values, streams)
+
+        def __init__(self, **arguments):
+            super().__init__(**arguments)
+            asked.append([])
+
+    monkeypatch.setattr(thresholds, "SparseVector", Recorded)
+    frame = pd.DataFrame({"zip": np.repeat(["1", "2", "33"], [90_000, 50_000, 20_000])})
+    plan = dpt.plan_implicit(dpt.prefixes("zip", chars=[1, 2, 9]), **LOSS, mechanism=HALF)
+    table = plan.release(frame, rng=rng())
+    assert len(table) == 5 and table["zip/9"].isna().all()
+    assert all(len(round_) == 4 and round_ == sorted(round_, reverse=True) for round_ in asked)
+    assert asked[0] == [1, 1, 1, 1] and max(asked)[0] >= 3  # from the deepest level up
+
+
+# Privacy
+
+
+@pytest.mark.parametrize("calibration", ["proof", "exact"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("tau", [1.0, 40.0, 5000.0, None])
+def test_an_empty_node_is_out_of_reach_of_every_threshold(calibration, epsilon, tau):
+    """The condition of privacy where empty nodes are not listed."""
+    given_ = {} if tau is None else {"tau": tau}
+    chain = chain_of(depth=5, calibration=calibration, epsilon=epsilon, **given_)
+    for total in (10, 10**4, 10**12):
+        for each in chain.rounds(total):
+            radius = each.node_noise.radius
+            assert each.cut(radius) > radius
+            assert each.out_of_reach >= 0
+
+
+@pytest.mark.parametrize("calibration", ["proof", "exact"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("alpha", [0.01, 0.25, 0.9])
+def test_what_is_out_of_reach_should_be_answered_negatively(calibration, epsilon, alpha):
+    """So where the promise is proven, questions about it instead of less are among those accounted for."""
+    chain = chain_of(alpha=alpha, depth=5, calibration=calibration, epsilon=epsilon)
+    assert chain.guaranteed
+    for total in (10**4, 10**12):
+        for each in chain.rounds(total):
+            assert each.out_of_reach < each.threshold - each.slack
+
+
+def lone_row(n, seed, count):
+    """Settle copies of a tree where one node has a row or none, and is listed if it has one."""
+    chain = chain_of(depth=3, tau=1.0, epsilon=1.0, delta=1e-2)
+    tree, leaves = Tree.from_branching([2, 2]), np.array([3, 0, count, 0])
+    found = settle_copies(tree, leaves, n, chain.rounds(60)[:3], -1, rng(seed), above=0)
+    return chain, np.hstack(found)
+
+
+def test_audit_of_a_lone_row(monkeypatch):
+    """A row is as little seen as promised. With the printed cut, those who have one are told apart."""
+    n = 100_000
+    chain, without = lone_row(n, 1, 0)
+    assert audited_epsilon(without, lone_row(n, 2, 1)[1], chain.delta) <= chain.epsilon
+    monkeypatch.setattr(Round, "cut", lambda self, radius: self.threshold - self.slack - radius)
+    monkeypatch.setattr(Round, "out_of_reach", 0)
+    without, with_one = (lone_row(n, seed, seed - 1)[1] for seed in (1, 2))
+    assert audited_epsilon(without, with_one, chain.delta) > chain.epsilon
+
+
+@pytest.mark.parametrize(("count", "larger"), [(58, 59), (0, 1), (899, 900)])
+def test_audit(count, larger):
+    tree, n = Tree.from_branching([2, 2]), 50_000
+    chain = chain_of(depth=3, tau=900.0, epsilon=4.0, delta=1e-3)
+    rounds = chain.rounds(2000)[:4]
+    above = min(each.out_of_reach for each in rounds)
+    one, other = (
+        np.hstack(settle_copies(tree, np.array([600, 0, size, 5]), n, rounds, -1, rng(size), above=above))
+        for size in (count, larger)
+    )
+    assert audited_epsilon(one, other, chain.delta) <= chain.epsilon
+
+
+@pytest.mark.parametrize("calibration", ["proof", "exact"])
+@pytest.mark.parametrize("tau", [1.0, 40.0, None])
+def test_no_node_appears_that_holds_nobody(calibration, tau):
+    chain = chain_of(depth=4, calibration=calibration, **({} if tau is None else {"tau": tau}))
+    tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
+    leaves[[0, 1, 17]] = 3000, 1, 10**6
+    for seed in range(10):
+        settled = sparse_threshold_counts(int(leaves.sum()), listed(tree, leaves), chain, rng=rng(seed))
+        for (names, _), occupied in zip(settled[1:], [{0, 1}, {0, 4}, {0, 1, 17}], strict=True):
+            assert set(names.tolist()) <= occupied
+
+
+def test_clipping_gives_noise_to_settled_nodes_and_the_root_alone(monkeypatch):
+    plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=3)
+    drawn = []
+    sample = type(plan.window_noise).sample
+
+    def recorded(noise, size, source):
+        if noise == plan.window_noise:
+            drawn.append(size)
+        return sample(noise, size, source)
+
+    monkeypatch.setattr(type(plan.window_noise), "sample", recorded)
+    tree, leaves = dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=np.int64)
+    leaves[5] = 10**6
+    settled = sparse_clipped_counts(int(leaves.sum()), listed(tree, leaves), plan, rng=rng())
+    assert [names.tolist() for names, _ in settled] == [[0], [1], [5]]
+    assert drawn == [1, 1, 1]
+    drawn.clear()
+    ((_, root), *below) = sparse_clipped_counts(7, listed(tree, leaves * 0), plan, rng=rng())
+    assert [len(names) for names, _ in below] == [0, 0] and drawn == [1, 0, 0]
+    assert abs(root[0] - 7) <= 2 * plan.window_noise.radius
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(zoo(), max_size=8), st.sampled_from(TREES), st.booleans())
+def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
+    wish = dpt.Multiplicative(alpha=0.5, clip=clip)
+    plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
+    table = plan.release(pd.DataFrame({tree.column: objects(values)}))
+    nobody = plan.release(pd.DataFrame({tree.column: objects([])}))
+    pd.testing.assert_frame_equal(table.drop(columns=["count", "error_bound"]),
+                                  nobody.drop(columns=["count", "error_bound"]))  # fmt: skip
+    assert table.attrs == nobody.attrs and len(table) == 1
+
+
+# The promise
+
+
+@pytest.mark.parametrize("wish", [
+    dpt.Multiplicative(alpha=0.5, failure=0.2),
+    dpt.Multiplicative(alpha=0.25, failure=0.2, calibration="proof"),
+    dpt.Multiplicative(alpha=0.5, failure=0.2, clip=True),
+])  # fmt: skip
+def test_each_node_is_as_close_as_promised_or_as_small(wish):
+    """Copies of a tree with counts just around the thresholds, below a root that is settled at once."""
+    copies, n = 256, 4
+    tree = dpt.prefixes("x", bits=[8, 9, 11])
+    plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
+    chain = plan.thresholds
+    near = [*chain.bounds[:3], *(chain.bounds[:3] + 1), *chain.thresholds[:2]]
+    leaves = np.tile(np.array([near[3], 0, near[0], 7, near[6], near[4], 3 * near[1], near[2]]), copies)
+    exact = Tree.from_branching([copies, 2, 4]).roll_up(leaves)
+    found, estimates = ([np.zeros((n, len(level)), dtype=np.int64) for level in exact] for _ in range(2))
+    settle = sparse_clipped_counts if wish.clip else sparse_threshold_counts
+    source = rng(5)
+    for run in range(n):
+        for level, (names, counts) in enumerate(
+            settle(int(leaves.sum()), listed(tree, leaves), plan.chain, rng=source)
+        ):
+            found[level][run, names.astype(np.int64)] = 1
+            estimates[level][run, names.astype(np.int64)] = counts
+    most = binom.ppf(1 - 1e-7, n * copies, wish.failure)
+    for truth, seen, counts in zip(exact[1:], found[1:], estimates[1:], strict=True):
+        errors = abs(counts - truth)
+        wrong = np.where(
+            seen, errors > wish.alpha * np.maximum(truth, plan.threshold), truth > plan.largest_unseen
+        )
+        misled = seen & (errors > plan.error_bound(counts))
+        for each in (wrong, misled):
+            assert (np.count_nonzero(each.reshape(n * copies, -1), axis=0) <= most).all()
+        if wish.clip:
+            assert (errors[seen > 0] <= 2 * plan.chain.window_noise.radius).all()
+            beyond = np.where(seen, np.maximum(errors - wish.alpha * truth, 0), 0).reshape(n * copies, -1)
+            assert (np.sqrt((beyond**2.0).mean(axis=0)) <= plan.rmse_bound).all()
+    assert 0 < found[3].mean() < 1
+
+
+def records():
+    """Few nodes hold many rows; the others are far below every threshold."""
+    sizes = [40_000, 9_000, 20_000, 30, 1]
+    values = {
+        "ip": ["10.0.0.1", "10.0.0.2", "10.7.0.1", "10.8.0.1", "77.0.0.1"],
+        "n": np.array([LARGE, LARGE + 1, 5, 2**20, 2**40], dtype=np.uint64),
+        "zip": ["902", "903", "1002", "9", "3"],
+    }
+    frame = pd.DataFrame(values).loc[np.repeat(np.arange(5), sizes)].reset_index(drop=True)
+    return frame.assign(person=np.arange(len(frame)))
+
+
+def released(tree, **options):
+    options = {"mechanism": HALF, "rng": rng(), **LOSS, **options}
+    return records().dp.tree_counts(tree, **options)
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_the_table_holds_the_large_groups_within_their_bounds(clip):
+    wish = dpt.Multiplicative(alpha=0.5, failure=1e-9, clip=clip)
+    frame = records()
+    frame["n/16"], frame["n/64"] = frame["n"] // 2**48, frame["n"]
+    for seed in range(5):
+        table = released(NUMBERS, mechanism=wish, rng=rng(seed))
+        plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=wish)
+        for keys in (["n/16"], ["n/16", "n/64"]):
+            truth = frame.groupby(keys).size()
+            level = table.dp.level(keys[-1])
+            assert set(level.index) <= set(truth.index)
+            assert (abs(level["count"] - truth.loc[level.index]) <= level["error_bound"]).all()
+            assert truth.drop(level.index).le(plan.largest_unseen).all()
+        root = table.iloc[0]
+        assert abs(root["count"] - len(frame)) <= root["error_bound"]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_columns_and_what_they_hold(tree):
+    table = released(tree)
+    keys = list(tree.level_names[1:])
+    assert list(table.columns) == ["level", *keys, "count", "error_bound"]
+    key_type = "UInt64" if tree is NUMBERS else str(pd.Series(dtype="str").dtype)
+    assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
+    assert (table[["count", "error_bound"]].dtypes == np.int64).all()
+    assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
+    assert table["level"].cat.categories.tolist() == list(tree.level_names)
+    depth = table["level"].cat.codes.to_numpy()
+    assert (table[keys].notna().to_numpy() == (np.arange(len(keys)) < depth[:, None])).all()
+    assert not table.duplicated(["level", *keys]).any()
+    for above in range(1, len(keys)):  # ancestors are there, too
+        paths = set(table.loc[depth == above, keys[:above]].itertuples(index=False, name=None))
+        assert set(table.loc[depth == above + 1, keys[:above]].itertuples(index=False, name=None)) <= paths
+    assert {ADDRESSES: "10.0.0.1/32", NUMBERS: LARGE, ZIPS: "902"}[tree] in table[keys[-1]].dropna().tolist()
+
+
+def test_nobody_leaves_the_root_with_the_value_of_small_counts():
+    plan = dpt.plan_implicit(ZIPS, **LOSS, mechanism=HALF)
+    table = plan.release(records().iloc[:0])
+    assert table["level"].tolist() == ["total"]
+    assert table["count"].tolist() == [plan.to_frame()["count"].iloc[0]]
+    assert table["error_bound"].tolist() == plan.error_bound(table["count"]).tolist()
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_method_the_function_and_the_plan_release_the_same(tree):
+    frame, options = records(), {**LOSS, "privacy_unit": "person", "max_contributions": 1, "mechanism": HALF}
+    plan = dpt.plan_implicit(tree, **options)
+    assert isinstance(plan, dpt.ImplicitMultiplicativePlan)
+    table = plan.release(frame, rng=rng(3))
+    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **options, rng=rng(3)))
+    pd.testing.assert_frame_equal(table, frame.dp.tree_counts(tree, **options, rng=rng(3)))
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_every_library_is_counted_alike(tree):
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = polars.from_pandas(records())
+    for other in (frame, frame.lazy(), frame.to_arrow()):
+        table = dpt.tree_counts(other, tree, **LOSS, mechanism=HALF, rng=rng())
+        pd.testing.assert_frame_equal(table, released(tree))
+
+
+def test_short_texts_count_as_far_as_they_reach():
+    frame = pd.DataFrame({"zip": ["9"] * 50_000 + ["1234"] * 30_000 + ["1"] * 3})
+    table = dpt.tree_counts(frame, ZIPS, **LOSS, mechanism=HALF)
+    assert table["zip/1"].dropna().tolist() == ["1", "9", "1"]
+    assert table["zip/3"].dropna().tolist() == ["123"]
+
+
+def test_the_account_tells_what_the_plan_was():
+    whom = {"privacy_unit": "person", "max_contributions": 1}
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, **whom, mechanism=HALF)
+    told = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
+    listed_plan = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=HALF)
+    assert set(told) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
+    assert told["mechanism"] == "multiplicative" and told["rng"] == "operating system"
+    assert (told["threshold"], told["largest_unseen"]) == (plan.threshold, plan.largest_unseen)
+    assert "by prefixes of 'n'" in repr(plan) and "protecting each person" in repr(plan)
+    assert "not private" in released(NUMBERS).attrs["dp"]["rng"]
+
+
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", HALF])
+def test_numbers_of_numpy_are_told_in_plain_json(mechanism):
+    options = {"privacy_unit": "person", "max_contributions": np.int64(2), "mechanism": mechanism}
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, **options)
+    told = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
+    assert told["max_contributions"] == 2 and type(plan.max_contributions) is int
+    for most in (2**61, 2**70):
+        with pytest.raises(ArgumentError, match="`max_contributions` must be a whole number"):
+            dpt.plan_implicit(NUMBERS, **LOSS, **{**options, "max_contributions": most}, neighbors="replace")
+
+
+def test_what_is_in_force_is_told():
+    plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=True))
+    assert (plan.epsilon, plan.delta, plan.failure) == (1.0, 1e-6, 1 / 9)
+    assert plan.max_error == 2 * plan.chain.window_noise.radius
+    assert plan.release(records().iloc[:0]).attrs["dp"]["failure"] == 1 / 9
+    assert "but for a probability of 0.111111 each" in plan.headline
+    assert plan.headline.endswith(f"count {plan.largest_unseen} at most, but for the same probability")
+    assert "<table" in plan._repr_html_()
+
+
+def test_the_plan_is_as_good_as_that_of_a_listed_tree():
+    wish = dpt.Multiplicative(alpha=0.3, failure=0.01, clip=True)
+    implicit = dpt.plan_implicit(dpt.binary("x", bits=2), **LOSS, mechanism=wish)
+    complete = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=wish)
+    assert (implicit.threshold, implicit.rmse_bound) == (complete.threshold, complete.rmse_bound)
+    pd.testing.assert_frame_equal(implicit.to_frame(), complete.to_frame())
+
+
+def test_parquet_keeps_the_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = released(ADDRESSES)
+    table.to_parquet(tmp_path / "counts.parquet")
+    back = pd.read_parquet(tmp_path / "counts.parquet")
+    pd.testing.assert_frame_equal(back, table)
+    pd.testing.assert_frame_equal(back.dp.level("ip/16"), table.dp.level("ip/16"))
+
+
+@pytest.mark.parametrize(("neighbors", "rows"), [("add_remove", 3), ("replace", 6)])
+def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
+    each = group_loss(PrivacyLoss(**LOSS), rows)
+    options = {"neighbors": neighbors, "privacy_unit": "who", "max_contributions": 3, "mechanism": HALF}
+    plan = dpt.plan_implicit(ZIPS, **LOSS, **options)
+    assert (plan.chain.epsilon, plan.chain.delta) == (each.epsilon, each.delta)
+    lone = pd.DataFrame({"zip": ["123"] * 90_000, "who": 7})
+    assert len(plan.release(lone)) == 1  # three rows are few, with certainty
+    many = lone.assign(who=np.arange(90_000) // 3)
+    assert plan.release(many)["zip/3"].dropna().tolist() == ["123"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 63), max_size=40), st.integers(-1, 12))
+def test_nodes_are_listed_with_their_parents(values, least):
+    tree = dpt.prefixes("x", bits=[1, 3, 6])
+    leaves = np.bincount(values, minlength=64) if values else np.zeros(64, dtype=np.int64)
+    exact = Tree.from_branching([2, 4, 8]).roll_up(leaves)
+    found = listed(tree, leaves)(least)
+    for nodes, counts in zip(found, exact[1:], strict=True):
+        names = nodes.names.astype(np.int64)
+        assert names.tolist() == np.flatnonzero(counts > max(least, 0)).tolist()
+        assert (nodes.counts == counts[names]).all()
+    assert (found[0].parent == 0).all()
+    for above, nodes, n_children in zip(found, found[1:], [4, 8], strict=False):
+        assert (above.names[nodes.parent] == nodes.names // n_children).all()
+
+
+# Which mechanism finds what
+
+
+def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
+    split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
+    plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
+    table = plan.compare(alpha=0.5, failure=0.1)
+    assert table.index.tolist() == [
+        ("truncated_laplace", ""), ("multiplicative", "exact"), ("multiplicative", "proof"),
+    ]  # fmt: skip
+    assert (table.dtypes == np.int64).all()
+    least, unseen, error = table.iloc[0]
+    recall = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
+    assert recall.iloc[0] < 0.9 <= recall.iloc[1]
+    assert recall.iloc[2] < 1 == recall.iloc[3]
+    noise = plan.noise[-1]
+    support = np.arange(-noise.radius, noise.radius + 1)
+    law = np.exp(-abs(support) / noise.noise_scale)
+    law /= law.sum()
+    assert law[abs(support) > error].sum() <= 0.1 < law[abs(support) > error - 1].sum()
+    for calibration in ("exact", "proof"):
+        wish = dpt.Multiplicative(alpha=0.5, failure=0.1, calibration=calibration)
+        other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
+        row = table.loc["multiplicative", calibration]
+        assert row["largest_unseen"] == other.largest_unseen == row["released_from"] - 1
+        allowed = 0.5 * max(row["released_from"], other.threshold)
+        assert row["error_bound"] == math.floor(allowed * (1 + 1e-14))
+
+
+def test_compare_is_of_the_same_unit():
+    unit = {"privacy_unit": "person", "max_contributions": 2, "neighbors": "replace"}
+    table = dpt.plan_implicit(ZIPS, **LOSS, **unit).compare()
+    wish = dpt.Multiplicative(alpha=0.25)
+    plan = dpt.plan_implicit(ZIPS, **LOSS, **unit, mechanism=wish)
+    assert table.loc[("multiplicative", "exact"), "largest_unseen"] == plan.largest_unseen
+    assert (table > dpt.plan_implicit(ZIPS, **LOSS).compare()).all(axis=None)
+    for name, value in {"alpha": 1.0, "failure": 0.5}.items():
+        with pytest.raises(ArgumentError, match=f"`{name}`"):
+            dpt.plan_implicit(ZIPS, **LOSS).compare(**{name: value})
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("delta", {"delta": 0.0}),
+        ("epsilon", {"epsilon": -1.0}),
+        ("split", {"split": "uniform"}),
+        ("split", {"split": {"total": 0.5, "zip/1": 0.25, "zip/3": 0.25}}),
+        ("keep_measurements", {"keep_measurements": True}),
+        ("max_contributions", {"max_contributions": 2}),
+        ("max_contributions", {"max_contributions": 0}),
+        ("privacy_unit", {"privacy_unit": "zip"}),
+        ("privacy_unit", {"privacy_unit": ["person"]}),
+        ("neighbors", {"neighbors": "swap"}),
+        ("threshold", {"mechanism": dpt.Multiplicative(alpha=0.5, threshold=100)}),
+        ("mechanism", {"mechanism": "laplace"}),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_a_hint(argument, options):
+    for verb in (partial(dpt.plan_implicit, ZIPS), partial(dpt.tree_counts, records(), ZIPS)):
+        with pytest.raises(ArgumentError) as told:
+            verb(**{**LOSS, "mechanism": HALF, **options})
+        assert told.value.argument == argument and told.value.hint
+
+
+@pytest.mark.parametrize("name", ["rho", "domain", "known", "confidence", "level_weights"])
+def test_what_prefixes_have_no_use_for_is_refused(name):
+    with pytest.raises(ArgumentError, match=f"`{name}` has no meaning"):
+        dpt.tree_counts(records(), ZIPS, **LOSS, mechanism=HALF, **{name: 0.5})
+
+
+def test_other_errors():
+    with pytest.raises(ArgumentError, match="must describe prefixes"):
+        dpt.plan_implicit(Tree.from_branching([2]), **LOSS, mechanism=HALF)
+    with pytest.raises(ArgumentError, match=r"must be a numpy\.random\.Generator"):
+        dpt.plan_implicit(ZIPS, **LOSS, mechanism=HALF).release(records(), rng=0)
+    chain = Thresholds(alpha=0.5, eta=0.05, **LOSS, depth=2)
+    with pytest.raises(ArgumentError, match="has 3 levels, the root included, where 2 are accounted for"):
+        sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
+
+
+def test_recall_of_rare_failures_keeps_its_digits() -> None:
+    """A probability next to 1 is told from 1 by the other end of the law."""
+    mpmath = pytest.importorskip("mpmath")
+    plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
+    noise = plan.noise[1]
+    found = plan.compare(failure=1e-15).loc[("truncated_laplace", ""), "released_from"]
+    with mpmath.workdps(60):
+        q = mpmath.exp(-1 / mpmath.mpf(noise.noise_scale))
+
+        def missed(size: int) -> mpmath.mpf:
+            other = 2 * noise.radius + 1 - size
+            return q ** (noise.radius - other + 1) * (1 - q**other) / (1 + q - 2 * q ** (noise.radius + 1))
+
+        assert missed(int(found)) <= 1e-15 * (1 + 1e-9)
+        assert missed(int(found) - 1) > 1e-15 * (1 - 1e-9)
+
+
+def test_comparisons_and_recall_refuse_what_is_no_number() -> None:
+    plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
+    assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
+    for counts in ([29.9], [-5], [float("nan")], ["a"]):
+        with pytest.raises(dpt.ArgumentError, match="`counts`"):
+            dpt.detection_probability(plan, counts)

@@ -1,0 +1,274 @@
+"""Plans that were written down: both kinds, read again as they were or not at all."""
+
+import copy
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pandas_dptree as dpt
+from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.plans.test_distribution_json import keeps_to_its_loss
+from tests.strategies import domains_and_rows
+from tests.verbs.test_sums import spends_no_more
+
+BY = ["region", "district"]
+PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+LOSS = {"epsilon": 1.0, "delta": 1e-6}
+KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
+PREFIXES = dpt.prefixes("ip", bits=[8, 16])
+
+
+def planned(
+    domain=DOMAIN, *, alpha=0.25, threshold=None, failure=None, calibration="exact", clip=False, **options
+):
+    wish = dpt.Multiplicative(
+        alpha=alpha, threshold=threshold, failure=failure, calibration=calibration, clip=clip
+    )
+    return dpt.plan(domain, **LOSS, mechanism=wish, **options)
+
+
+PLANS = [
+    dpt.plan(DOMAIN, **LOSS, known={"total": 500}, confidence=0.9),
+    planned(privacy_unit="person", max_contributions=2),
+    dpt.plan_agg(
+        DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS, mechanism="gaussian",
+        privacy_unit="person", max_contributions=2,
+    ),
+    dpt.plan_implicit(PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}),
+    dpt.plan_implicit(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
+    dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
+]  # fmt: skip
+WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
+HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
+
+
+def by_way_of_json(plan, domain=DOMAIN):
+    return type(plan).from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False)), domain)
+
+
+def spends_what_it_states(plan):
+    """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
+    loss = plan.loss
+    if isinstance(plan, dpt.JointPlan):
+        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+    if isinstance(plan, dpt.DistributionPlan):
+        return keeps_to_its_loss(plan)
+    if isinstance(plan, dpt.ImplicitPlan):
+        epsilon, delta = (
+            sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")
+        )
+        return epsilon <= loss.epsilon and delta <= loss.delta
+    if isinstance(plan, dpt.MultiplicativePlan | dpt.ImplicitMultiplicativePlan):
+        sensitivity = count_sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
+        each = group_loss(loss, sensitivity.l1)
+        return (plan.chain.epsilon, plan.chain.delta) == (each.epsilon, each.delta)
+    scales = np.concatenate(plan.node_noise_scales)
+    if loss.kind == "approximate":
+        return plan.noise.delta(loss.epsilon, scales, plan.sensitivity) <= loss.delta
+    return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)
+
+
+@settings(max_examples=50)
+@given(
+    drawn=domains_and_rows(),
+    alpha=st.floats(0.01, 0.99),
+    failure=st.none() | st.floats(1e-9, 0.49),
+    shape=st.sampled_from([{}, {"threshold": 1e9}, {"clip": True}, {"calibration": "proof"}]),
+    neighbors=st.sampled_from(["add_remove", "replace"]),
+)
+def test_a_plan_of_factors_goes_through_json(drawn, alpha, failure, shape, neighbors):
+    domain, rows = drawn
+    plan = planned(domain, alpha=alpha, failure=failure, neighbors=neighbors, **shape)
+    back = by_way_of_json(plan, domain)
+    assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan) and back.mechanism == plan.mechanism
+    assert (back.chain.epsilon, back.chain.delta) == (plan.chain.epsilon, plan.chain.delta)
+    tables = [each.release(rows, rng=np.random.default_rng(5)) for each in (plan, back)]
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0].attrs == tables[1].attrs
+
+
+def test_units_and_bare_trees_go_through_json():
+    tree = dpt.Tree.from_branching([2, 3])
+    for domain, unit in ((tree, None), (DOMAIN, "person"), (DOMAIN, 7)):
+        plan = planned(domain, privacy_unit=unit, max_contributions=3)
+        back = by_way_of_json(plan, domain)
+        assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
+    with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
+        planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
+
+
+def test_numbers_of_numpy_become_plain():
+    numbers = {"alpha": np.float64(0.25), "failure": np.float64(0.1), "threshold": np.int64(10**6)}
+    plan = planned(**numbers, max_contributions=np.int64(2))
+    assert repr(by_way_of_json(plan)) == repr(plan)
+    single = planned(alpha=np.float32(0.25), failure=np.float16(0.125), threshold=np.longdouble(2.0**20))
+    assert by_way_of_json(single).mechanism == dpt.Multiplicative(
+        alpha=0.25, failure=0.125, threshold=2.0**20
+    )
+
+
+@pytest.mark.parametrize(("clip", "in_force"), [(False, 0.05), (True, 1 / 9)])
+def test_a_failure_that_was_left_open_stays_open(clip, in_force):
+    plan = planned(clip=clip)
+    assert plan.to_dict()["guarantee"]["failure"] is None
+    back = by_way_of_json(plan)
+    assert back.mechanism.failure is None and back.failure == plan.failure == pytest.approx(in_force)
+
+
+def test_another_domain_is_refused():
+    renamed = dpt.Domain.from_frame(PLACES.replace({"Aldmark": "Aldmarsh"}), by=BY)
+    never = dpt.Domain.from_frame(PLACES.assign(never=PLACES.index == 0), by=BY, structural_zeros="never")
+    for kind, written in WRITTEN.items():
+        for other in (renamed, never, DOMAIN.tree, dpt.Tree.from_branching([2]), PLACES, None):
+            with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
+                KINDS[kind].from_dict(written, other)
+
+
+def test_each_class_reads_its_own_kind_and_names_the_other():
+    for kind, written in WRITTEN.items():
+        plan = dpt.Plan.from_dict(written, HIERARCHY[kind])
+        assert type(plan) is KINDS[kind] and plan.to_dict() == written
+        for other in KINDS.keys() - {kind}:
+            with pytest.raises(dpt.ArgumentError, match=f"`data` is of kind {kind}, not {other}") as caught:
+                KINDS[other].from_dict(written, HIERARCHY[kind])
+            assert f"{kind}.from_dict" in caught.value.hint
+
+
+def test_every_kind_is_tried_here():
+    assert WRITTEN.keys() == KINDS.keys()
+
+
+def test_both_kinds_say_alike_what_all_plans_have():
+    shared = {
+        "format",
+        "kind",
+        "version",
+        "domain",
+        "domain_source",
+        "levels",
+        "loss",
+        "neighbors",
+        "privacy_unit",
+        "max_contributions",
+    }
+    assert set.intersection(*map(set, WRITTEN.values())) == {*shared, "mechanism"}
+
+
+# What is no plan
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "data", [None, [], "plan", 1, {}, {"format": "other"}, {"format": ["x"]}, math.nan], ids=str
+)
+def test_what_is_no_plan_is_told(kind, data):
+    with pytest.raises(dpt.ArgumentError, match="`data` is not a plan of this version"):
+        KINDS[kind].from_dict(data, DOMAIN)
+
+
+NO_NUMBERS = [None, "1", True, -1, 10**400, math.nan, math.inf, -math.inf, [], {}, [0.25]]
+TAMPERED = [
+    *((("mechanism",), value) for value in [None, [], {}, 1, True, "none", "staircase", "gaussian"]),
+    *((("guarantee", "alpha"), value) for value in [*NO_NUMBERS, 0, 1, 1e-9]),
+    *((("guarantee", "failure"), value) for value in [*NO_NUMBERS[1:], 0, 0.5, 1e-300]),
+    *((("guarantee", "threshold"), value) for value in [*NO_NUMBERS[1:], 0, 0.5, 100]),
+    *((("guarantee", "calibration"), value) for value in [None, ["exact"], {}, 1, True, "rough"]),
+    *((("guarantee", "clip"), value) for value in [None, 0, 1, "yes", [], {}]),
+    *((("guarantee",), value) for value in [None, [], {}, "alpha", 1, [["alpha", 0.25]], {"alpha": 0.25}]),
+    *((("loss", "epsilon"), value) for value in [*NO_NUMBERS, 0]),
+    *((("loss", "delta"), value) for value in [*NO_NUMBERS, 0, 1]),
+    *((("loss",), value) for value in [None, [], {}, "epsilon", 1, {"rho": 1.0}, {"epsilon": 1.0}, {"x": 1}]),
+    *((("max_contributions",), value) for value in [*NO_NUMBERS, 0, 0.5, 2.0, 2**70]),
+    *((("neighbors",), value) for value in [None, ["replace"], {}, 1, True, "swap"]),
+    *((("privacy_unit",), value) for value in [["person"], {}, 0.5, math.nan, "region", "district"]),
+]  # fmt: skip
+
+
+def replaced(written, place, value):
+    data = copy.deepcopy(written)
+    inner = data
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    return data
+
+
+@pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
+def test_whatever_is_tampered_with_names_the_data(place, value):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.MultiplicativePlan.from_dict(replaced(WRITTEN["MultiplicativePlan"], place, value), DOMAIN)
+    assert caught.value.argument == "data" and caught.value.hint
+
+
+def test_whatever_is_missing_names_the_data_or_the_domain():
+    written = WRITTEN["MultiplicativePlan"]
+    for key in set(written) - {"version", "levels"}:
+        with pytest.raises(dpt.ArgumentError) as caught:
+            dpt.MultiplicativePlan.from_dict({k: v for k, v in written.items() if k != key}, DOMAIN)
+        assert caught.value.argument == ("domain" if key == "domain" else "data")
+    for outer in ("guarantee", "loss"):
+        for key in written[outer]:
+            less = {k: v for k, v in written[outer].items() if k != key}
+            with pytest.raises(dpt.ArgumentError, match="`data`"):
+                dpt.MultiplicativePlan.from_dict({**written, outer: less}, DOMAIN)
+
+
+def test_what_has_no_part_in_a_plan_changes_nothing():
+    for kind, written in WRITTEN.items():
+        more = {**written, "approved_by": "A. N. Other", "chain": [1], "tree": None, "threshold": 5}
+        assert KINDS[kind].from_dict(more, HIERARCHY[kind]).to_dict() == written
+
+
+def test_the_thresholds_follow_from_what_is_stated():
+    written = WRITTEN["MultiplicativePlan"]
+    approved = dpt.MultiplicativePlan.from_dict(written, DOMAIN)
+    dearer = dpt.MultiplicativePlan.from_dict(replaced(written, ("loss", "epsilon"), 4.0), DOMAIN)
+    assert "epsilon=4" in dearer.headline and dearer.threshold < approved.threshold / 2
+    one_row = dpt.MultiplicativePlan.from_dict(replaced(written, ("max_contributions",), 1), DOMAIN)
+    assert "(1 row" in one_row.headline and one_row.chain.epsilon == 1.0
+    assert all(map(spends_what_it_states, (approved, dearer, one_row)))
+    with pytest.raises(
+        dpt.ArgumentError, match="`data` is not a whole plan: `threshold` is too small for the"
+    ):
+        dpt.MultiplicativePlan.from_dict(
+            replaced(written, ("guarantee", "threshold"), approved.threshold - 10), DOMAIN
+        )
+
+
+words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]
+keys = st.sampled_from(["alpha", "epsilon", "delta", "rho", "exact", "column", "x"])
+scalars = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(words)
+scalars |= st.integers(10**300, 10**400)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner))
+
+
+def places(written):
+    inner = [(outer, key) for outer, value in written.items() if isinstance(value, dict) for key in value]
+    return [*((key,) for key in written), *inner]
+
+
+@settings(max_examples=200)
+@given(data=st.data(), kind=st.sampled_from(sorted(KINDS)))
+def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
+    written = WRITTEN[kind]
+    for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
+        if len(place) == 1 or isinstance(written[place[0]], dict):
+            written = replaced(written, place, data.draw(values))
+    for make in (dpt.Plan, *KINDS.values()):
+        try:
+            plan = make.from_dict(written, HIERARCHY[kind])
+        except dpt.ArgumentError as error:
+            assert error.argument in ("data", "domain") and error.hint
+        else:
+            assert isinstance(plan, make) and written["kind"] == plan.kind and spends_what_it_states(plan)
+            assert plan.loss == PrivacyLoss(**written["loss"]) and plan.neighbors == written["neighbors"]
+            assert plan.max_contributions == written["max_contributions"]

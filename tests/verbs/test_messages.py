@@ -1,0 +1,371 @@
+"""No message tells a record, though an argument may hold all by a slip: frame["person"] for "person"."""
+
+import datetime
+import inspect
+import traceback
+import warnings
+from fractions import Fraction
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import pandas_dptree as dpt
+from pandas_dptree import ArgumentError, ColumnsError, arrays, bounds, distribution, metrics
+from pandas_dptree.arrays import several
+from pandas_dptree.errors import listed, quote
+
+SECRET, NUMBER, N = "Ann", 7731, 100
+"""Both stand in every bad argument, and in no message."""
+
+
+class Printing:
+    """Prints a record whenever it is asked what it is."""
+
+    def __repr__(self):
+        return SECRET
+
+    __str__ = __repr__
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
+
+
+def slips():
+    texts = [f"{SECRET} {i}" for i in range(N)]
+    numbers = np.arange(N) + NUMBER * 10_000
+    given = {
+        "series": pd.Series(texts),
+        "numbers": pd.Series(numbers, dtype=np.float64),
+        "sizes": pd.Series(numbers, index=texts),
+        "frame": pd.DataFrame({"who": texts, "number": numbers}),
+        "index": pd.Index(texts),
+        "list": texts,
+        "list of numbers": numbers.tolist(),
+        "tuple": tuple(texts),
+        "repeated": [f"{SECRET} {i % 2}" for i in range(N)],
+        "array": np.array(texts),
+        "array of numbers": numbers,
+        "data array": xr.DataArray(numbers, {"x": texts}, "x"),
+        "dict": dict(zip(texts, numbers.tolist(), strict=True)),
+        "set": set(texts),
+        "printing": Printing(),
+        "unprintable": Unprintable(),
+    }
+    try:
+        import polars as pl
+    except ImportError:
+        return given
+    return {
+        **given,
+        "polars": pl.Series(texts),
+        "expression": pl.lit(SECRET),
+        "lazy": pl.LazyFrame({"who": texts}),
+    }
+
+
+SLIPS = slips()
+
+FRAME = pd.DataFrame(
+    {
+        "state": ["CA", "CA", "OR"],
+        "city": ["A", "B", "C"],
+        "age": [10, 20, 30],
+        "person": [1, 2, 2],
+        "date": pd.to_datetime(["2024-01-05", "2024-02-06", "2025-03-07"]),
+    }
+)
+BY = ["state", "city"]
+PLACES = FRAME[BY]
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+TREE = dpt.Tree.from_branching([2, 2])
+PLAN = dpt.plan(DOMAIN, epsilon=1.0)
+FACTOR = dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5))
+TRUTH = FRAME.groupby(BY, as_index=False).size().rename(columns={"size": "count"})
+RELEASED = PLAN.release(FRAME, rng=np.random.default_rng(0))
+
+LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6)
+BINS = dpt.plan_distribution("age", bounds=(0, 100), bins=4, epsilon=1.0)
+SHAPE = BINS.release(FRAME, rng=np.random.default_rng(0))
+ARRAY = xr.DataArray(np.arange(6).reshape(2, 3), {"y": [10, 20], "x": ["a", "b", "c"]}, ("y", "x"))
+DATASET = xr.Dataset({"trips": ARRAY, "fares": ARRAY})
+VARIABLES = several.plan(DATASET, ["y", "x"], epsilon=1.0)
+
+STREAM = dpt.SparseVector(threshold=5, cutoff=1, epsilon=1.0)
+RNG = np.random.default_rng(0)
+
+RECORDS = {"frame": FRAME, "epsilon": 1.0, "rng": RNG}
+TABLE = {**RECORDS, "by": BY, "domain": PLACES}
+ASKED = {"n": "count", "age": dpt.mean("age", bounds=(0, 100))}
+SUMS = {**TABLE, "columns": "age", "bounds": (0, 100)}
+COLUMN = {**RECORDS, "column": "age", "bounds": (0, 100), "bins": 4}
+CELLS = {"array": ARRAY, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
+ALONG = {"array": ARRAY, "dim": "y", "edges": [5, 15, 25], "epsilon": 1.0}
+VARIED = {"dataset": DATASET, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
+NOISE = {"rmse": 1.0, "alpha": 0.1}
+PAIR = {"released": RELEASED, "truth": TRUTH}
+
+CALLS = {
+    "tree_counts": (dpt.tree_counts, TABLE),
+    "tree_counts of prefixes": (dpt.tree_counts, {**RECORDS, "by": dpt.binary("age", bits=8), "delta": 1e-6}),
+    "tree_sums": (dpt.tree_sums, SUMS),
+    "tree_means": (dpt.tree_means, SUMS),
+    "tree_agg": (dpt.tree_agg, {**TABLE, "aggregations": ASKED}),
+    "sum": (dpt.sum, {"column": "age", "bounds": (0, 9)}),
+    "mean": (dpt.mean, {"column": "age", "bounds": (0, 9), "granularity": 0.5}),
+    "plan_agg": (dpt.plan_agg, {"domain": DOMAIN, "aggregations": ASKED, "epsilon": 1.0}),
+    "plan_sums": (dpt.plan_sums, {"domain": DOMAIN, "columns": "age", "bounds": (0, 9), "epsilon": 1.0}),
+    "plan_means": (dpt.plan_means, {"domain": DOMAIN, "columns": "age", "bounds": (0, 9), "epsilon": 1.0}),
+    "plan": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0}),
+    "plan of sums": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0, "column": "age", "bounds": (0, 9)}),
+    "plan_implicit": (dpt.plan_implicit, {"tree": dpt.binary("age", bits=8), "epsilon": 1.0, "delta": 1e-6}),
+    "plan_distribution": (
+        dpt.plan_distribution,
+        {"column": "age", "bounds": (0, 9), "bins": 4, "epsilon": 1.0},
+    ),
+    "release_distribution": (dpt.release_distribution, COLUMN),
+    "cdf": (dpt.cdf, COLUMN),
+    "histogram": (dpt.histogram, COLUMN),
+    "quantiles": (dpt.quantiles, {**COLUMN, "q": 0.5}),
+    "range_counts": (dpt.range_counts, {**COLUMN, "ranges": [(0, 50)]}),
+    "histogram by groups": (dpt.histogram, {**COLUMN, "by": BY, "domain": PLACES}),
+    "prefixes": (dpt.prefixes, {"column": "zip", "chars": [1, 2]}),
+    "prefixes of bits": (dpt.prefixes, {"column": "ip", "bits": [8, 16], "width": 32}),
+    "binary": (dpt.binary, {"column": "ip", "bits": 8}),
+    "calendar": (
+        dpt.calendar,
+        {"column": "date", "units": ["year", "month"], "start": "2024-01-01", "end": "2025-12-31"},
+    ),
+    "cut": (dpt.cut, {"column": "age", "width": 10, "bounds": (0, 100)}),
+    "cut at ends": (dpt.cut, {"column": "age", "bins": [0, 18, 65]}),
+    "cut into levels": (dpt.cut, {"column": "age", "levels": {"group": 50, "year": 10}, "bounds": (0, 100)}),
+    "mapping": (dpt.mapping, {"table": PLACES, "by": BY}),
+    "quadtree": (dpt.quadtree, {"y": "lat", "x": "lon", "depth": 2, "bounds": ((0, 1), (0, 1))}),
+    "derived_domain": (dpt.derived_domain, {"by": BY, "places": PLACES}),
+    "relative": (dpt.relative, {"share": 0.1, "of": 100}),
+    "detection_probability": (dpt.detection_probability, {"plan": LARGE, "counts": [0, 10]}),
+    "Domain.from_frame": (dpt.Domain.from_frame, {"places": PLACES, "by": BY}),
+    "Domain.observed": (dpt.Domain.observed, {"keys": PLACES, "by": BY}),
+    "Tree": (dpt.Tree, {"child_counts": [np.array([2])]}),
+    "Tree.from_branching": (dpt.Tree.from_branching, {"branching": [2, 2]}),
+    "Tree.from_paths": (dpt.Tree.from_paths, {"paths": [[0], [1]]}),
+    "Multiplicative": (dpt.Multiplicative, {"alpha": 0.5}),
+    "SparseVector": (dpt.SparseVector, {"threshold": 5, "cutoff": 1, "epsilon": 1.0}),
+    "SparseVector.ask": (STREAM.ask, {"values": 1}),
+    "SparseVector.error_bound": (STREAM.error_bound, {"n_queries": 1, "failure": 0.1}),
+    "TruncatedLaplace": (dpt.TruncatedLaplace, {"epsilon": 1.0, "delta": 1e-6}),
+    "TruncatedLaplace.release": (dpt.TruncatedLaplace(epsilon=1.0, delta=1e-6).release, {"values": 1}),
+    "Plan.release": (PLAN.release, {"data": FRAME}),
+    "Plan.compare": (PLAN.compare, {}),
+    "Plan.alpha_rmse": (PLAN.alpha_rmse, {"alpha": 0.1, "counts": {"state": 100}}),
+    "Plan.plot": (PLAN.plot, {}),
+    "Plan.from_dict": (dpt.Plan.from_dict, {"data": PLAN.to_dict(), "domain": DOMAIN}),
+    "JointPlan.release": (dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0).release, {"data": FRAME}),
+    "MultiplicativePlan.release": (FACTOR.release, {"data": FRAME}),
+    "MultiplicativePlan.error_bound": (FACTOR.error_bound, {"counts": 5}),
+    "ImplicitPlan.release": (LARGE.release, {"data": FRAME}),
+    "ImplicitPlan.compare": (LARGE.compare, {"alpha": 0.5}),
+    "DistributionPlan.release": (BINS.release, {"data": FRAME}),
+    "Distribution.cdf": (SHAPE.cdf, {}),
+    "Distribution.quantiles": (SHAPE.quantiles, {"q": 0.5}),
+    "Distribution.range_counts": (SHAPE.range_counts, {"ranges": [(0, 25)]}),
+    "Distribution.plot": (SHAPE.plot, {}),
+    "dp.release": (FRAME.dp.release, {"plan": PLAN}),
+    "dp.level": (RELEASED.dp.level, {"name": "state"}),
+    "dp.to_html": (RELEASED.dp.to_html, {}),
+    "dp.plot.levels": (RELEASED.dp.plot.levels, {}),
+    "dp.plot.icicle": (RELEASED.dp.plot.icicle, {}),
+    "arrays.tree_counts": (arrays.tree_counts, CELLS),
+    "arrays.tree_sums": (arrays.tree_sums, {**CELLS, "bounds": (0, 9)}),
+    "arrays.plan": (arrays.plan, {"array": ARRAY, "by": ["y"], "epsilon": 1.0}),
+    "arrays.release": (arrays.release, {"plan": arrays.plan(ARRAY, ["y"], epsilon=1.0), "array": ARRAY}),
+    "arrays.cdf": (arrays.cdf, ALONG),
+    "arrays.quantiles": (arrays.quantiles, {**ALONG, "q": 0.5}),
+    "several.tree_counts": (several.tree_counts, VARIED),
+    "several.tree_sums": (several.tree_sums, {**VARIED, "bounds": (0, 9)}),
+    "several.plan": (several.plan, {"dataset": DATASET, "by": ["y"], "epsilon": 1.0}),
+    "several.release": (several.release, {"plan": VARIABLES, "dataset": DATASET}),
+    "clinic_visits": (dpt.datasets.clinic_visits, {"n_people": 5}),
+    "taxi_trips": (dpt.datasets.taxi_trips, {"n_trips": 5, "n_cells": 4}),
+    "accuracy": (metrics.accuracy, {**PAIR, "alpha": 0.1, "thresholds": 5}),
+    "accuracy_from_rmse": (metrics.accuracy_from_rmse, {**NOISE, "wider_alpha": 0.2, "thresholds": 5}),
+    "alpha_rmse": (metrics.alpha_rmse, {**PAIR, "alpha": 0.1}),
+    "estimate_alpha_rmse": (
+        metrics.estimate_alpha_rmse,
+        {"variances": 1.0, "fourth_cumulants": 0.0, "truth": 5, "alpha": 0.1},
+    ),
+    "is_accurate": (metrics.is_accurate, {**PAIR, "alpha": 0.1, "eta": 0.1, "thresholds": 5}),
+    "l2_error": (metrics.l2_error, PAIR),
+    "linf_error": (metrics.linf_error, PAIR),
+    "max_alpha_rmse": (metrics.max_alpha_rmse, {**PAIR, "alpha": 0.1}),
+    "predicted_alpha_rmse": (
+        metrics.predicted_alpha_rmse,
+        {"noise": dpt.Laplace(), "noise_scales": 1.0, "truth": 5, "alpha": 0.1},
+    ),
+    "relative_error_from_rmse": (metrics.relative_error_from_rmse, {**NOISE, "kappa": 1.0}),
+    "smoothed_relative_error": (metrics.smoothed_relative_error, {**PAIR, "kappa": 1.0}),
+    "decode": (
+        bounds.decode,
+        {"estimates": list(TREE.roll_up(np.arange(4))), "tree": TREE, "threshold": 5, "eta": 0.1, "rng": RNG},
+    ),
+    "factorization_error": (bounds.factorization_error, {"tree": TREE, "epsilon": 1.0, "delta": 1e-6}),
+    "factorization_norm": (bounds.factorization_norm, {"tree": TREE}),
+    "from_thresholds": (bounds.from_thresholds, {"tree": TREE, "prefix_sums": [1, 2, 3, 4]}),
+    "gap_of": (bounds.gap_of, {"plan": dpt.plan(DOMAIN, rho=0.5)}),
+    "gaussian_lower_bound": (bounds.gaussian_lower_bound, {"tree": TREE}),
+    "noise_floor": (bounds.noise_floor, {"epsilon": 1.0, "delta": 1e-6}),
+    "packing_error": (bounds.packing_error, {"tree": TREE, "epsilon": 1.0, "alpha": 0.1}),
+    "packing_threshold": (
+        bounds.packing_threshold,
+        {"tree": TREE, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "eta": 0.1},
+    ),
+    "single_count_error": (bounds.single_count_error, {"epsilon": 1.0}),
+    "step_loss": (bounds.step_loss, {"n_children": [2], "eta": 0.1}),
+    "bounds.table": (bounds.table, {"tree": TREE, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1}),
+    "witness": (bounds.witness, {"tree": TREE}),
+    "worst_node_shares": (bounds.worst_node_shares, {"tree": TREE}),
+    "best_tree": (
+        distribution.best_tree,
+        {"n_bins": 16, "noise": dpt.Laplace(), "loss": PLAN.loss, "sensitivity": PLAN.sensitivity},
+    ),
+    "consistent_cdf": (distribution.consistent_cdf, {"noisy": [1, 2, 3], "total": 3}),
+    "cover": (distribution.cover, {"tree": TREE, "start": 0, "stop": 3}),
+    "optimal_branching": (distribution.optimal_branching, {"budgets": [0.5, 0.5], "n_bins": 16}),
+    "optimal_tree": (distribution.optimal_tree, {"n_bins": 16}),
+    "optimal_budgets": (distribution.optimal_budgets, {"branching": [4, 4], "epsilon": 1.0}),
+    "tree_error": (distribution.tree_error, {"branching": [4, 4], "variances": [1, 1]}),
+    "refined_error": (distribution.refined_error, {"branching": [4, 4], "variances": [1, 1]}),
+    "threshold_error": (distribution.threshold_error, {"n_bins": 16, "variance": 1.0}),
+    "prefix_lower_bound": (distribution.prefix_lower_bound, {"n_bins": 16}),
+}  # fmt: skip
+
+MATHEMATICS = {call for call in list(CALLS)[list(CALLS).index("clinic_visits") :]} | {
+    "Tree", "SparseVector.error_bound", "Plan.plot", "Distribution.plot", "detection_probability",
+}  # fmt: skip
+"""Of these, a TypeError of Python or numpy will do as well."""
+
+ODD = {"lazy", "unprintable"}
+"""A list to Python, until it is iterated; and what raises by itself where a column is named."""
+
+ARGUMENTS = [
+    pytest.param(call, argument, id=f"{call}-{argument}")
+    for call, (function, _) in CALLS.items()
+    for argument, parameter in inspect.signature(function).parameters.items()
+    if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+]
+
+
+def shown(error):
+    """Give all that a reader sees below the traceback's lines of code, of the error and what led to it."""
+    texts = []
+    while error is not None:
+        texts.append("".join(traceback.format_exception_only(error)))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_calls_are_right_but_for_the_argument_that_is_tried(call):
+    function, valid = CALLS[call]
+    function(**valid)
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("call", "argument"), ARGUMENTS)
+def test_no_message_tells_what_an_argument_holds(call, argument):
+    function, valid = CALLS[call]
+    for slip, given in SLIPS.items():
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                function(**{**valid, argument: given})
+            except Exception as error:
+                text = shown(error)
+                assert len(text) < 1000, (slip, text[:1000])
+                assert not tells(text), (slip, text)
+                assert isinstance(error, dpt.DPTreeError) or (call in MATHEMATICS or slip in ODD), (
+                    slip,
+                    text,
+                )
+        assert not any(tells(str(each.message)) for each in warned), slip
+    plt.close("all")
+
+
+def tells(text):
+    return SECRET in text or str(NUMBER) in text
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (None, "None"),
+        (True, "True"),
+        ("person", "'person'"),
+        (0.5, "0.5"),
+        (np.float64(0.5), "np.float64(0.5)"),
+        (Fraction(1, 3), "Fraction(1, 3)"),
+        (datetime.date(2024, 1, 2), "datetime.date(2024, 1, 2)"),
+        (pd.Timestamp("2024-01-02"), "Timestamp('2024-01-02 00:00:00')"),
+        ((18, 65), "(18, 65)"),
+        (("a",), "('a',)"),
+        ([], "[]"),
+        (((0, 1), (2, 3)), "((0, 1), (2, 3))"),
+        (["a", pd.Series(["Ann"])], "['a', a Series]"),
+        (list(range(8)), "[0, 1, 2, 3, 4, 5, 6, 7]"),
+        (list(range(9)), "a list"),
+        ({"Ann": 3}, "a dict"),
+        ({"Ann"}, "a set"),
+        (np.array(["Ann"]), "an ndarray"),
+        (Printing(), "a Printing"),
+        (Unprintable(), "a Unprintable"),
+        (dpt.Laplace, "the class Laplace"),
+        (10**5000, "an int"),
+        ("x" * 200, "'" + "x" * 79 + "..."),
+    ],
+    ids=range(23),
+)
+def test_arguments_are_quoted_if_they_are_plain_and_short(argument, text):
+    assert quote(argument) == text
+
+
+def test_a_list_that_holds_itself_is_told():
+    endless = []
+    endless.append(endless)
+    assert len(quote(endless)) < 100
+
+
+def test_an_entry_is_quoted_only_if_its_list_is_short():
+    assert quote("Ann", of=["Ann", 3]) == "'Ann'"
+    assert quote("Ann", of=["Ann"] * 9) == "a str"
+
+
+def test_many_names_are_cut_short():
+    assert listed("ab") == "['a', 'b']"
+    assert listed(range(100)).endswith("7, ...]")
+
+
+def test_columns_are_listed_if_they_are_few_and_are_an_attribute_always():
+    few = ColumnsError("by", "names no columns", columns=["a", "b"], hint="check.")
+    many = ColumnsError("by", "names no columns", columns=[f"{SECRET} {i}" for i in range(N)], hint="check.")
+    assert "'a', 'b'." in str(few)
+    assert not tells(str(many)) and "`columns`" in str(many) and len(many.columns) == N
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dpt.tree_counts(**TABLE | {"privacy_unit": FRAME["person"]}),
+        lambda: dpt.cdf(**COLUMN | {"privacy_unit": FRAME["person"]}),
+        lambda: dpt.plan_implicit(
+            dpt.binary("age", bits=8), epsilon=1, delta=1e-6, privacy_unit=FRAME["person"]
+        ),
+    ],
+)
+def test_a_column_passed_for_its_name_is_told_how_to_be_named(call):
+    with pytest.raises(ArgumentError, match=r'not frame\["person') as caught:
+        call()
+    assert caught.value.argument == "privacy_unit"

@@ -1,0 +1,256 @@
+"""The face of trees that nobody lists: arguments, levels of the table, files, and the released columns."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+
+ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
+NUMBERS = dpt.prefixes("n", bits=[16, 64])
+ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
+TREES = [ADDRESSES, NUMBERS, ZIPS]
+LOSS = {"epsilon": 1.0, "delta": 1e-6}
+LARGE = 2**63 + 3  # no float holds it
+
+
+def records():
+    """Few nodes hold hundreds of rows, and are released for certain; two rows are the only ones of theirs."""
+    sizes = [400, 300, 250, 1, 1]
+    values = {
+        "ip": ["10.0.0.1", "10.0.0.2", "10.7.0.1", "10.8.0.1", "77.0.0.1"],
+        "n": np.array([LARGE, LARGE + 1, 5, 2**20, 2**40], dtype=np.uint64),
+        "zip": ["902", "903", "1002", "9", "3"],
+    }
+    frame = pd.DataFrame(values).loc[np.repeat(np.arange(5), sizes)].reset_index(drop=True)
+    return frame.assign(person=np.arange(len(frame)))
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def released(tree, **options):
+    return records().dp.tree_counts(tree, **LOSS, rng=generator(), **options)
+
+
+# Methods and functions
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbors": "replace", "split": "uniform"},
+        {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
+        {"mechanism": "truncated_laplace"},
+    ],
+)
+def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
+    frame = records()
+    table = frame.dp.tree_counts(tree, **LOSS, **options, rng=generator())
+    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=generator()))
+    options = {name: value for name, value in options.items() if name != "mechanism"}
+    plan = dpt.plan_implicit(tree, **LOSS, **options)
+    pd.testing.assert_frame_equal(table, plan.release(frame, rng=generator()))
+    assert table.attrs == plan.release(frame, rng=generator()).attrs
+    assert table["level"].cat.categories.tolist() == list(plan.level_names)
+
+
+def test_shares_by_name_reach_the_plan():
+    split = {"total": 0.1, "zip/1": 0.2, "zip/3": 0.7}
+    table = released(ZIPS, split=split)
+    expected = {name: 1 / share for name, share in split.items()}
+    assert table.attrs["dp"]["noise_scale"] == pytest.approx(expected)
+
+
+def test_the_names_of_the_package_are_the_public_ones():
+    for name in ("prefixes", "binary", "plan_implicit", "ImplicitPlan", "detection_probability"):
+        assert name in dpt.__all__ and inspect.getdoc(getattr(dpt, name))
+    assert isinstance(dpt.plan_implicit(ZIPS, **LOSS), dpt.ImplicitPlan)
+    assert dpt.binary("n", bits=2) == dpt.prefixes("n", bits=[1, 2])
+
+
+# Arguments that cannot be used
+
+
+@pytest.mark.parametrize(
+    "verb", [dpt.tree_counts, lambda frame, by, **options: frame.dp.tree_counts(by, **options)]
+)
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("rho", {"rho": 0.1}),
+        ("rho", {**LOSS, "rho": 0.1}),
+        ("domain", {**LOSS, "domain": pd.DataFrame({"zip": ["902"]})}),
+        ("domain", {**LOSS, "domain": "observed"}),
+        ("known", {**LOSS, "known": {"total": 950}}),
+        ("known", {**LOSS, "known": pd.DataFrame({"zip": ["902"], "count": [400]})}),
+        ("confidence", {**LOSS, "confidence": 0.95}),
+        ("consistency", {**LOSS, "consistency": "linear"}),
+        ("consistency", {**LOSS, "consistency": "none"}),
+        ("fit", {**LOSS, "fit": "joint"}),
+        ("level_weights", {**LOSS, "level_weights": {"total": 1.0}}),
+        ("objective", {**LOSS, "objective": "cells"}),
+        ("mechanism", {**LOSS, "mechanism": "laplace"}),
+        ("mechanism", {**LOSS, "mechanism": "gaussian"}),
+        ("mechanism", {**LOSS, "mechanism": dpt.Laplace()}),
+        ("delta", {"epsilon": 1.0}),
+        ("delta", {"epsilon": 1.0, "delta": 0.0}),
+        ("epsilon", {"delta": 1e-6}),
+        ("epsilon", {"epsilon": -1.0, "delta": 1e-6}),
+        ("split", {**LOSS, "split": "nodes"}),
+        ("split", {**LOSS, "split": {"zip/1": 1.0}}),
+        ("max_contributions", {**LOSS, "max_contributions": 2}),
+        ("privacy_unit", {**LOSS, "privacy_unit": "zip"}),
+        ("keep_measurements", {**LOSS, "keep_measurements": "yes"}),
+        ("neighbors", {**LOSS, "neighbors": "swap"}),
+        ("rng", {**LOSS, "rng": 7}),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_a_hint(verb, argument, options):
+    with pytest.raises(ArgumentError) as told:
+        verb(records(), ZIPS, **options)
+    assert told.value.argument == argument
+    assert told.value.hint and told.value.hint in str(told.value)
+
+
+def test_what_is_left_at_its_default_may_be_written_out():
+    written_out = {
+        "rho": None, "domain": None, "level_weights": None, "objective": "levels", "consistency": "integer",
+        "fit": "totals", "known": None, "confidence": None, "mechanism": "auto",
+    }  # fmt: skip
+    pd.testing.assert_frame_equal(released(ZIPS), released(ZIPS, **written_out))
+
+
+def test_other_verbs_take_no_tree_of_prefixes():
+    with pytest.raises(ArgumentError):
+        dpt.plan(ZIPS, **LOSS)
+    with pytest.raises(ArgumentError):
+        records().dp.tree_sums("person", ZIPS, bounds=(0, 10), **LOSS)
+
+
+# The released columns
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_columns_are_the_levels_and_what_is_said_of_them(tree):
+    table = released(tree)
+    keys = list(tree.level_names[1:])
+    assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
+    key_type = "UInt64" if tree is NUMBERS else str(pd.Series(dtype="str").dtype)
+    assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
+    assert [str(table[name].dtype) for name in ("count", "std_error", "max_error", "other")] == [
+        "int64", "float64", "int64", "bool",
+    ]  # fmt: skip
+    assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
+    measured = released(tree, keep_measurements=True)
+    assert list(measured.columns) == [*table.columns, "measurement", "noise_scale"]
+    assert measured["measurement"].isna().equals(measured["noise_scale"].isna())
+    pd.testing.assert_frame_equal(measured[table.columns], table)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree):
+    table = released(tree)
+    keys = list(tree.level_names[1:])
+    depth = table["level"].cat.codes.to_numpy()
+    held = table[keys].notna().to_numpy()
+    expected = np.arange(len(keys)) < (depth - table["other"].to_numpy())[:, None]
+    assert (held == expected).all()
+    assert not table.duplicated(["level", *keys]).any()
+    assert table["other"].any()
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
+    table = released(tree)
+    parts = table["level"].eq(tree.level_names[-1]) | table["other"]
+    assert table.loc[parts, "count"].sum() == table["count"].iloc[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_large_nodes_are_there_and_lone_ones_are_not(seed):
+    for tree, label in zip(TREES, ["10.0.0.1/32", LARGE, "902"], strict=True):
+        column = tree.level_names[-1]
+        table = records().dp.tree_counts(tree, **LOSS, rng=generator(seed))
+        deepest = table[table["level"].eq(column) & ~table["other"]].set_index(column)
+        assert len(deepest) == 3  # lone rows have a chance of delta
+        assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, "max_error"]
+
+
+def test_the_account_tells_what_the_plan_was():
+    provenance = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
+    plan = dpt.plan_implicit(NUMBERS, **LOSS)
+    assert (provenance["mechanism"], provenance["epsilon"], provenance["delta"]) == (
+        "truncated_laplace",
+        1.0,
+        1e-6,
+    )
+    assert (provenance["privacy_unit"], provenance["max_contributions"]) == ("person", 1)
+    assert provenance["largest_unseen"] == {
+        "n/16": 2 * plan.noise[1].radius,
+        "n/64": 2 * plan.noise[2].radius,
+    }
+    assert "not private" in provenance["rng"]
+
+
+# One level of the table
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_each_level_is_indexed_by_the_keys_down_to_it(tree):
+    table = released(tree)
+    for depth, name in enumerate(tree.level_names):
+        level = table.dp.level(name)
+        assert level["count"].tolist() == table.loc[table["level"] == name, "count"].tolist()
+        assert list(level.columns) == ["count", "std_error", "max_error", "other"]
+        assert list(level.index.names) == (list(tree.level_names[1 : depth + 1]) or [None])
+    with pytest.raises(ArgumentError, match="not a level"):
+        table.dp.level(tree.column)
+
+
+def test_nodes_are_found_by_number_or_text():
+    texts = released(ADDRESSES).dp.level("ip/32")
+    assert abs(texts.loc[("10.0.0.0/8", "10.0.0.0/16", "10.0.0.2/32"), "count"] - 300) <= 66
+    zips = released(ZIPS).dp.level("zip/3")
+    assert abs(zips.loc[("1", "100"), "count"] - 250) <= 66
+    numbers = released(NUMBERS)
+    deepest = numbers.dp.level("n/64")
+    assert abs(deepest.loc[(LARGE >> 48, LARGE), "count"] - 400) <= 66
+    assert abs(deepest.loc[(LARGE >> 48, LARGE + 1), "count"] - 300) <= 66
+    assert isinstance(deepest, pd.DataFrame) and deepest.index.nlevels == 2
+    full = numbers[~numbers["other"]].dp.level("n/16")
+    assert full.index.dtype == np.uint64
+
+
+# Files
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_parquet_keeps_the_table(tree, tmp_path):
+    pytest.importorskip("pyarrow")
+    table = released(tree, keep_measurements=True)
+    table.to_parquet(tmp_path / "counts.parquet")
+    back = pd.read_parquet(tmp_path / "counts.parquet")
+    pd.testing.assert_frame_equal(back, table)
+    assert back.attrs == table.attrs
+    pd.testing.assert_frame_equal(back.dp.level(tree.level_names[-1]), table.dp.level(tree.level_names[-1]))
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_csv_keeps_the_table_where_the_key_types_are_told(tree, tmp_path):
+    table = released(tree)
+    table.to_csv(tmp_path / "counts.csv", index=False)
+    types = {key: str(table[key].dtype) for key in tree.level_names[1:]}
+    back = pd.read_csv(tmp_path / "counts.csv", dtype=types)
+    pd.testing.assert_frame_equal(back, table.astype({"level": back["level"].dtype}))
+    for name in tree.level_names:
+        pd.testing.assert_frame_equal(back.dp.level(name), table.dp.level(name))
