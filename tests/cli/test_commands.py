@@ -659,7 +659,7 @@ def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
         ([*FACTOR, "--threshold", "10"], "`--threshold` is too small for the guarantee"),
         ([*FACTOR, "--threshold", "inf"], "`--threshold` must be at least 1"),
         ([*FACTOR, "--threshold", "90000", "--clip"], "`--threshold` cannot be chosen with clip"),
-        ([*FACTOR, "--confidence", "0.9"], "`--confidence` has no meaning for counts that are right"),
+        ([*FACTOR, "--confidence", "0.9"], "`--confidence` has no meaning for counts with bounded"),
         ([*FACTOR, "--keep-measurements"], "`--keep-measurements` has no meaning"),
         ([*FACTOR, "--known", "known.csv"], "`--known` has no meaning"),
         ([*FACTOR, "--consistency", "linear"], "`--consistency` has no meaning"),

@@ -285,7 +285,7 @@ def test_wishes_that_make_no_sense_are_refused(options, argument):
         ({"epsilon": 5e307}, "`epsilon` is too large"),
         ({"epsilon": 5e-11, "mechanism": dpt.Multiplicative(alpha=0.25, threshold=1e15)}, "`epsilon` is too"),
         ({"epsilon": None}, "`epsilon` must be given, with a delta"),
-        ({"epsilon": None, "delta": 0.0, "rho": 0.1}, "`rho` has no meaning for counts that are right"),
+        ({"epsilon": None, "delta": 0.0, "rho": 0.1}, "`rho` has no meaning for counts with bounded"),
         ({"known": {"total": 5}}, "`known` has no meaning"),
         ({"confidence": 0.95}, "`confidence` has no meaning"),
         ({"consistency": "linear"}, "`consistency` has no meaning"),
