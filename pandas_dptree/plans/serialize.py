@@ -64,9 +64,10 @@ def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
         If `data` describes no plan.
     """
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        text = " of json.loads(text), if it is text" if isinstance(data, str | bytes) else ""
         raise ArgumentError(
-            "data", "is not a plan of this version.", hint=f"{_HINT[:-1]}{text}; plan anew if it is older."
+            "data",
+            "is not a plan of this version.",
+            hint="pass what to_dict() of a plan returned, or json.loads of a file; plan anew if it is older.",
         )
     found = data.get("kind")
     if not isinstance(found, str) or found not in kinds:
