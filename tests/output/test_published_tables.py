@@ -112,6 +112,7 @@ ANY = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=2000)
 @given(**ANY)
 def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, split, seed):
@@ -134,6 +135,7 @@ def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, sp
         assert not sure or counts[path] == drawn[2][path]
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(consistency=st.sampled_from(MODES[:3]), **ANY)
 def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, split, seed):

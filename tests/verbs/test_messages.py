@@ -251,8 +251,16 @@ MATHEMATICS = {call for call in list(CALLS)[list(CALLS).index("clinic_visits") :
 ODD = {"lazy", "unprintable"}
 """A list to Python, until it is iterated; and what raises by itself where a column is named."""
 
+SIBLINGS = {
+    "tree_sums", "tree_means", "plan_sums", "plan_means", "plan of sums", "cdf", "histogram", "quantiles",
+    "range_counts", "histogram by groups",
+}  # fmt: skip
+"""Functions whose arguments go the way of those of `tree_counts`, `tree_agg` or `release_distribution`."""
+
 ARGUMENTS = [
-    pytest.param(call, argument, id=f"{call}-{argument}")
+    pytest.param(
+        call, argument, id=f"{call}-{argument}", marks=[pytest.mark.slow] if call in SIBLINGS else []
+    )
     for call, (function, _) in CALLS.items()
     for argument, parameter in inspect.signature(function).parameters.items()
     if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
