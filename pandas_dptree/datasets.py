@@ -59,7 +59,7 @@ def clinics() -> pd.DataFrame:
 
     The list is the same on every call. It names clinics that nobody visited too, and two paths that end
     early: visits by telephone belong to no district, and one district has a travelling doctor and no
-    clinic. Names of clinics repeat ("High Street"), so a clinic is told by its whole path.
+    clinic. Names of clinics repeat ("High Street"), so a clinic is identified by its whole path.
 
     Returns
     -------

@@ -267,7 +267,7 @@ class DataFrameAccessor:
     ) -> str | None:
         """Write a released table as a page to print, with what protects it in words.
 
-        The page stands by itself: it holds no script, and loads nothing. Rows are nested, each value stands
+        The page is self-contained: it holds no script, and loads nothing. Rows are nested, each value stands
         beside its error, and beside its interval if there is one.
 
         Parameters

@@ -23,7 +23,7 @@ def laid_out(
     array: xr.DataArray,
     others: Sequence[Hashable],
     columns: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
-    told: Mapping[str, Any],
+    provenance: Mapping[str, Any],
 ) -> xr.DataTree:
     """Make a tree of datasets from what a forest of equal trees shows.
 
@@ -37,7 +37,7 @@ def laid_out(
         The dimensions that have a tree for each index.
     columns : mapping of sequences of numpy.ndarray
         As `columns_of` gives them for the forest (of one tree, if there is no index at all).
-    told : mapping
+    provenance : mapping
         The provenance of the release.
 
     Returns
@@ -65,7 +65,7 @@ def laid_out(
         {name: [values[0] for values in levels] for name, levels in nodes.items() if name in public},
         others,
         kept_coordinates(array, others),
-        told,
+        provenance,
         {name: each.attrs for name, each in array.coords.items()},
         centres_of(array, plan.domain),
     )

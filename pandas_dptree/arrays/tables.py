@@ -307,10 +307,10 @@ def measured_tree(
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        told = plan.provenance(rng)
+        provenance = plan.provenance(rng)
         if others:  # the answer has their indices as well, which stand in the array
-            told["domain_source"] = "observed"
-        return laid_out(plan, array, others, columns_of(plan.quantity.name, forest, values), told)
+            provenance["domain_source"] = "observed"
+        return laid_out(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:

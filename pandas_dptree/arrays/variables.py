@@ -109,10 +109,10 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
             columns=flat, hint="leave them out: variables=[...].",
         )  # fmt: skip
     check_held(names, argument="variables")
-    told = {name: companions_of(name) for name in names}
+    named = {name: companions_of(name) for name in names}
     others = dict.fromkeys([*dataset.dims, *dataset.coords, *domain.by])
-    taken = Counter(chain(others, *told.values()))
-    clashing = [name for name, each in told.items() if any(taken[one] > 1 for one in each)]
+    taken = Counter(chain(others, *named.values()))
+    clashing = [name for name, each in named.items() if any(taken[one] > 1 for one in each)]
     if clashing:
         raise ColumnsError(
             "variables", "would give two variables of the answer one name", columns=clashing,

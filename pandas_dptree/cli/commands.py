@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after an error. That is told on standard error in one piece, and so are warnings.
+        0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(argv)
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     whom.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; needs --max-contributions")
     whom.add_argument(
         "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
-        help="states that each row is protected by itself, which is also the default",
+        help="states that each row is a unit of its own, which is also the default",
     )  # fmt: skip
     options.add_argument(
         "--max-contributions", type=int, metavar="K",
@@ -307,8 +307,8 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
     flags = [] if arguments.structural_zeros is None else [arguments.structural_zeros]
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
-        told = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
-        places = places.assign(**{arguments.structural_zeros: told})
+        flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
+        places = places.assign(**{arguments.structural_zeros: flags})
     return Domain.from_frame(places, by=by, structural_zeros=arguments.structural_zeros)
 
 

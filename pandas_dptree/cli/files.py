@@ -62,7 +62,7 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
     Notes
     -----
     **Privacy.** One line of a CSV file is one record. A line ends at a line feed, within quotes too; one
-    carriage return before it is removed. Each line is split and decoded by itself, so that one more line of
+    carriage return before it is removed. Each line is split and decoded separately, so that one more line of
     any bytes adds at most one record and changes no other. A field that is empty, or that the line lacks, is
     missing; those beyond the header's are ignored. A field of a record that is not UTF-8 equals no other
     field but one of the same bytes, so that two units never become one. Blank lines are no records. A line of
@@ -126,7 +126,7 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
 def _split(
     lines: Iterable[bytes], argument: str | None, *, first: int = 1, most: int = -1, width: int | None = None
 ) -> Iterator[list[str]]:
-    """Split each line into its fields, by itself. Blank lines are left out.
+    """Split each line into its fields, independently of the others. Blank lines are left out.
 
     Parameters
     ----------

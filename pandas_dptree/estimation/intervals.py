@@ -47,7 +47,7 @@ def half_widths(
     Returns
     -------
     list of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        In counts; 0 where the value is known. How they come about, and how well they hold, is told at
+        In counts; 0 where the value is known. How they come about, and how well they hold, stands at
         `error_half_widths`.
 
     Examples

@@ -61,7 +61,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     Notes
     -----
     **Thresholds.** Let :math:`c_j` be the first bin at which :math:`h` reaches :math:`j`: a non-decreasing
-    whole sequence is told by :math:`c_1 \le c_2 \le … \le c_N`, and its cost is, up to a constant,
+    whole sequence is given by :math:`c_1 \le c_2 \le … \le c_N`, and its cost is, up to a constant,
 
     .. math:: \sum_{j=1}^N G_j(c_j), \qquad G_j(c) = \sum_{t \ge c} \bigl(d(j - y_t) - d(j - 1 - y_t)\bigr).
 

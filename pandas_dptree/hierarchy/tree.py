@@ -1,7 +1,7 @@
 """The shape of a hierarchy: whole numbers only, no labels.
 
 A tree is stored level by level, the root being level 0 and the leaves level ``depth``. The children of
-a node stand next to each other, in the order of their parents, so the shape is told by how many
+a node stand next to each other, in the order of their parents, so the shape is given by how many
 children each node has, and every operation is one vectorised step per level.
 
 *Level values* are arrays with one entry per node of a level. A level whose nodes all agree may be given

@@ -1,6 +1,6 @@
 """Cells of an array → what they add to each leaf. Secret: nothing here may leave the package.
 
-Each cell is read by itself, and cells of one leaf are added up block by block, where the array lives.
+Each cell is read separately, and cells of one leaf are added up block by block, where the array lives.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Contributions:
     leaf : numpy.ndarray of int64, shape (n,)
         Position of the leaf in the domain.
     unit : numpy.ndarray of int64, shape (n,), or None
-        Number of the privacy unit; None where each record is protected by itself.
+        Number of the privacy unit; None where each record is a unit of its own.
     rows : numpy.ndarray of int64, shape (n,)
         How many records: one each where they have a unit or values.
     values : tuple of numpy.ndarray of int64, each of shape (n,)
@@ -85,7 +85,7 @@ def contributions(
     Notes
     -----
     **Privacy.** What a record adds depends on that record alone: each value is read, clipped and brought
-    to the grid by itself, and whether the record stays is settled before any bound on its unit is.
+    to the grid separately, and whether the record stays is decided before any bound on its unit is.
     """
     summed = [quantity.column for quantity in values if quantity.column is not None]
     if privacy_unit is not None and privacy_unit in summed:

@@ -1,6 +1,6 @@
 """Records → where they lie in a domain. Secret: nothing here may leave the package.
 
-Each value is read by itself, and what cannot be read lies nowhere.
+Each value is read separately, and what cannot be read lies nowhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns of any type → numbers, each value by itself. Secret: nothing here may leave the package.
+"""Columns of any type → numbers, each value separately. Secret: nothing here may leave the package.
 
 No value has a say in how another one is read: there is no guess at the type of a whole column.
 """

@@ -1,4 +1,4 @@
-"""Columns of any type → keys of prefixes, each value by itself. Secret: nothing here may leave the package.
+"""Columns of any type → keys of prefixes, each value separately. Secret: nothing here may leave the package.
 
 A value that is missing, or does not fit, has no key, whatever stands around it.
 """

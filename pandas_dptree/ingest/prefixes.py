@@ -1,6 +1,6 @@
 """Records → the nodes of a tree of prefixes that hold somebody. Secret: nothing here may leave the package.
 
-Each value is read by itself, and dropped if it does not fit the tree. The distinct values are sorted once;
+Each value is read separately, and dropped if it does not fit the tree. The distinct values are sorted once;
 since a prefix of what is sorted is sorted, each level then costs one pass over the nodes of the one below.
 """
 

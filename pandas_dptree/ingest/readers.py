@@ -32,7 +32,7 @@ class Reader:
     Attributes
     ----------
     read : callable
-        ``read(column, wanted)`` reads the values of a column, each by itself, and gives the arrays that
+        ``read(column, wanted)`` reads the values of a column, each separately, and gives the arrays that
         `wanted` describes, each of shape (len(column),).
     check : callable
         ``check(columns, argument)`` refuses columns whose type tells that none of their values can be read;
@@ -53,7 +53,7 @@ READERS: Mapping[type[ReadAs], Reader] = {
 
 
 def read_column(column: pd.Series, wanted: ReadAs) -> Arrays:
-    """Read the values of a column, each by itself, as the arrays that `wanted` describes."""
+    """Read the values of a column, each separately, as the arrays that `wanted` describes."""
     return READERS[type(wanted)].read(column, wanted)
 
 

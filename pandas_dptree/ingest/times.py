@@ -1,4 +1,4 @@
-"""Columns of any type → times, each value by itself. Secret: nothing here may leave the package."""
+"""Columns of any type → times, each value separately. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def check_times(columns: Mapping[Hashable, tuple[Times, Any]], argument: str) ->
 
 
 def times(column: pd.Series, bins: Bins) -> npt.NDArray[Any]:
-    """Read the values of a column as times, each by itself.
+    """Read the values of a column as times, each separately.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class ClippedThresholds:
         Parameters
         ----------
         counts : array_like of float
-            True counts w, at least 0; public guesses of them, if the bound is to be told.
+            True counts w, at least 0; public guesses of them, if the bound is to be published.
 
         Returns
         -------
@@ -333,12 +333,12 @@ def sparse_clipped_counts(
     chosen by the first answer is adaptive composition: the parts sum to the whole. Moving the estimates
     into the windows is post-processing. No other node is given noise, nor told of.
     """
-    told: Settled = []
+    settled: Settled = []
     for nodes, estimate in zip(*_settled(total, nodes_above, plan.thresholds, rng), strict=True):
         found = estimate >= 0
         near = _into_window(estimate[found], nodes.counts[found], plan.window_noise, rng)
-        told.append((nodes.names[found], near))
-    return told
+        settled.append((nodes.names[found], near))
+    return settled
 
 
 def _settled(

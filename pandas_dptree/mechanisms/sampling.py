@@ -1,6 +1,6 @@
 """Exact integer noise from a cryptographic source: the laws that mechanisms draw from.
 
-How they are drawn is told in `pandas_dptree.mechanisms.rejection_sampling`.
+`pandas_dptree.mechanisms.rejection_sampling` explains how they are drawn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Two ways to choose a chain of thresholds and to divide the privacy loss over it.
 
-What they compute, and why it is enough, is told in `pandas_dptree.mechanisms.thresholds.Thresholds`. There
+What they compute, and why it is enough, stands in `pandas_dptree.mechanisms.thresholds.Thresholds`. There
 is one threshold :math:`\tau_i` between any two bounds :math:`M_{i-1}` and :math:`M_i`; the largest bound is
 the first to reach 2**40.
 """

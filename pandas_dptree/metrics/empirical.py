@@ -1,4 +1,4 @@
-r"""The error measures of repeated releases, held against the truth.
+r"""The error measures of repeated releases, compared with the truth.
 
 For simulations, where the truth may be known. The expectations of the definitions become means over the
 releases that are given: a single one tells what happened, many tell what to expect.

@@ -173,7 +173,7 @@ class Layout:
 
 
 def _root() -> Layout:
-    """Show the total by itself."""
+    """Show the total alone."""
     return Layout((), lambda nodes: nodes[..., 0])
 
 

@@ -4,8 +4,8 @@ Keys in another case than those of the domain, or text where numbers are wanted,
 any other and holds noise alone. The records must not tell, but the released total does.
 
 **Privacy.** The warning is a function of the noisy estimates and of the plan, so it is post-processing, and
-the stated loss covers it. Whoever holds the table can compute the same; only for quantiles it tells besides
-whether the noisy total is small.
+the stated loss covers it. Whoever holds the table can compute the same, with two exceptions: for quantiles
+and for means without their counts, it also shows the noisy number of values, which was measured for them.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
 
     Parameters
     ----------
-    root : pandas.DataFrame or xarray.Dataset
-        The row, or the dataset, of the level ``"total"``.
+    root : pandas.DataFrame, xarray.Dataset or mapping of numpy.ndarray
+        The row, the dataset or the columns of the level ``"total"``.
     quantities : mapping
         What is added up, by name. Sums of values of both signs may well be near 0, and are left out. Of
         values that are never positive, the size of the sum is read.

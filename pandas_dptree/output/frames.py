@@ -42,12 +42,12 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
     Raises
     ------
     ColumnsError
-        If a column is named like a key or like what every table has; or if what is told about it, such as
+        If a column is named like a key or like what every table has; or if a companion of it, such as
         ``cost_std_error``, is named like a key or another column.
     """
-    told = {column: [column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)] for column in columns}
-    taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(told.values())])
-    clashing = [column for column, names in told.items() if any(taken[name] > 1 for name in names)]
+    named = {column: [column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)] for column in columns}
+    taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(named.values())])
+    clashing = [column for column, names in named.items() if any(taken[name] > 1 for name in names)]
     if clashing:
         raise ColumnsError(
             argument,

@@ -189,19 +189,19 @@ class Released:
         return texts
 
     @cached_property
-    def _told(self) -> list[bool]:
-        """Whether the next key tells each key, as "1992-06" tells "1992": by beginning with it, in every row.
+    def _implied(self) -> list[bool]:
+        """Whether the next key implies each key, as "1992-06" implies "1992": it begins with it in every row.
 
         It has to be of one length everywhere. Otherwise one key could be below both "1" and "12".
         """
-        told = []
+        implied = []
         for depth, (keys, below) in enumerate(pairwise(self._texts), start=1):
             pairs = list(zip(keys[self.depth > depth], below[self.depth > depth], strict=True))
-            told.append(
+            implied.append(
                 len({len(key) for key, _ in pairs}) == 1
                 and all(finer.startswith(key) and finer != key for key, finer in pairs)
             )
-        return told
+        return implied
 
     def name(self, row: int) -> str:
         """Call a row by its last key."""
@@ -209,10 +209,12 @@ class Released:
         return str(self._texts[depth - 1][row]) if depth else ROOT
 
     def path(self, row: int) -> str:
-        """Call a row by its keys, the last one first, but for those that the next one tells."""
+        """Call a row by its keys, the last one first, but for those that the next one implies."""
         depth = int(self.depth[row])
-        above = zip(self._texts[: max(depth - 1, 0)], self._told, strict=False)
-        return ", ".join([self.name(row), *reversed([str(text[row]) for text, told in above if not told])])
+        above = zip(self._texts[: max(depth - 1, 0)], self._implied, strict=False)
+        return ", ".join(
+            [self.name(row), *reversed([str(text[row]) for text, implied in above if not implied])]
+        )
 
 
 REMAINDER = "(other)"

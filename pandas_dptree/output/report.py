@@ -147,7 +147,7 @@ def _unit(provenance: Mapping[str, Any]) -> str:
             f"At most {most} {rows} counted, chosen at random."
         )
     if most == 1:
-        return "Who is protected: each record by itself. Who has several records is protected less."
+        return "Who is protected: each single record. Who has several records is protected less."
     return f"Who is protected: whoever has at most {most} records."
 
 
@@ -249,7 +249,7 @@ def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str,
         notes.append(
             "An interval holds the true value in at least about "
             f"{share_of(provenance) or 'a stated share'} of "
-            "all releases. This is said of each by itself. True means: of the records as they were counted. "
+            "all releases. This is said of each one alone. True means: of the records as they were counted. "
             "Intervals are cut to what is possible, so they may be a single number; they still hold as often "
             "as stated."
         )
@@ -269,7 +269,7 @@ def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
         )
     failure = provenance.get("failure")
     held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
-    return f"± is a bound on the error. Of each row by itself it holds {held}."
+    return f"± is a bound on the error. For any one row it holds {held}."
 
 
 def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[tuple[str, int]]]:

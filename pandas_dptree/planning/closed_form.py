@@ -59,7 +59,7 @@ def uniform_tree_shares(
 
     Examples
     --------
-    The total is known, so that its two parts are a single number, told by either.
+    The total is known, so that its two parts are a single number, given by either.
 
     >>> unknown = np.array([False, True, True])
     >>> shares = uniform_tree_shares([1, 2, 6], np.array([0.0, 1.0, 1.0]), unknown)

@@ -193,7 +193,7 @@ def _subtree_shapes(tree: Tree, known: Flags) -> list[IntArray]:
     """Number the shapes of the subtrees of each level, root first; folded where all are alike.
 
     The shape of a leaf is the level on which its path ends: what only continues a short path matters to
-    nobody. The shape of any other node is the multiset of its children's. It is told by the sum, modulo
+    nobody. The shape of any other node is the multiset of its children's. It is identified by the sum, modulo
     2**64, of one random number per shape: for two different multisets to agree is a matter of one in 2**64 or
     so, and would make two expected errors trade places with their mean. Nodes differ in shape, too, where
     one is known and the other is not.

@@ -52,7 +52,7 @@ class AdditivePlan(Measurement):
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets.
     privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is protected by itself.
+        The column that names whom to protect; None where each row is a unit of its own.
     max_contributions : int
         How many rows of a unit are counted.
     quantity : Quantity

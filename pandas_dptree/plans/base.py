@@ -49,7 +49,7 @@ class Plan(ABC):
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets.
     privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is protected by itself.
+        The column that names whom to protect; None where each row is a unit of its own.
     max_contributions : int
         How many rows of a unit are counted.
 
@@ -129,8 +129,11 @@ class Plan(ABC):
     def protection(self) -> str:
         """The privacy loss and whom it protects, in words for a headline."""
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
-        return f"{self.loss.in_words}, protecting {unit} ({rows}, {self.neighbors})"
+        return f"{self.loss.in_words}, protecting {unit} ({self._rows}, {self.neighbors})"
+
+    @property
+    def _rows(self) -> str:
+        return "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
 
     @property
     def remark(self) -> str:

@@ -53,7 +53,7 @@ class DistributionPlan(Plan):
     neighbors : {"add_remove", "replace"}
         What may differ between neighbouring data sets.
     privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is protected by itself.
+        The column that names whom to protect; None where each row is a unit of its own.
     max_contributions : int
         How many rows of a unit are counted.
     totals : tuple of numpy.ndarray of int64, shape (n_groups,)
@@ -77,17 +77,15 @@ class DistributionPlan(Plan):
     def __post_init__(self) -> None:
         """Check whom it protects, and that its noise is as large as its loss demands."""
         super().__post_init__()
-        sizes = None if self.domain is None else [*self.domain.tree.level_sizes]
-        if self.strategy.n_bins != self.bins.n_bins or sizes not in (
-            None,
-            [len(each) for each in self.totals],
-        ):
+        sizes = [len(each) for each in self.totals]
+        fits = self.domain is None or sizes == [*self.domain.tree.level_sizes]
+        if self.strategy.n_bins != self.bins.n_bins or not fits:
             raise ArgumentError(
                 "totals",
                 "and `strategy` must be for these groups and bins.",
                 hint="make the plan with plan_distribution.",
             )
-        if not self._is_within_loss:
+        if not all(scale > 0 for scale in self.strategy.noise_scales) or not self._is_within_loss:
             raise ArgumentError(
                 "strategy",
                 "has less noise than the privacy loss demands.",

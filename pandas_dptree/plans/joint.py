@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
-from pandas_dptree.output.empty_tables import totals_of, warn_if_empty
+from pandas_dptree.output.empty_tables import Totals, totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import progress_bar
 from pandas_dptree.plans import serialize
@@ -201,14 +201,11 @@ class JointPlan(Plan):
         )
 
     @property
-    def protection(self) -> str:
-        """The privacy loss and whom it protects, in words for a headline."""
-        bounds = {str(name): plan.max_contributions for name, plan in self.plans.items()}
+    def _rows(self) -> str:
+        bounds = {name: plan.max_contributions for name, plan in self.plans.items()}
         if len(set(bounds.values())) == 1:
-            return super().protection
-        unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        rows = ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
-        return f"{self.loss.in_words}, protecting {unit} ({rows}, {self.neighbors})"
+            return super()._rows
+        return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
     def to_frame(self) -> pd.DataFrame:
         """Lay the plans out as a frame.
@@ -293,11 +290,20 @@ class JointPlan(Plan):
                 elif name != self.count or self.shows_count:
                     columns |= columns_of(name, plan, values[name])
             table = release_frame(self._first.labelled, columns, self.provenance(rng))
-        # A mean says nothing of how many there are.
-        shown = {name: plan.quantity for name, plan in self.plans.items() if name in columns}
-        totals = totals_of(table[:1], {name: each for name, each in shown.items() if name not in self.means})
-        warn_if_empty(table, totals, causes_of(plans))
+        warn_if_empty(table, self._totals(values), causes_of(plans))
         return table
+
+    def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
+        """Read the totals of counts and sums. A mean tells nothing of how many there are; its count does."""
+        totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
+        for name, plan in self.plans.items():
+            if name not in self.means:
+                root = {
+                    name: plan.in_column(values[name].shown[0]),
+                    f"{prefix_for(name)}std_error": plan.node_std_errors[0],
+                }
+                totals |= totals_of(root, {name: plan.quantity})
+        return totals
 
     def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
         """Describe how a release by this plan is made: what all quantities share, and what is each one's.
@@ -410,8 +416,8 @@ def scale_of_count(n_means: int, *, shown: bool = False) -> float:
     :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
     :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
     the average over all t between the bounds, each of the columns measured by half the width h of its
-    bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that is asked for by itself matters as much as any
-    other quantity, besides.
+    bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that is asked for as well matters as much as any
+    other quantity.
     """
     return float(np.sqrt(3 / (n_means + 3 * shown)))
 

@@ -32,33 +32,7 @@ __all__ = ["Measurement"]
 class Measurement(TreePlan):
     """A quantity that is measured on each node of a tree, with how much noise, and what follows from it.
 
-    Attributes
-    ----------
-    noise : AdditiveNoise
-        The kind of noise.
-    quantity : Quantity
-        What is added up: the records, or the values of a column.
-    known : Known
-        Which counts are public already, and how small the others can be.
-    consistency : {"none", "linear", "nonnegative", "integer"}
-        How the noisy nodes become estimates.
-    fit : {"totals", "adaptive", "joint"}
-        How negative estimates are corrected.
-    confidence : float or None
-        How often an interval holds the true value; None for a table without intervals.
-    keep_measurements : bool
-        Whether the table shows the noisy values that it was made from.
-    split : {"optimal", "uniform", "geometric", "nodes", "given"}
-        How the budget was split.
-    objective : {"levels", "cells", "worst"}
-        Which error the plan is judged by.
-    level_weights : numpy.ndarray, shape (n_levels,)
-        How much the error of each level matters.
-    node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, its nodes' part of the budget. On each path from the root to a leaf they sum to one.
-    node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
-        grid of values); inf where nothing is measured.
+    Its attributes are those that `pandas_dptree.plans.additive.AdditivePlan` describes.
     """
 
     noise: AdditiveNoise

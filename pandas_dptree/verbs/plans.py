@@ -275,7 +275,7 @@ def plan_distribution(
         How many bins of equal width; or their edges, in place of the bounds.
     domain : Domain, optional
         Groups; each level of them is given the same part of the budget, which makes the mean variance of a
-        level, averaged over the levels, the least. The levels are estimated each by itself: a group and those
+        level, averaged over the levels, the least. Each level is estimated separately: a group and those
         within it need not agree.
     **options
 

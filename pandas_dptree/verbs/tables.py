@@ -177,7 +177,7 @@ def tree_sums(
         The column to add up, or several, which share the budget such that their squared errors, each beside
         the most that a row can add, have the least sum. Under add/remove these errors are then alike. A
         column may not be called as the table calls its own columns (``level``, ``count``, ``std_error`` and
-        the like, the keys, or what is told of another column, as in ``cost_std_error``).
+        the like, the keys, or a companion of another column, as in ``cost_std_error``).
     by : sequence of hashable
         The key columns, from the coarsest to the finest.
     bounds : (float, float), or mapping from columns to such pairs

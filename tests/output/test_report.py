@@ -453,7 +453,7 @@ def test_a_page_of_a_table_with_a_strange_provenance(counts, provenance):
     ("options", "words"),
     [
         ({"epsilon": 0.5}, "pure differential privacy with ε = 0.5"),
-        ({"epsilon": 0.5}, "each record by itself"),
+        ({"epsilon": 0.5}, "each single record"),
         ({"epsilon": 0.5}, "discrete Laplace"),
         ({"epsilon": 0.5}, "(neighbours by addition or removal)"),
         ({"rho": 0.1, "neighbors": "replace"}, "(neighbours by replacement)"),

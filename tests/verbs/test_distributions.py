@@ -340,12 +340,20 @@ def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(way):
     planned = plan(4, **stated, **options)
     strategy = planned.strategy
     if isinstance(strategy, TreePrefixes):
-        less = replace(strategy, noise_scales=tuple(0.999 * scale for scale in strategy.noise_scales))
+
+        def scaled(factor):
+            return replace(strategy, noise_scales=tuple(factor * scale for scale in strategy.noise_scales))
     else:
-        less = replace(strategy, noise_scale=0.999 * strategy.noise_scale)
+
+        def scaled(factor):
+            return replace(strategy, noise_scale=factor * strategy.noise_scale)
+
     smaller = PrivacyLoss(**{name: 0.99 * value for name, value in stated.items()})
     for change in (
-        {"strategy": less},
+        {"strategy": scaled(0.999)},
+        {"strategy": scaled(0)},
+        {"strategy": scaled(-1)},
+        {"strategy": scaled(np.nan)},
         {"loss": smaller},
         {"max_contributions": 2},
         {"neighbors": "replace"},

@@ -71,6 +71,14 @@ RELEASES = {
     "means": lambda frame: dpt.tree_means(
         frame, "cost", "state", bounds=(0, 500), epsilon=1.0, domain=STATES, **seeded()
     ),
+    "means alone": lambda frame: dpt.tree_agg(
+        frame,
+        "state",
+        {"cost": dpt.mean("cost", bounds=(0, 500))},
+        epsilon=1.0,
+        domain=STATES,
+        **seeded(),
+    ),
     "factors": lambda frame: by_state(frame, delta=1e-6, mechanism=FACTOR),
     "distribution": lambda frame: dpt.quantiles(frame, "cost", 0.5, bounds=(0, 500), epsilon=1.0, **seeded()),
     "groups": lambda frame: dpt.histogram(
@@ -105,6 +113,8 @@ MISTAKES = [
     ("sums", OTHER_CASE, "cost", "other case"),
     ("sums", DOLLARS, "cost", r"cannot be read in 'cost', such as \"\$12.30\""),
     ("means", DOLLARS, "count", r"cannot be read in 'cost', such as \"\$12.30\""),
+    ("means alone", OTHER_CASE, "count", "other case"),
+    ("means alone", DOLLARS, "count", r"cannot be read in 'cost', such as \"\$12.30\""),
     ("factors", OTHER_CASE, "count", "other case"),
     ("distribution", DOLLARS, "count", "cannot be read in 'cost'"),
     ("groups", OTHER_CASE, "count", "other case"),

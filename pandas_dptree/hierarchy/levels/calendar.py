@@ -185,7 +185,7 @@ def calendar(
     The units that overlap the dates are listed, and no domain is needed for them. With a time zone, days
     and hours that its clocks skip are not listed, and an hour that they show twice is one.
 
-    **Privacy.** Each value is read by itself: times of all types, and text as
+    **Privacy.** Each value is read separately: times of all types, and text as
     ``datetime.datetime.fromisoformat`` or, with a `format`, ``strptime`` reads it. Records outside the dates
     are dropped silently, and so are those with anything else, or (in a column of objects or text) with a time
     zone where none is expected, or without one.

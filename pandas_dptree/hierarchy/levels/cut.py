@@ -140,7 +140,7 @@ def cut(
     ``[0, 18)``, ordered categories in the released table. An interval holds its left end; the last one
     holds its right end, too.
 
-    **Privacy.** Ends are public, and never taken from the records. Each value is read by itself, and what
+    **Privacy.** Ends are public, and never taken from the records. Each value is read separately, and what
     lies outside is clipped. Records without a number are dropped silently.
 
     Examples

@@ -109,7 +109,7 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     -----
     Keys are named as the columns of the table.
 
-    **Privacy.** Each value is looked up by itself, whatever its type: equal keys are equal, as everywhere.
+    **Privacy.** Each value is looked up separately, whatever its type: equal keys are equal, as everywhere.
     Records whose value is not in the table are dropped silently.
 
     Examples

@@ -408,7 +408,7 @@ def prefixes(
 
     Notes
     -----
-    **Privacy**: the tree is public: it is told by these arguments alone. Records that do not fit it are
+    **Privacy**: the tree is public: these arguments alone define it. Records that do not fit it are
     dropped silently, each by its own value: numbers that are negative, too large or not whole; with
     ``notation="ipv4"``, texts that are not four decimal numbers with dots; texts with other characters among
     the first; and whatever is missing. A text that is shorter than a level counts on the levels that it

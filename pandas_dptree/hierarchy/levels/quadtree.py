@@ -312,7 +312,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
     holds its lower ends; those at the upper bounds hold their upper ones, too. (They are squares if the
     bounds are.)
 
-    **Privacy.** Each record is read by itself; those outside the bounds or without coordinates are dropped
+    **Privacy.** Each record is read separately; those outside the bounds or without coordinates are dropped
     silently.
 
     Examples

@@ -91,7 +91,7 @@ class Texts(ReadAs):
     Attributes
     ----------
     encode : callable
-        Turns a list of texts into the two arrays, each text by itself.
+        Turns a list of texts into the two arrays, each text separately.
     """
 
     encode: Callable[[Sequence[str]], tuple[Keys, npt.NDArray[np.bool_]]]
