@@ -18,7 +18,7 @@ from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.planning.test_levels import random_tree
+from tests.helpers_planning import random_tree
 from tests.reference import membership
 
 ONE_ROW, RHO = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.0005)

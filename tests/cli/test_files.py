@@ -347,13 +347,6 @@ def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys
         assert [line.split(",")[2] for line in lines] == ["0", "2"]
 
 
-def in_parquet(table):
-    """Write a table to bytes."""
-    sink = io.BytesIO()
-    pytest.importorskip("pyarrow.parquet").write_table(table, sink)
-    return sink.getvalue()
-
-
 @pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
 def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
     """Arrow writes and reads texts of any bytes; only who looks at them finds that they are no text."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree
+import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
@@ -427,3 +428,12 @@ def test_the_categories_of_an_enum_are_public_by_its_type(lazy):
     assert Domain.from_categories(records, by=["size"]).labels[0].tolist() == ["S", "M", "L"]
     with pytest.raises(ColumnsError, match=r"not categorical: 'state'\.\nHint: .*polars\.Enum"):
         pandas_dptree.tree_counts(records, ["size", "state"], epsilon=1.0, domain="categories")
+
+
+# What cannot be planned.
+
+
+@pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
+def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
+    with pytest.raises(dpt.ColumnsError, match="names columns as the released table names its own"):
+        dpt.Domain.from_frame(pd.DataFrame({name: ["a", "b"]}), by=[name])

@@ -124,3 +124,11 @@ def test_a_forest_has_at_least_one_tree(n):
     if n is not None and n is not True:
         with pytest.raises(ArgumentError, match="`n_roots`"):
             Tree.from_branching([2]).copies(n)
+
+
+def test_copies_of_a_ragged_tree() -> None:
+    tree = Tree.from_paths([[0, 0], [0, 1], [1, -1]]).copies(2)
+    assert [values.tolist() for values in tree.roll_up(np.arange(6))] == [
+        [3, 12], [1, 2, 7, 5], [0, 1, 2, 3, 4, 5],
+    ]  # fmt: skip
+    assert tree.listed(2).tolist() == [True, True, False] * 2

@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.mechanisms.sampling import byte_source, truncated_discrete_laplace
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace, _lowest, _power_sums
-from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
+from tests.helpers_random import seeded_bytes
+from tests.helpers_statistics import audited_epsilon, edges, fit, truncated_laplace_cdf
 
 ratios = st.fractions(0, 1, max_denominator=50).filter(lambda q: 0 < q < 1)
 
@@ -205,3 +206,25 @@ def test_values_and_generators_of_another_type_are_refused():
     with pytest.raises(ArgumentError, match="default_rng") as error:
         noise.release([1], rng=0)
     assert error.value.argument == "rng"
+
+
+RUNS = 100_000
+
+
+# The mechanisms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"), [(1.0, 0.02, 1), (0.5, 0.05, 1), (1.0, 0.02, 3)]
+)
+def test_truncated_noise_loses_no_more_than_it_claims(epsilon, delta, sensitivity):
+    noise = TruncatedLaplace(epsilon, delta, sensitivity)
+
+    def audited(scale, radius):
+        one, other = (truncated_discrete_laplace(scale, radius, RUNS, seeded_bytes(seed)) for seed in (1, 2))
+        return audited_epsilon(one, other + sensitivity, delta=delta)
+
+    assert 0.5 * epsilon < audited(noise.noise_scale, noise.radius) <= epsilon
+    assert audited(noise.noise_scale / 2, noise.radius) > epsilon
+    assert audited(noise.noise_scale, noise.radius * 2 // 3) > epsilon

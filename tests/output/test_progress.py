@@ -14,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.cli import commands as cli
 from pandas_dptree.output.progress import progress_bar
+from tests.helpers_random import rng
 
 PLACES = pd.DataFrame({"state": list("aabbb"), "city": list("vwxyz")})
 BY = ["state", "city"]
@@ -22,10 +23,6 @@ TREE = dpt.Tree.from_branching([3, 4])
 NOBODY = PLACES.assign(ip=1, pay=2.0).iloc[:0]
 APPROXIMATE = {"epsilon": 1.0, "delta": 1e-6}
 VALUES = {"bounds": (0, 9), "domain": PLACES, "epsilon": 1.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def people(n, seed=0):

@@ -1,6 +1,5 @@
 """Plans that were written down: both kinds, read again as they were or not at all."""
 
-import copy
 import json
 import math
 from fractions import Fraction
@@ -15,9 +14,9 @@ import pandas_dptree as dpt
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
-from tests.plans.test_distribution_json import keeps_to_its_loss
+from tests.helpers_json import json_values, places_in_json, replaced
+from tests.helpers_plans import keeps_to_its_loss, spends_no_more
 from tests.strategies import domains_and_rows
-from tests.verbs.test_sums import spends_no_more
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
@@ -193,15 +192,6 @@ TAMPERED = [
 ]  # fmt: skip
 
 
-def replaced(written, place, value):
-    data = copy.deepcopy(written)
-    inner = data
-    for name in place[:-1]:
-        inner = inner[name]
-    inner[place[-1]] = value
-    return data
-
-
 @pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
 def test_whatever_is_tampered_with_names_the_data(place, value):
     with pytest.raises(dpt.ArgumentError) as caught:
@@ -244,25 +234,13 @@ def test_the_thresholds_follow_from_what_is_stated():
         )
 
 
-words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]
-keys = st.sampled_from(["alpha", "epsilon", "delta", "rho", "exact", "column", "x"])
-scalars = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(words)
-scalars |= st.integers(10**300, 10**400)
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner))
-
-
-def places(written):
-    inner = [(outer, key) for outer, value in written.items() if isinstance(value, dict) for key in value]
-    return [*((key,) for key in written), *inner]
-
-
 @settings(max_examples=200)
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)))
 def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
     written = WRITTEN[kind]
-    for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
+    for place in data.draw(st.lists(st.sampled_from(places_in_json(written)), max_size=2, unique=True)):
         if len(place) == 1 or isinstance(written[place[0]], dict):
-            written = replaced(written, place, data.draw(values))
+            written = replaced(written, place, data.draw(json_values))
     for make in (dpt.Plan, *KINDS.values()):
         try:
             plan = make.from_dict(written, HIERARCHY[kind])

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from tests.verbs.test_sums import spends_no_more
+from tests.helpers_plans import spends_no_more
 
 BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits().dropna().reset_index(drop=True)

@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS
+from tests.helpers_random import rng
 
-ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
-NUMBERS = dpt.prefixes("n", bits=[16, 64])
-ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
-TREES = [ADDRESSES, NUMBERS, ZIPS]
 LOSS = {"epsilon": 1.0, "delta": 1e-6}
-LARGE = 2**63 + 3  # no float holds it
 
 
 def records():
@@ -31,12 +28,8 @@ def records():
     return frame.assign(person=np.arange(len(frame)))
 
 
-def generator(seed=0):
-    return np.random.default_rng(seed)
-
-
 def released(tree, **options):
-    return records().dp.tree_counts(tree, **LOSS, rng=generator(), **options)
+    return records().dp.tree_counts(tree, **LOSS, rng=rng(), **options)
 
 
 # Methods and functions
@@ -54,12 +47,12 @@ def released(tree, **options):
 )
 def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
     frame = records()
-    table = frame.dp.tree_counts(tree, **LOSS, **options, rng=generator())
-    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=generator()))
+    table = frame.dp.tree_counts(tree, **LOSS, **options, rng=rng())
+    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=rng()))
     options = {name: value for name, value in options.items() if name != "mechanism"}
     plan = dpt.plan_implicit(tree, **LOSS, **options)
-    pd.testing.assert_frame_equal(table, plan.release(frame, rng=generator()))
-    assert table.attrs == plan.release(frame, rng=generator()).attrs
+    pd.testing.assert_frame_equal(table, plan.release(frame, rng=rng()))
+    assert table.attrs == plan.release(frame, rng=rng()).attrs
     assert table["level"].cat.categories.tolist() == list(plan.level_names)
 
 
@@ -180,7 +173,7 @@ def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
 def test_large_nodes_are_there_and_lone_ones_are_not(seed):
     for tree, label in zip(TREES, ["10.0.0.1/32", LARGE, "902"], strict=True):
         column = tree.level_names[-1]
-        table = records().dp.tree_counts(tree, **LOSS, rng=generator(seed))
+        table = records().dp.tree_counts(tree, **LOSS, rng=rng(seed))
         deepest = table[table["level"].eq(column) & ~table["other"]].set_index(column)
         assert len(deepest) == 3  # lone rows have a chance of delta
         assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, "max_error"]

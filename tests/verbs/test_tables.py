@@ -12,24 +12,11 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district", "clinic"]
 MODES = ["none", "linear", "nonnegative", "integer"]
-
-
-@pytest.fixture(scope="module")
-def visits():
-    return dpt.datasets.clinic_visits(2000)
-
-
-@pytest.fixture(scope="module")
-def clinics():
-    return dpt.datasets.clinics()
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def test_the_released_frame(visits, clinics):

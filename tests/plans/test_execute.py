@@ -1,4 +1,4 @@
-"""What a published table keeps: known counts, wholeness, sums, intervals, and the raw measurements."""
+"""From records to the released table: known counts, wholeness, sums, intervals and measurements."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,19 +12,14 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
+from tests.helpers_output import KNOWN, people, us
+from tests.helpers_random import rng
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 
 MODES = ["none", "linear", "nonnegative", "integer"]
 FITS = ["totals", "adaptive", "joint"]
 LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-# Every table that may be published, by hypothesis.
 
 
 def paths_of(table, by):
@@ -112,6 +107,9 @@ ANY = {
 }
 
 
+# Every table that may be published, by hypothesis.
+
+
 @pytest.mark.slow
 @settings(max_examples=2000)
 @given(**ANY)
@@ -156,27 +154,10 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
     pd.testing.assert_series_equal(nobody["std_error"], table["std_error"])
 
 
-# Known counts come from the caller alone.
-
-PLACES = pd.DataFrame(
-    {
-        "state": ["CA", "CA", "CA", "DC", "WA", "WA"],
-        "county": ["Alameda", "Fresno", "Marin", None, "King", "Pierce"],
-        "empty": [False, False, True, False, False, False],
-    }
-)
 KEYS = ["state", "county"]
 
 
-def us(**options):
-    return dpt.Domain.from_frame(PLACES, by=KEYS, **options)
-
-
-def people(*counts):
-    return PLACES.loc[np.repeat(PLACES.index, counts), KEYS]
-
-
-KNOWN = {"total": 10, "county": pd.Series([0], pd.MultiIndex.from_tuples([("CA", "Marin")], names=KEYS))}
+# Known counts come from the caller alone.
 
 
 @pytest.mark.parametrize("consistency", MODES)
@@ -347,51 +328,6 @@ def test_whoever_has_the_measurements_can_make_the_estimates(mechanism):
     np.testing.assert_allclose(np.sqrt(np.concatenate(variances)), table["std_error"], atol=5e-3)
 
 
-SUMMED = {"column": "cost", "bounds": (-5, 20), "granularity": 0.5}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"known": KNOWN},
-        {"confidence": 0.9},
-        {"keep_measurements": True},
-        {"known": KNOWN, "confidence": 0.9, "keep_measurements": True, "consistency": "linear"},
-        {**SUMMED, "confidence": 0.9, "keep_measurements": True},
-        {**SUMMED, "consistency": "none"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("mechanism", LOSSES)
-def test_a_level_of_any_table_also_after_files(options, mechanism, tmp_path):
-    plan = dpt.plan(us(structural_zeros="empty"), mechanism=mechanism, **options, **LOSSES[mechanism])
-    records = people(9, 5, 3, 0, 2, 7).assign(cost=2.25)
-    table = plan.release(records, rng=rng(7))
-    table.to_parquet(tmp_path / "table.parquet")
-    table.to_csv(tmp_path / "table.csv", index=False)
-    values = [name for name in table if name not in ("level", *KEYS)]
-    expected = {
-        "total": None,
-        "state": ["CA", "DC", "WA"],
-        "county": [("CA", "Alameda"), ("CA", "Fresno"), ("CA", "Marin"), ("WA", "King"), ("WA", "Pierce")],
-    }
-    for back in (table, pd.read_parquet(tmp_path / "table.parquet"), pd.read_csv(tmp_path / "table.csv")):
-        for level, index in expected.items():
-            rows = back.dp.level(level)
-            assert list(rows) == values and len(rows) == (1 if index is None else len(index))
-            assert index is None or rows.index.tolist() == index
-            np.testing.assert_allclose(
-                rows.to_numpy(dtype=float, na_value=np.nan),
-                table.loc[table["level"] == level, values].to_numpy(dtype=float, na_value=np.nan),
-                rtol=1e-15,
-            )
-    with pytest.raises(dpt.ArgumentError, match="is not a level"):
-        table.dp.level("cost")
-
-
-# Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.
-
-
 def copies(one, times):
     counts = [np.broadcast_to(c, n) for c, n in zip(one.child_counts, one.level_sizes, strict=False)]
     return dpt.Tree((np.array([times]), *(np.tile(count, times) for count in counts)))
@@ -409,6 +345,9 @@ def by_node(table, column, one):
     times = len(values) // sum(one.level_sizes)
     ends = np.cumsum(one.level_sizes)[:-1] * times
     return np.hstack([level.reshape(times, -1) for level in np.split(values, ends)])
+
+
+# Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.
 
 
 @pytest.mark.slow

@@ -1,0 +1,29 @@
+"""Draws of each kind of noise, and their exact distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pandas_dptree.mechanisms import sampling
+from pandas_dptree.mechanisms.sampling import discrete_gaussian, discrete_laplace, truncated_discrete_laplace
+from tests.helpers_statistics import gaussian_cdf, laplace_cdf, truncated_laplace_cdf
+
+
+def bound_for(noise_scale: float) -> int:
+    return math.ceil(1.7 * noise_scale)
+
+
+def draw(law: str, noise_scale: float, size: int, source: sampling.ByteSource) -> np.ndarray:
+    if law == "truncated":
+        return truncated_discrete_laplace(noise_scale, bound_for(noise_scale), size, source)
+    return {"laplace": discrete_laplace, "gaussian": discrete_gaussian}[law](noise_scale, size, source)
+
+
+def cdf_of(law: str, noise_scale: float) -> Callable[[int], Any]:
+    if law == "truncated":
+        return truncated_laplace_cdf(noise_scale, bound_for(noise_scale))
+    return {"laplace": laplace_cdf, "gaussian": gaussian_cdf}[law](noise_scale)
