@@ -18,5 +18,5 @@ class Unprintable:
         raise RuntimeError
 
 
-def tells(text):
+def shows_secret(text):
     return SECRET in text or str(NUMBER) in text

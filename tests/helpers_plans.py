@@ -9,7 +9,7 @@ from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import zcdp_rho
 
 
-def keeps_to_its_loss(plan):
+def spends_no_more_than_stated(plan):
     """Add up, exactly, what the noise of all levels costs together."""
     measured = plan.strategy
     scales = np.tile(measured.noise_scales, len(plan.totals))

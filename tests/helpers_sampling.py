@@ -17,13 +17,13 @@ def bound_for(noise_scale: float) -> int:
     return math.ceil(1.7 * noise_scale)
 
 
-def draw(law: str, noise_scale: float, size: int, source: sampling.ByteSource) -> np.ndarray:
-    if law == "truncated":
+def draw(kind: str, noise_scale: float, size: int, source: sampling.ByteSource) -> np.ndarray:
+    if kind == "truncated":
         return truncated_discrete_laplace(noise_scale, bound_for(noise_scale), size, source)
-    return {"laplace": discrete_laplace, "gaussian": discrete_gaussian}[law](noise_scale, size, source)
+    return {"laplace": discrete_laplace, "gaussian": discrete_gaussian}[kind](noise_scale, size, source)
 
 
-def cdf_of(law: str, noise_scale: float) -> Callable[[int], Any]:
-    if law == "truncated":
+def cdf_of(kind: str, noise_scale: float) -> Callable[[int], Any]:
+    if kind == "truncated":
         return truncated_laplace_cdf(noise_scale, bound_for(noise_scale))
-    return {"laplace": laplace_cdf, "gaussian": gaussian_cdf}[law](noise_scale)
+    return {"laplace": laplace_cdf, "gaussian": gaussian_cdf}[kind](noise_scale)

@@ -156,7 +156,7 @@ def by_array(keys: pd.DataFrame, counts: Iterable[int], **options: Any) -> Level
 
 
 def labels(column: Any) -> list[Hashable]:
-    """Labels as Python has them, none where they are missing; true is told from 1."""
+    """Labels as Python has them, none where they are missing; true and 1 differ."""
     plain = [
         None if value is None or value is pd.NA or value != value else value
         for value in column.astype(object)

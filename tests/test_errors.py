@@ -16,7 +16,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ColumnsError, DPTreeWarning
 from pandas_dptree.errors import did_you_mean, kind_of_object, listed, quote, warn
-from tests.helpers_messages import SECRET, N, Printing, Unprintable, tells
+from tests.helpers_messages import SECRET, N, Printing, Unprintable, shows_secret
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_arguments_are_quoted_if_they_are_plain_and_short(argument, text):
     assert quote(argument) == text
 
 
-def test_a_list_that_holds_itself_is_told():
+def test_a_list_that_contains_itself_is_quoted():
     endless = []
     endless.append(endless)
     assert len(quote(endless)) < 100
@@ -114,19 +114,19 @@ def test_columns_are_listed_if_they_are_few_and_are_an_attribute_always():
     few = ColumnsError("by", "names no columns", columns=["a", "b"], hint="check.")
     many = ColumnsError("by", "names no columns", columns=[f"{SECRET} {i}" for i in range(N)], hint="check.")
     assert "'a', 'b'." in str(few)
-    assert not tells(str(many)) and "`columns`" in str(many) and len(many.columns) == N
+    assert not shows_secret(str(many)) and "`columns`" in str(many) and len(many.columns) == N
 
 
 EMPTY = "The released table is nearly empty"
 
 
 def test_the_first_line_outside_of_the_package_is_pointed_at():
-    with pytest.warns(DPTreeWarning) as told:
+    with pytest.warns(DPTreeWarning) as caught:
         warn("This is so.", hint="do something.", released=3)
-    assert str(told[0].message) == "This is so.\nHint: do something."
-    assert told[0].message.released == 3
+    assert str(caught[0].message) == "This is so.\nHint: do something."
+    assert caught[0].message.released == 3
     line = inspect.getsourcelines(test_the_first_line_outside_of_the_package_is_pointed_at)[1] + 2
-    assert (told[0].filename, told[0].lineno) == (__file__, line)
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line)
 
 
 def test_a_script_is_shown_its_own_line(tmp_path):
@@ -136,8 +136,8 @@ def test_a_script_is_shown_its_own_line(tmp_path):
         "frame = pd.DataFrame({'state': ['ca'] * 9})\n"
         "frame.dp.tree_counts('state', epsilon=1.0, domain=['CA'])\n"
     )
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(Path(dpt.__file__).parents[1])},
     ).stderr  # fmt: skip
-    assert told.startswith(f"{script}:4: DPTreeWarning: {EMPTY}: the total of 'count' is ")
+    assert printed.startswith(f"{script}:4: DPTreeWarning: {EMPTY}: the total of 'count' is ")

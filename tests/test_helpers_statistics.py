@@ -16,7 +16,7 @@ from tests.helpers_statistics import (
     fit,
     gaussian_cdf,
     laplace_cdf,
-    same_law,
+    same_distribution,
     truncated_laplace_cdf,
 )
 
@@ -62,8 +62,8 @@ def test_the_audit_sees_what_only_one_of_two_can_give():
         assert audited_epsilon(one, other, delta=0.11) < 0.1
 
 
-LAWS = ["laplace", "gaussian", "truncated"]
-ACCEPT = 1e-3  # seeds are fixed, so a right law stays accepted
+KINDS = ["laplace", "gaussian", "truncated"]
+ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
 REJECT = 1e-9
 
 
@@ -93,23 +93,25 @@ def test_gaussian_cdf_of_large_scales_continues_the_sum() -> None:
 
 
 @pytest.mark.parametrize("noise_scale", [0.7, 10.0, 1e6])
-@pytest.mark.parametrize("law", LAWS)
-def test_fit_accepts_the_right_scale_and_rejects_its_neighbours(law: str, noise_scale: float) -> None:
-    draws = draw(law, noise_scale, 100_000, seeded_bytes(1))
-    assert fit(draws, cdf_of(law, noise_scale), edges(noise_scale)) > ACCEPT
+@pytest.mark.parametrize("kind", KINDS)
+def test_fit_accepts_the_right_scale_and_rejects_its_neighbours(kind: str, noise_scale: float) -> None:
+    draws = draw(kind, noise_scale, 100_000, seeded_bytes(1))
+    assert fit(draws, cdf_of(kind, noise_scale), edges(noise_scale)) > ACCEPT
     for wrong in (0.9, 1.1):
-        if law == "truncated":
+        if kind == "truncated":
             cdf = truncated_laplace_cdf(wrong * noise_scale, bound_for(noise_scale))
         else:
-            cdf = cdf_of(law, wrong * noise_scale)
+            cdf = cdf_of(kind, wrong * noise_scale)
         assert fit(draws, cdf, edges(noise_scale)) < REJECT
 
 
 @pytest.mark.parametrize("wrong", [0.9, 1.1])
-def test_same_law_accepts_the_right_scale_and_rejects_its_neighbours(wrong: float) -> None:
+def test_same_distribution_accepts_the_right_scale_and_rejects_its_neighbours(wrong: float) -> None:
     one = discrete_laplace(10.0, 100_000, seeded_bytes(2))
-    assert same_law(one, discrete_laplace(10.0, 30_000, seeded_bytes(3)), edges(10.0)) > ACCEPT
-    assert same_law(one, discrete_laplace(10.0 * wrong, 30_000, seeded_bytes(3)), edges(10.0)) < REJECT
+    assert same_distribution(one, discrete_laplace(10.0, 30_000, seeded_bytes(3)), edges(10.0)) > ACCEPT
+    assert (
+        same_distribution(one, discrete_laplace(10.0 * wrong, 30_000, seeded_bytes(3)), edges(10.0)) < REJECT
+    )
 
 
 def test_fit_rejects_a_doubled_zero_a_shift_and_the_impossible() -> None:

@@ -70,10 +70,10 @@ def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
         "dpt.tree_counts(frame, 'state', eplison=1.0)\n"
         "dpt.tree_counts(frame, 'state', epsilon=1.0)\n"
     )
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", script],
         capture_output=True, text=True, check=False,
     ).stdout  # fmt: skip
-    assert "script.py:4: error: Missing named argument" in told
-    assert "script.py:5: error: Unexpected keyword argument" in told
-    assert "script.py:6" not in told
+    assert "script.py:4: error: Missing named argument" in printed
+    assert "script.py:5: error: Unexpected keyword argument" in printed
+    assert "script.py:6" not in printed

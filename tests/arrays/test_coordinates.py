@@ -158,10 +158,10 @@ def by_array(array: xr.DataArray, by, plain: bool, **options) -> dict:
     return listed(tree, by if by is SQUARES else None)
 
 
-ROADS = {"frame": by_frame, "array": by_array}
+ROUTES = {"frame": by_frame, "array": by_array}
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize(
     "options",
@@ -171,8 +171,8 @@ ROADS = {"frame": by_frame, "array": by_array}
         {"epsilon": 0.5, "consistency": "none", "neighbors": "replace"},
     ],
 )
-def test_both_roads_give_the_numbers_of_the_leaf_counts(
-    world: xr.DataArray, road: str, name: str, options: dict
+def test_frames_and_arrays_give_the_numbers_of_the_leaf_counts(
+    world: xr.DataArray, route: str, name: str, options: dict
 ) -> None:
     """Each is compared with a release of the counts of the leaves, which are found record by record."""
     by = MADE[name]
@@ -190,7 +190,7 @@ def test_both_roads_give_the_numbers_of_the_leaf_counts(
             counts[leaves[tuple(path)]] += 1
     assert 0 < counts.sum() and counts.sum() < len(people)
     released = dpt.plan(domain, **options).release(counts, rng=np.random.default_rng(11))
-    found = ROADS[road](array, by, plain=bool(plain), **options, rng=np.random.default_rng(11))
+    found = ROUTES[route](array, by, plain=bool(plain), **options, rng=np.random.default_rng(11))
     values = [column for column in released.columns if column not in ("level", *domain.by)]
     assert len(found) == len(released)
     for _, row in released.astype(object).iterrows():
@@ -316,7 +316,7 @@ def test_derived_levels_that_cannot_be_made(world: xr.DataArray, by, match: str)
     assert "Hint:" in str(raised.value)
 
 
-def test_times_of_other_calendars_are_told() -> None:
+def test_times_of_other_calendars_are_named() -> None:
     pytest.importorskip("cftime")
     days = xr.date_range("2024-01-30", periods=3, use_cftime=True)
     array = xr.DataArray([1, 2, 4], dims=["time"], coords={"time": days})

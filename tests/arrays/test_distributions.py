@@ -53,8 +53,8 @@ def test_distributions_are_those_of_frames(ages: xr.DataArray, options: dict) ->
     table = array.dp.cdf("age", edges=EDGES, confidence=0.9, **options, rng=np.random.default_rng(1))
     for name in frame.columns:
         assert table[name].values.tolist() == frame[name].tolist()
-    told, of_frame = json.loads(table.attrs["dp"]), frame.attrs["dp"]
-    assert told == of_frame
+    provenance, of_frame = json.loads(table.attrs["dp"]), frame.attrs["dp"]
+    assert provenance == of_frame
 
 
 def test_the_noise_of_distributions_covers_what_a_unit_can_move(ages: xr.DataArray) -> None:

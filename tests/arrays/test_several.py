@@ -92,9 +92,12 @@ def test_each_variable_is_released_as_if_it_were_alone(
 ) -> None:
     if not possible(stated, options):
         return
-    told = {"bounds": MIXED, "keep_measurements": True, "confidence": 0.9, **stated, **options}
+    stated_options = {"bounds": MIXED, "keep_measurements": True, "confidence": 0.9, **stated, **options}
     rng, alone = np.random.default_rng(5), np.random.default_rng(5)
-    tree, planned = hospitals.dp.tree_sums(BY, **told, rng=rng), hospitals.dp.plan(BY, **told)
+    tree, planned = (
+        hospitals.dp.tree_sums(BY, **stated_options, rng=rng),
+        hospitals.dp.plan(BY, **stated_options),
+    )
     for name, plan in planned.plans.items():
         one = arrays.release(plan, hospitals[name], rng=alone)
         names = {} if name == "cost" else {"count": name} | {each: f"{name}_{each}" for each in COMPANIONS}
@@ -143,7 +146,7 @@ def test_the_division_has_the_least_error(hospitals: xr.Dataset, stated: dict) -
     assert found < 0.9 * others[45]  # equal parts
 
 
-def test_errors_of_sums_are_alike_beside_their_bounds(hospitals: xr.Dataset) -> None:
+def test_errors_of_sums_are_equal_relative_to_their_bounds(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, bounds={"visits": (0, 7), "deaths": None, "cost": (0, 4000)}, rho=0.2)
     relative = [planned.plans[name].std_errors / top for name, top in
                 {"visits": 7, "deaths": 1, "cost": 4000}.items()]  # fmt: skip
@@ -197,9 +200,9 @@ def test_errors_are_what_repeated_releases_show(stated: dict, consistency: str) 
     for name, values in truth.items():
         for key, expected in {"total": values.sum(), "place": values}.items():
             group = level(tree, key)
-            errors, told = group[name] - expected, group[f"{name}_std_error"]
-            np.testing.assert_allclose(np.sqrt((errors**2).mean("trial")), told, rtol=0.07)
-            assert (abs(errors.mean("trial")) < 4.5 * told / np.sqrt(n)).all()
+            errors, predicted = group[name] - expected, group[f"{name}_std_error"]
+            np.testing.assert_allclose(np.sqrt((errors**2).mean("trial")), predicted, rtol=0.07)
+            assert (abs(errors.mean("trial")) < 4.5 * predicted / np.sqrt(n)).all()
             held = (group[f"{name}_lower"] <= expected) & (expected <= group[f"{name}_upper"])
             assert 0.88 < held.mean() < 0.93
     noise = level(tree, "place")
@@ -300,13 +303,17 @@ def test_dask_gives_the_same(hospitals: xr.Dataset) -> None:
     assert lazy["visits"].chunks is not None
 
 
-def test_the_account_tells_the_whole_loss_and_its_parts(hospitals: xr.Dataset) -> None:
+def test_the_provenance_states_the_whole_loss_and_its_parts(hospitals: xr.Dataset) -> None:
     most = {"visits": 5, "deaths": 1, "cost": 2}
-    told = json.loads(
+    provenance = json.loads(
         hospitals.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, max_contributions=most).attrs["dp"]
     )
-    assert told["epsilon"] == 1.0 and told["mechanism"] == "laplace" and "max_contributions" not in told
-    parts = told["quantities"]
+    assert (
+        provenance["epsilon"] == 1.0
+        and provenance["mechanism"] == "laplace"
+        and "max_contributions" not in provenance
+    )
+    parts = provenance["quantities"]
     assert {name: each["max_contributions"] for name, each in parts.items()} == most
     assert parts["cost"]["bounds"] == [0, 100] and "bounds" not in parts["visits"]
     assert sum(Fraction(each["epsilon"]) for each in parts.values()) <= 1

@@ -36,8 +36,8 @@ def test_shapes(cube: xr.DataArray) -> None:
     assert county["county"].values.tolist() == ["Alameda", "Fresno", "Kings", "King"]
     assert set(county.coords) == {"month", "season", "year", "state", "county"}
     assert county["month"].values.tolist() == [3, 1, 2]
-    told = json.loads(tree.attrs["dp"])
-    assert told["epsilon"] == 1.0 and told["mechanism"] == "laplace"
+    provenance = json.loads(tree.attrs["dp"])
+    assert provenance["epsilon"] == 1.0 and provenance["mechanism"] == "laplace"
 
 
 def test_selects_by_keys_above_the_level(cube: xr.DataArray) -> None:
@@ -130,8 +130,10 @@ def test_arrays_and_frames_give_the_same_table(cube: xr.DataArray, options: dict
     for name in ["total", *BY]:
         group, rows = level(tree, name), frame[frame["level"] == name]
         for column in set(frame.columns) - {"level", *BY}:
-            told = group[column].values.ravel()
-            assert np.array_equal(told, rows[column].to_numpy(dtype=float, na_value=np.nan), equal_nan=True)
+            released = group[column].values.ravel()
+            assert np.array_equal(
+                released, rows[column].to_numpy(dtype=float, na_value=np.nan), equal_nan=True
+            )
     assert json.loads(tree.attrs["dp"]) == frame.attrs["dp"]
 
 
@@ -367,7 +369,7 @@ def test_names_that_dask_makes_of_the_cells_are_not_shown() -> None:
         assert str(each.name) not in str(raised.value)
 
 
-def test_dimensions_of_unknown_length_are_told() -> None:
+def test_dimensions_of_unknown_length_are_named() -> None:
     dask = pytest.importorskip("dask.array")
     numbers = dask.arange(12, chunks=4)
     found = numbers[numbers > 3][:, None] * np.ones(2, int)
@@ -443,7 +445,7 @@ def test_an_array_without_any_key_of_the_plan_is_refused(cube: xr.DataArray) -> 
     assert level(lower[:0].dp.release(plan), "total")["count"] == 0
 
 
-def test_datasets_are_told_where_to_go(cube: xr.DataArray) -> None:
+def test_datasets_get_a_hint_about_several_variables(cube: xr.DataArray) -> None:
     dataset = cube.to_dataset(name="visits")
     for verb in (arrays.tree_counts, arrays.plan):
         with pytest.raises(ArgumentError, match=r"not a Dataset\.\nHint: .*dataset\.dp\..*arrays\.several"):

@@ -27,15 +27,15 @@ def test_csv_to_csv_and_parquet(files, capsys):
 
 
 @pytest.mark.filterwarnings("always::pandas_dptree.DPTreeWarning")
-def test_warnings_are_told_in_one_piece(files, capsys):
+def test_warnings_are_printed_in_one_piece(files, capsys):
     visits = pd.read_csv(files / "visits.csv", dtype=str)
     visits.assign(region=visits["region"].str.upper()).to_csv(files / "shouted.csv", index=False)
     assert counts(files, "--epsilon", "1", records="shouted.csv") == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("level,region,district,count,std_error\ntotal,,,")
-    assert told.err.startswith("dptree: The released table is nearly empty: the total of 'count' is ")
-    assert told.err.count("\n") == 2
-    assert "\nHint: " in told.err
+    printed = capsys.readouterr()
+    assert printed.out.startswith("level,region,district,count,std_error\ntotal,,,")
+    assert printed.err.startswith("dptree: The released table is nearly empty: the total of 'count' is ")
+    assert printed.err.count("\n") == 2
+    assert "\nHint: " in printed.err
     assert counts(files, "--epsilon", "50") == 0
     assert capsys.readouterr().err.startswith("dptree: `--epsilon` is 50, which protects nobody")
 
@@ -87,14 +87,14 @@ def test_demo_needs_no_file(capsys):
         (["--epsilon", "1", "--by", "town"], "visits.csv", "lacks the columns: 'town'"),
     ],
 )
-def test_errors_are_told_in_one_piece(files, capsys, more, records, message):
+def test_errors_are_printed_in_one_piece(files, capsys, more, records, message):
     assert counts(files, *more, records=records) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and message in told.err and "Hint: " in told.err
-    assert "Traceback" not in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and message in printed.err and "Hint: " in printed.err
+    assert "Traceback" not in printed.err
 
 
-def test_parquet_without_pyarrow_is_told_before_anything_is_spent(files, capsys, monkeypatch):
+def test_parquet_without_pyarrow_is_refused_before_anything_is_spent(files, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.parquet")) == 2
     assert 'pip install "pandas_dptree[engines]"' in capsys.readouterr().err
@@ -113,8 +113,8 @@ def test_parquet_without_pyarrow_is_told_before_anything_is_spent(files, capsys,
 def test_options_that_are_not_known(files, capsys, given, said):
     with pytest.raises(SystemExit) as caught:
         counts(files, *given)
-    told = capsys.readouterr()
-    assert caught.value.code == 2 and told.out == "" and said in told.err
+    printed = capsys.readouterr()
+    assert caught.value.code == 2 and printed.out == "" and said in printed.err
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,10 @@ def test_arguments_are_named_as_the_shell_spells_them(files, capsys, verb, more,
         files / "dated.parquet"
     )
     assert run(files, verb, *more, records="dated.parquet") == 2
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith(f"dptree: {said}") and told.err.count("Hint: ") == 1
+    printed = capsys.readouterr()
+    assert (
+        printed.out == "" and printed.err.startswith(f"dptree: {said}") and printed.err.count("Hint: ") == 1
+    )
 
 
 def test_capitals_do_not_change_the_format(files):
@@ -149,7 +151,7 @@ def test_capitals_do_not_change_the_format(files):
 
 
 @pytest.mark.parametrize("reader", ["head -1", "true"])
-def test_whoever_stops_reading_is_no_error(reader):
+def test_a_reader_that_stops_is_no_error(reader):
     program = 'import sys; from pandas_dptree.cli import main; sys.exit(main(["demo"]))'
     command = f"{sys.executable} -c {shlex.quote(program)}"
     ended = subprocess.run(
@@ -275,9 +277,9 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     columns = ["--column", "cost", "--bounds", "0", "9"] if verb == "means" else []
     more = [*columns, "--epsilon", "1", "--known", str(files / "bad.csv"), "--out", str(out)]
     assert run(files, verb, *more) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
-    assert told.err.startswith("dptree: `--known`") and not out.exists()
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in printed.err and printed.err.count("Hint: ") == 1
+    assert printed.err.startswith("dptree: `--known`") and not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -305,13 +307,13 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
-def test_mistakes_are_told_and_nothing_is_written(files, public, capsys, monkeypatch, verb, more, said):
+def test_mistakes_are_reported_and_nothing_is_written(files, public, capsys, monkeypatch, verb, more, said):
     monkeypatch.chdir(files)
     out = "out.json" if verb == "plan" else "out.csv"
     assert run(files, verb, "--epsilon", "1", "--out", out, *more) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and said in told.err and told.err.count("Hint: ") == 1
-    assert "Traceback" not in told.err and not (files / out).exists()
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in printed.err and printed.err.count("Hint: ") == 1
+    assert "Traceback" not in printed.err and not (files / out).exists()
 
 
 @pytest.mark.parametrize("flags", [[0, 1], ["yes", "no"], [True, None], [0.0, 1.0], [["x"], ["y"]]], ids=str)
@@ -320,8 +322,8 @@ def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     (tmp_path / "rows.csv").write_text("k\na\n")
     arguments = ["--by", "k", "--domain", str(tmp_path / "keys.parquet"), "--structural-zeros", "flag"]
     assert main(["counts", str(tmp_path / "rows.csv"), *arguments, "--epsilon", "1"]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "`--structural-zeros` must be true or false" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and "`--structural-zeros` must be true or false" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -333,11 +335,15 @@ def test_what_the_shell_itself_refuses(files, capsys, more):
     assert caught.value.code == 2 and capsys.readouterr().out == ""
 
 
-def test_leaves_where_nobody_can_be_need_a_file_of_keys(files, capsys):
+def test_structural_zeros_need_a_file_of_keys(files, capsys):
     arguments = ["counts", str(files / "visits.csv"), *BY, "--domain", "observed", "--structural-zeros", "z"]
     assert main([*arguments, "--epsilon", "1", "--out", str(files / "out.csv")]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("dptree: `--structural-zeros`") and "Hint: " in told.err
+    printed = capsys.readouterr()
+    assert (
+        printed.out == ""
+        and printed.err.startswith("dptree: `--structural-zeros`")
+        and "Hint: " in printed.err
+    )
     assert not (files / "out.csv").exists()
 
 
@@ -347,7 +353,7 @@ FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", 
 # Counts with bounded relative error.
 
 
-def test_counts_that_are_right_up_to_a_factor(files, capsys):
+def test_counts_with_bounded_relative_error(files, capsys):
     for more in ([], ["--failure", "0.01", "--calibration", "proof"], ["--clip"], ["--threshold", "90000"]):
         assert run(files, "counts", *FACTOR, *more) == 0
         lines = capsys.readouterr().out.splitlines()
@@ -391,8 +397,10 @@ def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatc
     before = sorted(files.iterdir())
     out = "out.json" if verb == "plan" else "out.csv"
     assert run(files, verb, "--epsilon", "1", "--out", out, *more) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith(f"dptree: {said}") and told.err.count("Hint: ") == 1
+    printed = capsys.readouterr()
+    assert (
+        printed.out == "" and printed.err.startswith(f"dptree: {said}") and printed.err.count("Hint: ") == 1
+    )
     assert sorted(files.iterdir()) == before
 
 
@@ -400,7 +408,7 @@ def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatc
     "more", [["--mechanism", "multiplicative"], ["--alpha", "0.25"], ["--clip"]], ids=str
 )
 @pytest.mark.parametrize("verb", ["sums", "means"])
-def test_sums_and_means_are_not_right_up_to_a_factor(files, capsys, verb, more):
+def test_sums_and_means_have_no_bounded_relative_error(files, capsys, verb, more):
     with pytest.raises(SystemExit) as caught:
         run(files, verb, "--column", "cost", "--bounds", "0", "5", "--epsilon", "1", *more)
     assert caught.value.code == 2 and capsys.readouterr().out == ""

@@ -183,7 +183,7 @@ def test_a_malformed_record_counts_for_itself_at_most(line):
     ],
     ids=lambda each: repr(each[:20]) if isinstance(each, bytes) else "",
 )
-def test_what_a_line_says(line, record):
+def test_how_a_line_is_read(line, record):
     assert listed(records(b"k,l\n" + line)) == ([] if record is None else [record])
 
 
@@ -295,9 +295,9 @@ def test_headers(head):
 def test_files_that_are_no_table(content, name, said):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    told = counted(content, name=name)
-    assert isinstance(told, str) and told.startswith("dptree: `records` ") and said in told
-    assert "secret" not in told
+    message = counted(content, name=name)
+    assert isinstance(message, str) and message.startswith("dptree: `records` ") and said in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize("argument", ["domain", "known"])

@@ -12,7 +12,7 @@ from tests.helpers_cli import run
 BY = ["--by", "region", "--by", "district"]
 
 
-def test_a_plan_that_was_written_down_is_released(files, capsys):
+def test_a_serialized_plan_is_released(files, capsys):
     domain = ["--domain", str(files / "places.csv")]
     plan = ["plan", *BY, *domain, "--out", str(files / "plan.json")]
     assert main([*plan, "--epsilon", "1", "--privacy-unit", "person", "--max-contributions", "2"]) == 0
@@ -25,8 +25,8 @@ def test_a_plan_that_was_written_down_is_released(files, capsys):
 
     pd.read_csv(files / "places.csv").iloc[1:].to_csv(files / "other.csv", index=False)
     assert main([*release, "--domain", str(files / "other.csv")]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "domain" in told.err and "Hint: " in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and "domain" in printed.err and "Hint: " in printed.err
     (files / "plan.json").write_text("[]")
     assert main([*release, *domain]) == 2
     assert "`--plan` cannot be read" in capsys.readouterr().err
@@ -125,8 +125,8 @@ def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
 )
 def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "has no meaning for counts with bounded relative error" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and "has no meaning for counts with bounded relative error" in printed.err
     assert not (files / "plan.json").exists()
 
 
@@ -150,6 +150,6 @@ def test_files_that_hold_no_plan(files, capsys, change):
     for text in (json.dumps({**written, **change}), "", "{", "[" * 10**5, "null", '{"format": 5}'):
         (files / "plan.json").write_text(text)
         assert main(release) == 2
-        told = capsys.readouterr()
-        assert told.out == "" and told.err.startswith("dptree: `--plan` cannot be read from")
-        assert told.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
+        printed = capsys.readouterr()
+        assert printed.out == "" and printed.err.startswith("dptree: `--plan` cannot be read from")
+        assert printed.err.count("Hint: ") == 1 and not (files / "out.csv").exists()

@@ -44,9 +44,9 @@ def test_a_file_that_is_there_stays_without_force(files, verbs, capsys, monkeypa
         nothing.setattr("pandas_dptree.cli.commands.read", None)
         nothing.setattr("pandas_dptree.cli.commands._read_plan", None)
         assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.startswith("dptree: `--out` is a file that is there already")
-    assert "--force" in told.err and ("second release" in told.err) == (verb != "plan")
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("dptree: `--out` is a file that is there already")
+    assert "--force" in printed.err and ("second release" in printed.err) == (verb != "plan")
     assert out.read_bytes() == first
     assert main([*arguments, "--force"]) == 0
     assert (out.read_bytes() == first) == (verb == "plan")  # the noise is new
@@ -73,9 +73,9 @@ def test_a_file_that_appears_meanwhile_stays(files, verbs, capsys, monkeypatch, 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr("pandas_dptree.cli.commands.check_out", and_then_it_appears)
         assert main(arguments) == 2
-        told = capsys.readouterr()
-        assert told.err.splitlines()[-2].startswith("dptree: `--out` is a file that is there already")
-        assert told.out == "" and out.read_text() == "of another run"
+        printed = capsys.readouterr()
+        assert printed.err.splitlines()[-2].startswith("dptree: `--out` is a file that is there already")
+        assert printed.out == "" and out.read_text() == "of another run"
         assert main([*arguments, "--force"]) == 0
     out.unlink()
     assert main(arguments) == 0 and out.stat().st_size > len("of another run")
@@ -89,8 +89,8 @@ def test_links_that_lead_nowhere_and_devices_stay(files, capsys):
     assert out.is_symlink() and not (files / "nowhere.csv").exists()
     for device in ("/dev/stdout", "/dev/null"):
         assert counts(files, "--epsilon", "1", "--out", device, "--force") == 2
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.count("is a file of unknown type") == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("is a file of unknown type") == 2
 
 
 def test_with_force_what_a_link_leads_to_is_replaced(files):
@@ -152,7 +152,7 @@ def test_where_nothing_can_be_written_nothing_is_spent(files, capsys, monkeypatc
     assert "`--out` cannot be written" in capsys.readouterr().err
 
 
-def test_a_disk_that_fills_up_is_told(files, capsys, monkeypatch):
+def test_a_full_disk_is_reported(files, capsys, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 

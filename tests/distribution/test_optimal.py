@@ -141,7 +141,7 @@ def test_more_budget_is_never_worse(n_bins, noise, name):
 
 @pytest.mark.parametrize("noise", [Laplace(), Gaussian()], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("n_bins", [5, 36, 100, 256])
-def test_what_is_known_and_room_for_padding_help(n_bins, noise):
+def test_known_counts_and_padding_help(n_bins, noise):
     loss = EPSILON if noise == Laplace() else RHO
     plain = tree_for(n_bins, noise, loss)
     assert tree_for(n_bins, noise, loss, total_known=True).error < plain.error

@@ -139,6 +139,6 @@ def test_ranges_on_a_tree_too_large_to_list():
         lambda: prefix_lower_bound(0),
     ],
 )
-def test_bad_arguments_are_told_apart(call):
+def test_bad_arguments_are_named(call):
     with pytest.raises(ArgumentError, match="Hint:"):
         call()

@@ -28,7 +28,7 @@ SCALES = {
 
 
 @pytest.mark.parametrize("way", SCALES)
-def test_errors_told_are_errors_seen(way):
+def test_predicted_errors_are_observed(way):
     """Of prefixes and ranges, where some totals are known: seeded, within five standard errors."""
     each = SCALES[way]
     n_bins, n = each.n_bins, 1500 if way.startswith("factorization") else 6000
@@ -46,11 +46,13 @@ def test_errors_told_are_errors_seen(way):
         errors = (estimates - exact)[known == is_known]
         variances = each.variances(known_total=is_known)
         ranges = np.diff(np.insert(errors, 0, 0, axis=1)[:, np.stack([starts, stops])], axis=1)[:, 0]
-        told = each.range_variances(starts, stops, known_total=is_known)
+        of_ranges = each.range_variances(starts, stops, known_total=is_known)
         singles = each.range_variances(np.arange(n_bins), np.arange(n_bins) + 1, known_total=is_known)
-        np.testing.assert_allclose(told[starts == 0], variances[stops[starts == 0] - 1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            of_ranges[starts == 0], variances[stops[starts == 0] - 1], rtol=1e-6, atol=1e-9
+        )
         bins = np.diff(errors, axis=1, prepend=0)
-        for seen, expected in ((errors, variances), (ranges, told), (bins, singles)):
+        for seen, expected in ((errors, variances), (ranges, of_ranges), (bins, singles)):
             kurtosis = 6 if way != "little" else 40
             assert (np.abs(seen.mean(axis=0)) <= 5 * np.sqrt(expected / len(seen)) + 1e-6).all()
             spread = (seen**2).mean(axis=0)

@@ -38,7 +38,7 @@ def test_certificates_with_bounds_are_clean_at_any_scale(tree, seed, scale, spre
 
 
 @pytest.mark.parametrize("fit", FITS)
-def test_certificates_tell_the_bounds_of_a_table(fit):
+def test_certificates_cover_the_bounds_of_a_table(fit):
     rng = np.random.default_rng(2)
     tree = Tree.from_branching([4, 5, 6])
     values, noise, least, exact = bounded_problem(rng, tree, 0.0, 0.0)

@@ -18,7 +18,7 @@ from tests.strategies import trees
 @pytest.mark.parametrize("fit", ["totals", "joint"])
 @pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
 @pytest.mark.parametrize("tree", [Tree.from_branching([2, 3]), Tree.from_paths([[0, 0], [0, 1], [1, -1]])])
-def test_trees_side_by_side_are_estimated_each_by_itself(tree: Tree, consistency: str, fit: str) -> None:
+def test_trees_side_by_side_are_estimated_separately(tree: Tree, consistency: str, fit: str) -> None:
     rng, n = np.random.default_rng(7), 6
     each = [[rng.normal(3, 4, size).round(2) for size in tree.level_sizes] for _ in range(n)]
     each[0] = [-np.abs(values) for values in each[0]]

@@ -1,4 +1,4 @@
-"""Confidence intervals: the moments against dense algebra, the quantiles against exact laws."""
+"""Confidence intervals: the moments against dense algebra, the quantiles against exact distributions."""
 
 import math
 from collections import Counter

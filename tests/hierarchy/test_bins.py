@@ -246,7 +246,7 @@ def test_numbers_of_bins_that_cannot_be_used(bins):
     assert error.value.argument == "bins"
 
 
-def test_bins_that_cannot_be_told_apart():
+def test_bins_that_are_equal_in_floats_are_refused():
     for bounds, bins in [((0, 5e-324), 2), ((1e16, 1e16 + 4), 3), ((STAMP, STAMP + pd.Timedelta(3)), 4)]:
         with pytest.raises(ArgumentError, match="too many") as error:
             bins_of(bounds, bins)

@@ -187,7 +187,7 @@ def test_data_that_contradicts_itself(data):
 FLAGGED = PLACES.assign(nobody=[False, False, True, True, False])  # Fremont, Taft
 
 
-def test_nobody_is_where_nobody_can_be():
+def test_structural_zeros_are_zero():
     domain = Domain.from_frame(FLAGGED, by=BY, structural_zeros="nobody")
     for known in (None, Known.nothing(domain.tree), {}, {"city": [0, np.nan, 0, np.nan, np.nan]}):
         assert quote(Known.read(domain, known))[2:] == [[(0,), 0, (0,), (0,)], [0, (0,), 0, (0,), (0,)]]
@@ -208,7 +208,7 @@ def test_nobody_is_where_nobody_can_be():
         ({"county": {("CA", "Kern"): 1}}, "county='Kern' holds 1, but what is below it holds 0 together"),
     ],
 )
-def test_nobody_can_be_known_to_be_there(known, message):
+def test_counts_at_structural_zeros_cannot_be_positive(known, message):
     domain = Domain.from_frame(FLAGGED, by=BY, structural_zeros="nobody")
     with pytest.raises(ArgumentError, match=rf"(?s){message}"):
         Known.read(domain, known)

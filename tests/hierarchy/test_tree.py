@@ -42,7 +42,7 @@ def test_folded_values_are_the_same_as_full_ones(tree, value):
         assert (np.broadcast_to(tree.sum_children(level, np.array([value])), size) == full).all()
 
 
-def test_a_tree_too_big_to_write_down_costs_nothing():
+def test_a_tree_too_large_to_list_costs_nothing():
     tree = Tree.from_branching([1000] * 6)
     assert tree.n_leaves == 10**18
     assert tree.is_uniform

@@ -83,7 +83,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("kind", COLUMNS, ids=str)
-def test_every_library_counts_alike(library, kind):
+def test_every_library_gives_the_same_counts(library, kind):
     bins, values = COLUMNS[kind]
     n = len(values)
     table = pyarrow.table(
@@ -115,7 +115,7 @@ def test_columns_of_pandas(values):
 @given(values=st.lists(zoo(), max_size=6))
 @settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS], ids=lambda bins: str(bins.index.dtype))
-def test_each_value_is_read_by_itself_and_none_raises(bins, values):
+def test_each_value_is_read_separately_and_none_raises(bins, values):
     def of(column):
         return counted(pd.DataFrame({"x": objects(column)}), bins)[0]
 
@@ -256,28 +256,28 @@ def test_nothing_that_is_raised_holds_the_records(monkeypatch):
 def test_a_lazy_frame_is_collected_once():
     calls = []
 
-    def heard(column):
+    def received(column):
         calls.append(len(column))
         return column
 
     frame = polars.LazyFrame({"x": [1.0, 2.0], "u": [1, 2], "k": ["a", "a"]}).with_columns(
-        polars.col("x").map_batches(heard, return_dtype=polars.Float64)
+        polars.col("x").map_batches(received, return_dtype=polars.Float64)
     )
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
     assert counted(frame, FIVE, domain, unit="u").tolist() == [[0, 1, 1, 0, 0]]
     assert calls == [2]
 
 
-def test_no_value_is_told_by_the_arithmetic_of_numpy(capfd):
+def test_no_value_is_shown_by_warnings_of_numpy(capfd):
     extremes = [1.0, 5e-324, 1e308, math.inf, -math.inf, math.nan, -0.0]
-    told = []
+    errors = []
     for state in ("raise", "print", "warn", "call"):
-        with np.errstate(all=state, call=lambda *error: told.append(error)):
+        with np.errstate(all=state, call=lambda *error: errors.append(error)):
             for bins in (FIVE, bins_of(bins=[-4e307, 0, 4e307]), bins_of(bins=[0, 5e-324, 1e-323])):
                 for held in (extremes, objects(extremes), pd.arrays.SparseArray(extremes)):
                     assert counted(pd.DataFrame({"x": held}), bins).sum() == 6
                 bins.find(np.array(extremes))
-    assert capfd.readouterr() == ("", "") and not told
+    assert capfd.readouterr() == ("", "") and not errors
 
 
 PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})
@@ -360,7 +360,7 @@ def test_the_worst_records_reach_the_sensitivity():
     assert np.abs(here - there).sum() == claimed.l1 and ((here - there) ** 2).sum() == claimed.l2_squared
 
 
-def test_rows_that_do_not_count_take_nobodys_place():
+def test_rows_that_do_not_count_replace_no_others():
     rows = [(("z", "u"), 1)] * 40 + [(("s", "u"), "x")] * 40 + [(("s", "u"), 1)]
     assert counted(records(rows, ["me"] * 81), FIVE, DOMAIN, unit="u").sum() == 1
     assert counted(records(rows[40:], [None] * 40 + ["me"]), FIVE, unit="u").sum() == 1

@@ -100,7 +100,7 @@ def test_which_rows_stay_is_uniform():
     np.testing.assert_allclose(kept[:5] / rounds, 0.4, atol=4 * np.sqrt(0.24 / rounds))
 
 
-def test_which_rows_stay_is_each_units_own_affair():
+def test_which_rows_stay_depends_on_their_unit_alone():
     """Against the rule, unit by unit; few distinct priorities, so that many are tied."""
     rng = np.random.default_rng(2)
     for _ in range(300):
@@ -117,7 +117,7 @@ def test_which_rows_stay_is_each_units_own_affair():
     assert bound_contributions(unit, priorities, 2**70).all()
 
 
-def test_units_are_bounded_alike_in_every_library():
+def test_units_are_bounded_in_the_same_way_in_every_library():
     domain = Domain.from_frame(pd.DataFrame({"k": list("abc")}), by=["k"])
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"k": rng.choice(list("abc"), 200), "unit": rng.integers(0, 30, 200)})

@@ -48,7 +48,7 @@ BACKENDS = {
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=60, deadline=None)
 @given(drawn=domains_and_rows())
-def test_every_library_counts_alike(backend, drawn):
+def test_every_library_gives_the_same_counts(backend, drawn):
     domain, rows = drawn
     expected = reference.count_leaves(rows, domain.by, listed_leaves(domain))
     assert counted(BACKENDS[backend](rows), domain).tolist() == expected.tolist()
@@ -73,7 +73,7 @@ def without_arrow(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_record_whose_text_has_a_nul_is_counted_by_itself(backend):
+def test_a_record_whose_text_has_a_nul_is_counted_separately(backend):
     """One row in front took fifty others with it: texts were C strings in pandas up to 3.0.0."""
     build = {**BACKENDS, "pandas-category": as_categories}[backend]
     check_nul(build)
@@ -129,7 +129,7 @@ def test_a_key_may_be_the_privacy_unit():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_records_are_found_alike_whether_counted_or_summed(library):
+def test_records_are_the_same_whether_counted_or_summed(library):
     """In the order of the records or grouped: keys and units of every type are the same ones."""
     for kind in types_in(library):
         held = pyarrow.array(ARROW[kind] * 2, type=kind)
@@ -155,7 +155,7 @@ def test_records_are_found_alike_whether_counted_or_summed(library):
     ],
     ids=["pandas", "polars"],
 )
-def test_odd_records_are_found_alike_whether_counted_or_summed(make):
+def test_odd_records_are_the_same_whether_counted_or_summed(make):
     frame = make({"k": ODD_VALUES * 2, "u": [*ODD_VALUES, *ODD_VALUES[::-1]]})
     domain = Domain.from_frame(pd.DataFrame({"k": objects(PUBLIC["objects"])}), by=["k"])
     for unit in (None, "u"):

@@ -62,7 +62,7 @@ def test_contributions_do_not_show_the_records():
 def test_a_lazy_frame_is_collected_once_and_only_where_needed():
     calls = []
 
-    def heard(column):
+    def received(column):
         calls.append(len(column))
         return column
 
@@ -70,7 +70,7 @@ def test_a_lazy_frame_is_collected_once_and_only_where_needed():
         raise AssertionError
 
     frame = polars.LazyFrame({"k": ["a", "b"], "u": [1, 1], "x": [1, 2]}).with_columns(
-        polars.col("k").map_batches(heard, return_dtype=polars.String),
+        polars.col("k").map_batches(received, return_dtype=polars.String),
         y=polars.col("k").map_batches(never, return_dtype=polars.String),
     )
     domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])

@@ -73,7 +73,7 @@ def test_types_that_can_never_be_equal_are_refused(public, recorded):
 @pytest.mark.parametrize(
     "empty", [pd.DataFrame({"a": [], "b": []}, dtype=object), polars.DataFrame({"a": [], "b": []})]
 )
-def test_nobody_is_an_answer_too(empty):
+def test_no_records_give_zeros(empty):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"], "b": ["y"]}), by=["a", "b"])
     assert counted(empty, domain).tolist() == [0]
     assert counted(
@@ -87,7 +87,7 @@ def test_many_wide_keys_do_not_overflow():
     assert counted(frame, Domain.from_frame(frame, by=list(frame))).tolist() == [1] * 5000
 
 
-def test_combinations_that_differ_in_any_key_are_told_apart():
+def test_combinations_that_differ_in_any_key_are_different():
     """Five keys of 2**16 codes each, two of which mean nothing: the first would count for 2**64."""
     n, names = 2**16 - 2, list("abcde")
     domain = Domain.from_frame(pd.DataFrame(dict.fromkeys(names, np.arange(n))), by=names)
@@ -249,7 +249,7 @@ def test_objects_that_cannot_be_hashed_are_dropped(frame):
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "pandas-arrow", "polars"])
-def test_lists_and_records_are_nobodys_key(library):
+def test_lists_and_records_are_no_keys(library):
     held = pyarrow.table({"k": [[1], None, []], "l": [{"a": 1}, None, {"a": None}], "m": ["a", "a", "b"]})
     frame = LIBRARIES[library](held)
     for name in "kl":

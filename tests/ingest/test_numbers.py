@@ -46,7 +46,7 @@ def same(found, expected):
 # Sums: what each record adds, and how far one unit can move the sums.
 
 
-def test_each_object_is_read_by_itself():
+def test_each_object_is_read_separately():
     values, expected = map(list, zip(*READ, strict=True))
     assert same(numbers(objects(values)), expected)
     for value, number in READ:
@@ -55,7 +55,7 @@ def test_each_object_is_read_by_itself():
 
 @settings(max_examples=150, deadline=None)
 @given(values=st.lists(zoo(), min_size=1, max_size=5))
-def test_no_object_has_a_say_in_how_another_is_read(values):
+def test_no_object_changes_how_another_is_read(values):
     together = numbers(objects(values))
     alone = [numbers(objects([value])) for value in values]
     np.testing.assert_array_equal(together, np.concatenate(alone))
@@ -147,7 +147,7 @@ def test_types_that_hold_no_numbers_are_refused(column):
 
 
 @pytest.mark.parametrize("state", ["raise", "print", "warn", "call"])
-def test_no_value_is_told_by_the_arithmetic_of_numpy(state, capfd):
+def test_no_value_is_shown_by_warnings_of_numpy(state, capfd):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
     extremes = [1.0, 5e-324, 1e308, math.inf, -math.inf, math.nan, -0.0]
     frame = pd.DataFrame({"k": "a", "e": extremes, "x": extremes})
@@ -161,10 +161,10 @@ def test_no_value_is_told_by_the_arithmetic_of_numpy(state, capfd):
     )
     public = Domain.from_frame(pd.DataFrame({"e": extremes[:5]}), by=["e"])
     values = [Quantity.of("x", (low, 1e6), 0.01) for low in (-1, 0)]
-    told = []
-    with np.errstate(all=state, call=lambda *error: told.append(error)):
+    errors = []
+    with np.errstate(all=state, call=lambda *error: errors.append(error)):
         for made in frames:
             given = contributions(made, domain, privacy_unit="e", values=values)
             sum_leaves(given, 1, max_contributions=1, random_words=words())
             count_leaves(contributions(made, public), 6, max_contributions=1, random_words=words())
-    assert capfd.readouterr() == ("", "") and not told
+    assert capfd.readouterr() == ("", "") and not errors

@@ -54,7 +54,7 @@ def test_numbers_are_counted_as_slowly(values, bits):
 
 
 @pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
-def test_a_text_with_a_nul_is_read_by_itself(dtype):
+def test_a_text_with_a_nul_is_read_separately(dtype):
     """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
     texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
     for order in (texts, texts[::-1]):
@@ -67,7 +67,7 @@ def test_a_text_with_a_nul_is_read_by_itself(dtype):
 
 @pytest.mark.parametrize("make", [polars.from_pandas, lambda f: polars.from_pandas(f).lazy(),
                                   lambda f: polars.from_pandas(f).to_arrow()])  # fmt: skip
-def test_every_library_is_counted_alike(make):
+def test_records_of_every_library_give_the_same_counts(make):
     frame = pd.DataFrame(
         {
             "ip": ["1.2.3.4", "1.2.3.5", None, "x", "9.9.9.9"],

@@ -49,7 +49,7 @@ def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-def test_whoever_interrupts_is_heard(monkeypatch, stop):
+def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
 
     def fail(*args, **kwargs):

@@ -101,7 +101,7 @@ def test_extreme_losses_keep_the_scales_in_range():
 
 
 @pytest.mark.parametrize("parts", [[], [0.0, 0.0], [0.5, -0.5], [math.nan], [math.inf, 1], [[0.5, 0.5]]])
-def test_shares_that_are_none_are_refused(parts):
+def test_invalid_shares_are_refused(parts):
     with pytest.raises(ArgumentError, match="split"):
         Laplace().noise_scales(PrivacyLoss(epsilon=1.0), ONE_ROW, parts)
 
@@ -166,7 +166,7 @@ CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
 @pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
-def test_fourth_cumulant_is_that_of_the_discrete_law(noise, scale):
+def test_fourth_cumulant_is_that_of_the_discrete_distribution(noise, scale):
     k, mass = probabilities(noise, scale)
     second, fourth = (k**2 * mass).sum(), (k.astype(float) ** 4 * mass).sum()
     rounding = 1e-12 * fourth  # of the difference

@@ -32,7 +32,7 @@ LOSS = {"epsilon": 1.0, "delta": 1e-6}
         ({"clip": True, "threshold": 1e6}, "threshold"),
     ],
 )
-def test_wishes_that_make_no_sense_are_refused(options, argument):
+def test_guarantees_that_make_no_sense_are_refused(options, argument):
     with pytest.raises(ArgumentError, match=f"`{argument}`"):
         dpt.Multiplicative(**{"alpha": 0.25, **options})
 

@@ -23,7 +23,7 @@ from tests.helpers_multiplicative import (
     settled,
     tripled,
 )
-from tests.helpers_statistics import same_law
+from tests.helpers_statistics import same_distribution
 
 ETA = 0.2  # large enough to be seen in some hundred runs
 CONFIDENCE = 0.999  # with which a mechanism that keeps a promise passes its test, for all nodes together
@@ -33,7 +33,7 @@ CONFIDENCE = 0.999  # with which a mechanism that keeps a promise passes its tes
 
 
 @pytest.mark.slow
-def test_runs_at_once_follow_the_law_of_single_runs() -> None:
+def test_runs_at_once_follow_the_distribution_of_single_runs() -> None:
     """Where the noise of the total decides on half of the runs, and that of the questions on the others."""
     tree, n = Tree.from_branching([2]), 4000
     chain = lax_chain_of(depth=2, calibration="proof", tau=200.0, delta=1e-3, eta=0.49)
@@ -44,13 +44,13 @@ def test_runs_at_once_follow_the_law_of_single_runs() -> None:
     patterns, codes = np.unique(np.vstack([single, at_once]), axis=0, return_inverse=True)
     edges = list(range(len(patterns)))
     assert len(patterns) > 5
-    assert same_law(*np.split(codes.reshape(-1), 2), edges) > 1e-3
+    assert same_distribution(*np.split(codes.reshape(-1), 2), edges) > 1e-3
     # with a total that is exact, or a loss that is larger, the law is another one
     exact = settled(chain, tree, leaves, n, chain.rounds(int(leaves.sum())), np.random.default_rng(2))
     overspent = runs_of(chain, tree, leaves, n, rng, tripled)
     for wrong in (exact, overspent):
         _, codes = np.unique(np.vstack([single, np.hstack(wrong)]), axis=0, return_inverse=True)
-        assert same_law(*np.split(codes.reshape(-1), 2), list(range(codes.max() + 1))) < 1e-9
+        assert same_distribution(*np.split(codes.reshape(-1), 2), list(range(codes.max() + 1))) < 1e-9
 
 
 def places(real_data: Path) -> Tree:

@@ -18,18 +18,18 @@ from tests.helpers_sampling import cdf_of, draw
 from tests.helpers_statistics import PRECISION, edges, fit, laplace_cdf, truncated_laplace_cdf
 
 SCALES = [1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 37.3, 150.0, 1e3, 12345.6, 1e6, 1e12]
-LAWS = ["laplace", "gaussian", "truncated"]
-ACCEPT = 1e-3  # seeds are fixed, so a right law stays accepted
+KINDS = ["laplace", "gaussian", "truncated"]
+ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
 
 
-# The laws -----------------------------------------------------------------------------------------------
+# Their distributions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_scale", [0.1, 1.0, 3.3, 20.0, 1e3, 1e12])
-@pytest.mark.parametrize("law", LAWS)
-def test_law_when_comparisons_are_settled_exactly(
-    law: str, noise_scale: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_follow_their_distribution_when_comparisons_are_exact(
+    kind: str, noise_scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled = 0
     is_below = rejection_sampling.Law.is_below
@@ -43,27 +43,27 @@ def test_law_when_comparisons_are_settled_exactly(
     monkeypatch.setattr(rejection_sampling, "_FRACTION_BITS", 1)
     monkeypatch.setattr(rejection_sampling.Law, "is_below", counting)
     size = 50_000
-    draws = draw(law, noise_scale, size, seeded_bytes(9, LAWS.index(law)))
+    draws = draw(kind, noise_scale, size, seeded_bytes(9, KINDS.index(kind)))
     assert settled > size / 200
-    assert fit(draws, cdf_of(law, noise_scale), edges(noise_scale)) > ACCEPT
+    assert fit(draws, cdf_of(kind, noise_scale), edges(noise_scale)) > ACCEPT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("slot_bits", [8, 16])
 @pytest.mark.parametrize(
-    ("law", "noise_scale"),
+    ("kind", "noise_scale"),
     [("laplace", 0.3), ("laplace", 5.0), ("laplace", 1e12), ("gaussian", 2.1), ("gaussian", 5.9e11)],
 )
-def test_law_of_the_tails(law: str, noise_scale: float, slot_bits: int, left: bool) -> None:
-    power = {"laplace": 1, "gaussian": 2}[law]
+def test_tails_follow_their_distribution(kind: str, noise_scale: float, slot_bits: int, left: bool) -> None:
+    power = {"laplace": 1, "gaussian": 2}[kind]
     stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), slot_bits)
     start, n, source = stairs.tail_start, 12_000, seeded_bytes(10, slot_bits, left)
     drawn = [stairs._draw_tail(left, source) for _ in range(n)]
     beyond = np.array([~x if left else x for x, kept in drawn if kept])
     assert beyond.min() >= start
 
-    whole, shift = cdf_of(law, noise_scale), int(left)  # the image of x is -1 - x: one further out
+    whole, shift = cdf_of(kind, noise_scale), int(left)  # the image of x is -1 - x: one further out
     below = whole(start + shift - 1)
 
     def cdf(k: int) -> Any:
@@ -96,8 +96,8 @@ def test_truncated_within_the_tail(slot_bits: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", slot_bits)
     start = rejection_sampling._staircase(rejection_sampling.Law(scale=5.0, power=1), slot_bits).tail_start
     bound = start + 2
-    law = rejection_sampling.Law(scale=5.0, power=1, bound=bound)
-    assert rejection_sampling._staircase(law, slot_bits).tail_start <= bound
+    kind = rejection_sampling.Law(scale=5.0, power=1, bound=bound)
+    assert rejection_sampling._staircase(kind, slot_bits).tail_start <= bound
     draws = truncated_discrete_laplace(5.0, bound, 300_000, seeded_bytes(16))
     assert abs(draws).max() <= bound
     assert fit(draws, truncated_laplace_cdf(5.0, bound), [*edges(5.0), bound]) > ACCEPT
@@ -194,28 +194,28 @@ class Scripted:
     ("scale", "power", "x"), [(3.0, 1, 7), (0.5, 2, 1), (1e12, 1, 10**12), (37.3, 2, -90), (0.37, 1, -2)]
 )
 def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, x: int) -> None:
-    law, height = rejection_sampling.Law(scale=scale, power=power), 1000
+    kind, height = rejection_sampling.Law(scale=scale, power=power), 1000
     target = height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
     whole = int(target)
     for words in (1, 3, 4):
         digits = int(PRECISION.floor(PRECISION.ldexp(target - whole, 32 * words)))
         for side, answer in ((-1, True), (1, False)):
             source = Scripted(digits + side, 32 * words)
-            assert law.is_below(whole, 0, height, x, source) is answer
+            assert kind.is_below(whole, 0, height, x, source) is answer
             assert source.given == 32 * words  # U agrees with the target up to its last digit but one
     silent = Scripted(0, 0)
-    assert law.is_below(whole - 1, 0, height, x, silent)
-    assert not law.is_below(whole + 1, 0, height, x, silent)
+    assert kind.is_below(whole - 1, 0, height, x, silent)
+    assert not kind.is_below(whole + 1, 0, height, x, silent)
     assert silent.given == 0
 
 
 def test_settling_ignores_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DefaultContext.traps, Inexact, True)
-    law = rejection_sampling.Law(scale=3.0, power=1)
+    kind = rejection_sampling.Law(scale=3.0, power=1)
     with localcontext() as context, np.errstate(all="raise"):
         context.prec = 2
         context.traps[Inexact] = True
-        assert law.is_below(0, 0, 1000, 3, seeded_bytes(18))
+        assert kind.is_below(0, 0, 1000, 3, seeded_bytes(18))
         assert discrete_gaussian(1e-3, 1000, seeded_bytes(18)).tolist() == [0] * 1000
         assert getcontext().prec == 2
 

@@ -24,31 +24,31 @@ from pandas_dptree.mechanisms.sampling import (
 )
 from tests.helpers_random import seeded_bytes
 from tests.helpers_sampling import cdf_of, draw
-from tests.helpers_statistics import edges, fit, same_law, truncated_laplace_cdf
+from tests.helpers_statistics import edges, fit, same_distribution, truncated_laplace_cdf
 
 SCALES = [1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 37.3, 150.0, 1e3, 12345.6, 1e6, 1e12]
-LAWS = ["laplace", "gaussian", "truncated"]
-ACCEPT = 1e-3  # seeds are fixed, so a right law stays accepted
+KINDS = ["laplace", "gaussian", "truncated"]
+ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
 
 
-# The laws -----------------------------------------------------------------------------------------------
+# Their distributions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_scale", SCALES)
-@pytest.mark.parametrize("law", LAWS)
-def test_law(law: str, noise_scale: float) -> None:
-    draws = draw(law, noise_scale, 1_000_000, seeded_bytes(7, SCALES.index(noise_scale)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_follow_their_distribution(kind: str, noise_scale: float) -> None:
+    draws = draw(kind, noise_scale, 1_000_000, seeded_bytes(7, SCALES.index(noise_scale)))
     assert draws.dtype == np.int64
-    assert fit(draws, cdf_of(law, noise_scale), edges(noise_scale)) > ACCEPT
+    assert fit(draws, cdf_of(kind, noise_scale), edges(noise_scale)) > ACCEPT
 
 
 @pytest.mark.parametrize("noise_scale", [1.0, 300.0])
-@pytest.mark.parametrize("law", LAWS)
-def test_every_integer_of_a_block_is_as_likely_as_it_should_be(law: str, noise_scale: float) -> None:
-    draws = draw(law, noise_scale, 500_000, seeded_bytes(8))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_integer_of_a_block_is_as_likely_as_it_should_be(kind: str, noise_scale: float) -> None:
+    draws = draw(kind, noise_scale, 500_000, seeded_bytes(8))
     middle = range(-30, 30)
-    assert fit(draws, cdf_of(law, noise_scale), list(middle)) > ACCEPT
+    assert fit(draws, cdf_of(kind, noise_scale), list(middle)) > ACCEPT
 
 
 def test_moments_at_the_largest_scale() -> None:
@@ -79,29 +79,32 @@ def test_truncated_with_a_distant_bound_is_discrete_laplace(bound: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise_scale", [0.4, 3.0, 10.0, 1e3])
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_same_law_as_opendp(law: str, noise_scale: float) -> None:
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_same_distribution_as_opendp(kind: str, noise_scale: float) -> None:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int))
-    if law == "laplace":
+    if kind == "laplace":
         measure = dp.m.make_laplace(space, dp.l1_distance(T=int), scale=noise_scale)
     else:
         measure = dp.m.make_gaussian(space, dp.l2_distance(T=int), scale=noise_scale)
     theirs = np.array(measure([0] * 50_000))
     # OpenDP's draws cannot be seeded, so these tests fail once in a million runs.
-    assert same_law(draw(law, noise_scale, 500_000, seeded_bytes(17)), theirs, edges(noise_scale)) > 1e-6
+    assert (
+        same_distribution(draw(kind, noise_scale, 500_000, seeded_bytes(17)), theirs, edges(noise_scale))
+        > 1e-6
+    )
 
 
 # Where the bits come from -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_generator_repeats_and_the_operating_system_does_not(law: str) -> None:
-    once, again = (draw(law, 100.0, 200, seeded_bytes(19)) for _ in range(2))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generator_repeats_and_the_operating_system_does_not(kind: str) -> None:
+    once, again = (draw(kind, 100.0, 200, seeded_bytes(19)) for _ in range(2))
     assert np.array_equal(once, again)
-    once, again = (draw(law, 100.0, 200, byte_source(None)) for _ in range(2))
+    once, again = (draw(kind, 100.0, 200, byte_source(None)) for _ in range(2))
     assert not np.array_equal(once, again)
 
 
@@ -155,14 +158,14 @@ def test_random_words_are_uniform() -> None:
 # Arguments ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bad", [0, -1.0, 9.9e-4, 1.1e12, math.inf, math.nan, "3", None, True, 1j])
-def test_noise_scale_is_checked(law: str, bad: Any) -> None:
+def test_noise_scale_is_checked(kind: str, bad: Any) -> None:
     sampler = {
         "laplace": discrete_laplace,
         "gaussian": discrete_gaussian,
         "truncated": lambda scale, size, source: truncated_discrete_laplace(scale, 5, size, source),
-    }[law]
+    }[kind]
     with pytest.raises(ArgumentError, match=r"`noise_scale` must be a number from 0\.001 to 1e\+12") as error:
         sampler(bad, 3, seeded_bytes(0))
     assert error.value.argument == "noise_scale"
@@ -193,9 +196,9 @@ def test_a_scale_may_be_any_number(noise_scale: Any) -> None:
     assert np.array_equal(discrete_laplace(noise_scale, np.int64(50), seeded_bytes(22)), expected)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_no_draws(law: str) -> None:
-    draws = draw(law, 1.0, 0, seeded_bytes(0))
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_draws(kind: str) -> None:
+    draws = draw(kind, 1.0, 0, seeded_bytes(0))
     assert draws.shape == (0,)
     assert draws.dtype == np.int64
     assert random_words(seeded_bytes(0), 0).shape == (0,)

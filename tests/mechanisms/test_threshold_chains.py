@@ -93,7 +93,7 @@ def test_conditions_of_the_exact_chain(chain: Thresholds, above: int, total: int
 
 
 @pytest.mark.parametrize("tau", [17_924, 17_926, 17_928])
-def test_rounding_never_leaves_too_little_room(tau: float) -> None:
+def test_rounding_keeps_the_conditions(tau: float) -> None:
     """One more than a v_0 that fits may not fit: the intervals are rounded."""
     chain = Thresholds(alpha=1 / 3, eta=0.001, epsilon=0.2, delta=1e-6, depth=4, tau=tau)
     assert chain.guaranteed

@@ -20,13 +20,13 @@ from pandas_dptree.mechanisms.thresholds import Round
 from tests.helpers_implicit import listed
 from tests.helpers_multiplicative import chain_of, settle_copies, silence
 from tests.helpers_random import rng
-from tests.helpers_statistics import audited_epsilon, same_law
+from tests.helpers_statistics import audited_epsilon, same_distribution
 
 LOSS = {"epsilon": 1.0, "delta": 1e-6}
 HALF = dpt.Multiplicative(alpha=0.5)
 
 
-# The law is that of the complete tree
+# The distribution is that of the complete tree
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
@@ -39,7 +39,7 @@ HALF = dpt.Multiplicative(alpha=0.5)
     ),
     tau=st.sampled_from([1.0, 300.0, 1e4]),
 )
-def test_without_noise_the_complete_tree_settles_alike(calibration, sizes, tau):
+def test_without_noise_the_complete_tree_gives_the_same(calibration, sizes, tau):
     implicit, complete = dpt.prefixes("x", bits=[1, 3, 4]), Tree.from_branching([2, 4, 2])
     leaves = np.array(sizes)
     chain = chain_of(depth=4, calibration=calibration, tau=tau)
@@ -54,7 +54,7 @@ def test_without_noise_the_complete_tree_settles_alike(calibration, sizes, tau):
         filled = np.full(len(estimates), chain.estimates[0])
         filled[names.astype(np.int64)] = found
         assert (filled == estimates).all()
-        # found without looking at the algorithm: whoever is over all bounds is told, whoever is empty is not
+        # independent of the algorithm: nodes over all bounds are reported, empty ones are not
         assert (exact[names.astype(np.int64)] > 0).all()
         highest = max((each.threshold for each in rounds), default=math.inf)
         assert set(np.flatnonzero(exact >= highest)) <= set(names.tolist())
@@ -80,11 +80,11 @@ def outcomes(case, above, n, seed):
 def p_value(one, other):
     kinds = np.unique(np.concatenate([one, other]), axis=0, return_inverse=True)[1].reshape(-1)
     assert kinds.max() >= 2  # otherwise there is nothing to tell apart
-    return same_law(*np.split(kinds, 2), range(kinds.max()))
+    return same_distribution(*np.split(kinds, 2), range(kinds.max()))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nodes_that_are_left_out_do_not_change_the_law(case):
+def test_nodes_that_are_left_out_do_not_change_the_distribution(case):
     n = 40_000
     assert p_value(outcomes(case, -1, n, 1), outcomes(case, None, n, 2)) > 1e-4
 
@@ -179,7 +179,7 @@ def lone_row(n, seed, count):
 
 
 def test_audit_of_a_lone_row(monkeypatch):
-    """A row is as little seen as promised. With the printed cut, those who have one are told apart."""
+    """One row is as hard to see as promised. With the printed cut it can be seen."""
     n = 100_000
     chain, without = lone_row(n, 1, 0)
     assert audited_epsilon(without, lone_row(n, 2, 1)[1], chain.delta) <= chain.epsilon

@@ -150,11 +150,11 @@ def test_records_that_no_row_counts_are_refused_and_not_named(table, truth, key)
             metrics.alpha_rmse(table, grouped)
         assert caught.value.argument == "truth"
         assert not any(isinstance(each, str) and each in str(caught.value) for each in key)
-    told = pd.DataFrame({"level": ["county"], "state": [key[0]], "county": [key[1]], "count": [1]})
+    stated = pd.DataFrame({"level": ["county"], "state": [key[0]], "county": [key[1]], "count": [1]})
     with pytest.raises(ArgumentError, match="does not list"):
-        metrics.alpha_rmse(table, told)
+        metrics.alpha_rmse(table, stated)
     with pytest.raises(ArgumentError, match="does not list"):
-        metrics.alpha_rmse(table, told.assign(level="galaxy"))
+        metrics.alpha_rmse(table, stated.assign(level="galaxy"))
 
 
 def test_a_record_of_a_short_path_counts_there(table, truth):

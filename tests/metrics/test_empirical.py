@@ -11,25 +11,25 @@ from hypothesis import given
 from pandas_dptree import ArgumentError, Laplace, metrics
 
 
-def laws():
+def distributions():
     """Draw estimates with probabilities, and a truth."""
     numbers = st.floats(-1e4, 1e4, allow_subnormal=False)
     values = st.lists(st.tuples(numbers, st.integers(1, 9)), min_size=1, max_size=8)
     return st.tuples(values, st.floats(0, 1e4, allow_subnormal=False))
 
 
-def repeated(law):
+def repeated(distribution):
     """Repeat each estimate as often as its weight says: the mean over these is the expectation."""
-    values, truth = law
+    values, truth = distribution
     return np.repeat([value for value, _ in values], [weight for _, weight in values])[:, None], [truth]
 
 
 # What is measured
 
 
-@given(laws(), st.floats(0, 2), st.floats(0.01, 100), st.floats(0, 100))
-def test_measures_are_their_definitions(law, alpha, kappa, tau):
-    estimates, truth = repeated(law)
+@given(distributions(), st.floats(0, 2), st.floats(0.01, 100), st.floats(0, 100))
+def test_measures_are_their_definitions(distribution, alpha, kappa, tau):
+    estimates, truth = repeated(distribution)
     [z] = truth
     errors = [abs(float(estimate) - z) for [estimate] in estimates]
     rmse = math.sqrt(sum(max(error - alpha * z, 0) ** 2 for error in errors) / len(errors))
@@ -44,9 +44,9 @@ def test_measures_are_their_definitions(law, alpha, kappa, tau):
         assert not metrics.is_accurate(estimates, truth, alpha, eta=(1 - share) * 0.99, thresholds=tau)
 
 
-@given(laws(), st.floats(0, 2), st.floats(0.01, 100))
-def test_alpha_rmse_bounds_the_relative_error(law, alpha, kappa):
-    estimates, truth = repeated(law)
+@given(distributions(), st.floats(0, 2), st.floats(0.01, 100))
+def test_alpha_rmse_bounds_the_relative_error(distribution, alpha, kappa):
+    estimates, truth = repeated(distribution)
     rmse = metrics.alpha_rmse(estimates, truth, alpha)
     bound = metrics.relative_error_from_rmse(rmse, alpha, kappa)
     relative = metrics.smoothed_relative_error(estimates, truth, kappa)
@@ -54,9 +54,9 @@ def test_alpha_rmse_bounds_the_relative_error(law, alpha, kappa):
     assert bound <= math.sqrt(2) * (rmse / kappa + alpha) + 1e-12  # as Lemma B.1 has it
 
 
-@given(laws(), st.floats(0, 1), st.floats(0.01, 1), st.floats(0.01, 1e4))
-def test_alpha_rmse_bounds_the_chance_of_missing_a_tolerance(law, alpha, more, tau):
-    estimates, truth = repeated(law)
+@given(distributions(), st.floats(0, 1), st.floats(0.01, 1), st.floats(0.01, 1e4))
+def test_alpha_rmse_bounds_the_chance_of_missing_a_tolerance(distribution, alpha, more, tau):
+    estimates, truth = repeated(distribution)
     rmse = metrics.alpha_rmse(estimates, truth, alpha)
     missed = metrics.accuracy_from_rmse(rmse, alpha, alpha + more, tau)
     assert 1 - metrics.accuracy(estimates, truth, alpha + more, thresholds=tau) <= missed + 1e-9

@@ -18,7 +18,7 @@ TRUTHS = np.array([0, 1, 3, 10, 40, 333, 2000])
 
 
 def exact_excess(noise, scale, t):
-    """Mean squared excess of the discrete law over t, in 50 digits, by summation by parts."""
+    """Mean squared excess of the discrete distribution over t, in 50 digits, by summation by parts."""
     cdf = laplace_cdf(scale) if noise == Laplace() else gaussian_cdf(scale)
     first, reach = math.floor(t) + 1, math.ceil(130 * scale) + 5
     beyond = [1 - cdf(k - 1) for k in range(first, first + reach)]
@@ -68,7 +68,7 @@ def test_no_tolerance_helps_where_the_count_is_zero(noise):
         assert estimate[:, :1] == pytest.approx(std_errors, rel=1e-8)
 
 
-def test_scales_are_told_apart_and_inf_is_no_measurement():
+def test_scales_may_differ_and_inf_is_no_measurement():
     scales = np.array([[3.0, math.inf, 12.0], [1.0, 3.0, 1e12]])
     truth = np.array([5.0, 50.0, 500.0])
     for noise in NOISES:
@@ -103,7 +103,7 @@ def test_estimate_of_a_single_continuous_noise_is_exact(alpha):
 @pytest.mark.parametrize("weights", [[1, 1], [1, 1, 1], [1] * 5, [1, 0.5], [1, 0.7, 0.2], [1] + [0.1] * 20])
 @pytest.mark.parametrize("normal", [0.0, 0.5, 2.0])
 def test_estimates_from_several_laplace_variables(weights, normal):
-    # The law on a fine grid, from its characteristic function.
+    # The distribution on a fine grid, from its characteristic function.
     n, span = 2**16, 300.0
     x = (np.arange(n) - n // 2) * (span / n)
     frequency = 2 * np.pi * np.fft.fftfreq(n, span / n)
@@ -122,7 +122,7 @@ def test_estimates_from_several_laplace_variables(weights, normal):
         assert np.abs(rmse - exact).max() < np.abs(single - exact).max() / 3  # the cumulant matters
 
 
-def test_a_plan_can_tell_the_alpha_rmse_of_its_estimates():
+def test_a_plan_predicts_the_alpha_rmse_of_its_estimates():
     tree = Tree(tuple(map(np.array, ([3], [1, 2, 4]))))
     plan = dpt.plan(tree, epsilon=0.3, consistency="linear")
     truth = tree.roll_up(np.array([0, 3, 200, 40, 0, 1000, 7]))

@@ -25,7 +25,7 @@ NO_NOISE = {"epsilon": 1e6}
 
 @pytest.mark.parametrize("known", [None, "some"])
 @pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 0.2}], ids=repr)
-def test_tables_tell_the_errors_of_their_groups(loss, known):
+def test_tables_show_the_errors_of_their_groups(loss, known):
     keys = pd.DataFrame({"g": [f"{i:03}" for i in range(400)]})
     domain = dpt.Domain.from_frame(keys, by=["g"])
     frame = keys.loc[keys.index.repeat(5)].assign(x=np.tile([0.5, 1.5, 1.5, 4.5, 5.5], 400))
@@ -33,18 +33,18 @@ def test_tables_tell_the_errors_of_their_groups(loss, known):
     some = {"g": {f"{i:03}": 5 for i in range(0, 400, 2)}} if known else None
     released = plan(6, (0, 6), **loss, domain=domain, known=some).release(frame, rng=rng(6))
     assert (released.totals >= 0).sum() == (200 if known else 0)
-    told = released.std_errors
+    predicted = released.std_errors
     for rows in (released.totals >= 0, released.totals < 0):
         if rows[1:].any():
             seen = (released.estimates - exact)[rows & (np.arange(401) > 0)]
-            np.testing.assert_allclose((seen**2).mean(axis=0), told[rows][-1] ** 2, rtol=0.5, atol=1e-9)
-            assert (told[rows & (np.arange(401) > 0)] == told[rows][-1]).all()
+            np.testing.assert_allclose((seen**2).mean(axis=0), predicted[rows][-1] ** 2, rtol=0.5, atol=1e-9)
+            assert (predicted[rows & (np.arange(401) > 0)] == predicted[rows][-1]).all()
     table = released.cdf()
-    assert table["std_error"].tolist() == told.ravel().tolist()
+    assert table["std_error"].tolist() == predicted.ravel().tolist()
     bins = released.histogram()["std_error"].to_numpy().reshape(401, 6)
-    np.testing.assert_allclose(bins[:, 0], told[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(bins[:, 0], predicted[:, 0], rtol=1e-9)
     ranges = released.range_counts([(0, 2), (1, 6)])["std_error"].to_numpy().reshape(401, 2)
-    np.testing.assert_allclose(ranges[:, 0], told[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(ranges[:, 0], predicted[:, 1], rtol=1e-9)
 
 
 SHAPES = {
@@ -84,9 +84,9 @@ def test_intervals_hold_the_truth_as_often_as_promised(options, shape):
         assert (np.diff(lower, axis=1) >= 0).all() and (np.diff(upper, axis=1) >= 0).all()
         held = ((lower <= exact) & (exact <= upper)).all(axis=1).mean()
         assert held >= confidence - 0.015
-        told = released.quantiles(QS, confidence=confidence)
+        quantiles = released.quantiles(QS, confidence=confidence)
         low, high, value = (
-            told[name].to_numpy().reshape(-1, len(QS))[1:] for name in ("lower", "upper", "value")
+            quantiles[name].to_numpy().reshape(-1, len(QS))[1:] for name in ("lower", "upper", "value")
         )
         seen = ~np.isnan(value)
         assert (low < high).all() and (low[seen] <= value[seen]).all() and (value[seen] <= high[seen]).all()
@@ -145,14 +145,18 @@ def test_tables_are_whole_and_belong_together(rows, n_bins, loss, known, grouped
     sums = np.insert(count, 0, 0, axis=1)
     expected = np.stack([sums[:, j] - sums[:, i] for i, j in places], axis=1)
     assert (ranges["count"].to_numpy().reshape(n_groups, -1) == expected).all()
-    told = released.quantiles([0, 0.3, 1], confidence=0.9)
-    value = told["value"].to_numpy().reshape(n_groups, 3)
+    quantiles = released.quantiles([0, 0.3, 1], confidence=0.9)
+    value = quantiles["value"].to_numpy().reshape(n_groups, 3)
     assert (np.isnan(value).all(axis=1) == empty).all()
-    assert (told["lower"] >= 0).all() and (told["upper"] <= 6).all() and (told["lower"] < told["upper"]).all()
+    assert (
+        (quantiles["lower"] >= 0).all()
+        and (quantiles["upper"] <= 6).all()
+        and (quantiles["lower"] < quantiles["upper"]).all()
+    )
     place = np.array([np.flatnonzero(row)[[0, -1]] for row in bins[~empty]], dtype=int).reshape(-1, 2)
     np.testing.assert_allclose(value[~empty, 0], edges[place[:, 0]])
     np.testing.assert_allclose(value[~empty, 2], edges[place[:, 1] + 1])
-    for each in (table, ranges, told, released.histogram()):
+    for each in (table, ranges, quantiles, released.histogram()):
         assert json.loads(json.dumps(each.attrs["dp"])) == each.attrs["dp"]
 
 
@@ -334,9 +338,11 @@ def test_a_level_of_groups(part, table, tmp_path):
         pd.testing.assert_frame_equal(table.dp.level(name), expected, check_index_type=False)
     with pytest.raises(ArgumentError, match=r"is not a level: 'x'\.\nHint: the levels are"):
         table.dp.level("x")
-    told = rf"of a distribution: it has rows by '{part}' .*\nHint: .*table\.to_html\(\).*Distribution\.plot"
+    message = (
+        rf"of a distribution: it has rows by '{part}' .*\nHint: .*table\.to_html\(\).*Distribution\.plot"
+    )
     for call in (table.dp.to_html, table.dp.plot.levels, table.dp.plot.icicle):
-        with pytest.raises(ArgumentError, match=told):
+        with pytest.raises(ArgumentError, match=message):
             call()
     if part == "q" or table.duplicated(["level", *keys]).any():
         table.to_csv(tmp_path / "table.csv", index=False)

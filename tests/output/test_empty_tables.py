@@ -98,46 +98,46 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
-def test_a_table_with_something_in_it_is_released_without_a_word(release):
+def test_a_table_with_something_in_it_gives_no_warning(release):
     with warnings.catch_warnings(action="error"):
         release(records())
 
 
 @pytest.mark.parametrize(("name", "change", "column", "cause"), MISTAKES)
-def test_a_table_that_is_nearly_empty_is_told_once_with_its_causes(name, change, column, cause):
+def test_a_nearly_empty_table_gives_one_warning_with_its_causes(name, change, column, cause):
     with pytest.warns(
         DPTreeWarning, match=rf"{EMPTY}: the total of '{column}' is .*\nHint: .*{cause}"
-    ) as told:
+    ) as caught:
         released = RELEASES[name](records(**change))
-    assert len(told) == 1
-    assert told[0].filename == __file__
-    kept = told[0].message.released
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    kept = caught[0].message.released
     if isinstance(kept, Distribution):  # of which the verb returns a table
         assert kept.provenance == released.attrs["dp"]
     else:
         assert kept is released
 
 
-def test_each_sum_is_told_by_itself():
+def test_each_sum_gives_its_own_warning():
     frame = records(**DOLLARS).assign(fare=1.0)
     frame["cost"] = np.where(frame.index < 5, "7", frame["cost"])  # else the rows would lack a value
     bounds = {"cost": (0, 500), "fare": (0, 10)}
-    with pytest.warns(DPTreeWarning) as told:
+    with pytest.warns(DPTreeWarning) as caught:
         dpt.tree_sums(frame, ["cost", "fare"], "state", bounds=bounds, epsilon=1.0, domain=STATES, **seeded())
-    assert len(told) == 1
-    assert "total of 'cost'" in str(told[0].message)
-    assert "total of 'fare'" in str(told[0].message)
+    assert len(caught) == 1
+    assert "total of 'cost'" in str(caught[0].message)
+    assert "total of 'fare'" in str(caught[0].message)
 
 
 @pytest.mark.parametrize(
     ("low", "high", "warned"), [(0, 9, 1), (-9, 0, 1), (2, 9, 1), (-9, 9, 0), (-1, 9, 0)]
 )
 def test_sums_of_both_signs_may_be_near_0(low, high, warned):
-    with warnings.catch_warnings(record=True, action="always") as told:
+    with warnings.catch_warnings(record=True, action="always") as caught:
         dpt.tree_sums(
             records(cost="?"), "cost", "state", bounds=(low, high), epsilon=1.0, domain=STATES, **seeded()
         )
-    assert len(told) == warned
+    assert len(caught) == warned
 
 
 def test_negative_sums_that_are_large_are_no_mistake():
@@ -147,7 +147,7 @@ def test_negative_sums_that_are_large_are_no_mistake():
         )
 
 
-def test_a_known_total_tells_nothing():
+def test_a_known_total_gives_no_warning():
     with warnings.catch_warnings(action="error"):
         by_state(records(**OTHER_CASE), known={"total": N})
         dpt.histogram(
@@ -180,13 +180,13 @@ def of_cells(array):
 
 
 @pytest.mark.parametrize("name", of_cells(CELLS))
-def test_arrays_are_told_of_alike(name):
+def test_arrays_give_the_same_warning(name):
     with warnings.catch_warnings(action="error"):
         of_cells(CELLS)[name]()
-    with pytest.warns(DPTreeWarning, match=f"{EMPTY}.*\nHint: .*missing or negative") as told:
+    with pytest.warns(DPTreeWarning, match=f"{EMPTY}.*\nHint: .*missing or negative") as caught:
         of_cells(CELLS * 0)[name]()
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
 
 
 def test_many_empty_trees_are_found_although_none_shows_a_negative_total():
@@ -210,7 +210,7 @@ def test_many_trees_with_a_few_people_each_are_something(consistency):
         arrays.tree_counts(hours * 0, "city", **options)
 
 
-def test_a_total_far_below_0_is_that_of_nobody():
+def test_a_total_far_below_0_is_an_empty_one():
     plan = dpt.plan(DOMAIN, epsilon=1.0, consistency="none")
     totals = []
     for seed in range(400):
@@ -218,22 +218,22 @@ def test_a_total_far_below_0_is_that_of_nobody():
             table = plan.release(records()[:0], **seeded(seed))
         totals.append((table["count"].iloc[0] / table["std_error"].iloc[0], len(caught)))
     assert min(total for total, _ in totals) < -3
-    assert all(told == (total <= 3) for total, told in totals)
+    assert all(warned == (total <= 3) for total, warned in totals)
 
 
-def test_a_total_of_nobody_is_nearly_always_below_the_limit():
+def test_an_empty_total_is_nearly_always_below_the_limit():
     plan = dpt.plan(DOMAIN, epsilon=1.0)
-    told = 0
+    warned = 0
     for seed in range(200):
         with warnings.catch_warnings(record=True, action="always") as caught:
             plan.release(records()[:0], **seeded(seed))
-        told += len(caught)
-    assert told >= 0.97 * 200  # 99 % at least, and chance
+        warned += len(caught)
+    assert warned >= 0.97 * 200  # 99 % at least, and chance
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("clip", [False, True])
-def test_counts_right_up_to_a_factor_are_held_against_their_bound(alpha, clip):
+def test_counts_with_bounded_relative_error_are_compared_with_their_bound(alpha, clip):
     plan = dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=alpha, clip=clip))
     with pytest.warns(DPTreeWarning, match=EMPTY):
         plan.release(np.zeros(2, int), **seeded())
@@ -299,7 +299,7 @@ def test_nothing_is_lost_where_a_warning_is_an_error():
 AGAIN = r"says in attrs\[\"dp\"\] that it is a release"
 
 
-def test_a_table_that_is_released_again_is_told_before_anything_is_spent():
+def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent():
     table = by_state(records())
     tree = dpt.prefixes("state", chars=[1, 2])
     for again in [
@@ -315,22 +315,22 @@ def test_a_table_that_is_released_again_is_told_before_anything_is_spent():
         lambda: dpt.tree_counts(table, tree, epsilon=1.0, delta=1e-6, **seeded()),
         lambda: dpt.plan(DOMAIN, epsilon=1.0).release(table, **seeded()),
     ]:
-        with pytest.warns(DPTreeWarning) as told:
+        with pytest.warns(DPTreeWarning) as second:
             again()
-        first, *others = [str(each.message) for each in told]
+        first, *others = [str(each.message) for each in second]
         assert f"{'says in attrs'}" in first
-        assert told[0].filename == __file__
+        assert second[0].filename == __file__
         assert all(each.startswith(EMPTY) for each in others)
         with warnings.catch_warnings(action="error"), pytest.raises(DPTreeWarning, match=AGAIN) as caught:
             again()
         assert caught.value.released is None
 
 
-def test_a_released_dataset_is_told_of_alike():
+def test_a_released_dataset_gives_the_same_warning():
     table = arrays.cdf(CELLS, "age", edges=range(6), epsilon=1.0, **seeded())[["count"]]
-    with pytest.warns(DPTreeWarning, match=AGAIN) as told:
+    with pytest.warns(DPTreeWarning, match=AGAIN) as caught:
         several.tree_counts(table, "city", epsilon=1.0, **seeded())
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
@@ -346,9 +346,9 @@ def test_attrs_are_trusted_for_nothing_else():
     frame.attrs["dp"] = {"mechanism": "laplace", "epsilon": 0.0, "count": 0}
     rng = [np.random.default_rng(1) for _ in range(2)]
     with pytest.warns(DPTreeWarning, match=AGAIN):
-        told = dpt.tree_counts(frame, "state", epsilon=1.0, domain=STATES, rng=rng[0])
+        table = dpt.tree_counts(frame, "state", epsilon=1.0, domain=STATES, rng=rng[0])
     pd.testing.assert_frame_equal(
-        told, dpt.tree_counts(records(), "state", epsilon=1.0, domain=STATES, rng=rng[1])
+        table, dpt.tree_counts(records(), "state", epsilon=1.0, domain=STATES, rng=rng[1])
     )
 
 

@@ -187,7 +187,7 @@ setTimeout(() => {
 """
 
 
-def test_pointing_at_a_node_tells_its_error(counts, tmp_path, browse):
+def test_pointing_at_a_node_shows_its_error(counts, tmp_path, browse):
     pytest.importorskip("plotly")
     figure = counts.dp.plot.icicle()
     figure.write_html(tmp_path / "icicle.html", include_plotlyjs="directory", post_script=POINT)

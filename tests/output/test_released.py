@@ -56,7 +56,7 @@ def named(keys):
     return [Released.of(table).path(row) for row in np.flatnonzero(table["level"] == "month")]
 
 
-def test_names_leave_out_what_the_next_key_tells():
+def test_names_leave_out_what_the_next_key_contains():
     keys = [("Texas", 1992, "1992-06"), ("Texas", 1993, "1993-01"), ("Utah", 1992, "1992-06")]
     assert named(keys) == ["1992-06, Texas", "1993-01, Texas", "1992-06, Utah"]
     assert named([*keys, ("Utah", 1993, "June")])[-1] == "June, 1993, Utah"  # one that tells nothing

@@ -37,7 +37,7 @@ def test_a_page_shows_all_rows_nested(counts):
     assert "It protects nobody" in text or "it protects nobody" in text  # it was seeded
 
 
-def test_a_page_stands_by_itself(counts):
+def test_a_page_needs_no_other_files(counts):
     page = counts.dp.to_html(title="A title")
     tree, _ = text_of(page)
     assert {element.tag for element in tree.iter() if isinstance(element.tag, str)}.isdisjoint(

@@ -22,7 +22,7 @@ def test_orbits_count_every_node_once(tree):
     assert leaves.item() == tree.n_leaves
 
 
-def test_orbits_shrink_what_is_alike():
+def test_orbits_merge_equal_subtrees():
     assert Orbits.of(Tree.from_branching([100] * 4)).n_kinds == 5
     assert Orbits.of(Tree.from_branching([2] * 62)).n_listed[-1] == 2.0**62
     # Two of the three subtrees are the same multiset of shapes, in another order.

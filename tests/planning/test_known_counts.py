@@ -258,7 +258,7 @@ def test_closed_form_where_levels_of_a_uniform_tree_are_known(branching, deepest
         assert ours >= theirs * (1 - 1e-6)
 
 
-def test_closed_form_pools_levels_that_tell_little_new():
+def test_closed_form_pools_levels_that_add_little():
     # Below a known total, a level of two parts is a single number: measuring the many leaves tells it.
     tree = Tree.from_branching([2, 2, 50])
     shares = optimal_shares(

@@ -212,7 +212,7 @@ def test_without_least_squares_the_best_split_is_geometric():
 
 @pytest.mark.parametrize(("noise", "loss"), [(Gaussian(), RHO), (Laplace(), EPSILON)])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_leaves_are_measured_though_nobody_asks_for_them(noise, loss, objective):
+def test_leaves_are_measured_although_no_table_shows_them(noise, loss, objective):
     tree = Tree.from_branching([10, 10])
     shares = optimal_shares(
         tree, noise, loss, ONE_ROW, objective=objective, level_weights=np.array([0.0, 1.0, 0.0])

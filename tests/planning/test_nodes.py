@@ -179,7 +179,7 @@ def test_strange_weights_do_no_harm(seed):
         assert ours <= cost_of(tree, list(by_level[:, None]), objective, weights) * (1 + 1e-6)
 
 
-def test_what_nobody_asks_for_is_measured_a_little():
+def test_what_has_no_weight_is_measured_a_little():
     tree = Tree((np.array([2]), np.array([1, 3])))
     shares = node_shares(tree, level_weights=np.array([1.0, 0.0, 0.0]))
     assert shares[0].item() > 1 - 1e-6 and 0 < shares[-1].min() < 1e-6

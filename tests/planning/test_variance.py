@@ -20,7 +20,7 @@ def test_level_variances_are_those_of_dense_least_squares(seed):
     np.testing.assert_allclose(ours, dense_level_variances(tree, precisions), rtol=1e-9)
 
 
-def test_known_levels_have_no_variance_and_tell_about_the_rest():
+def test_known_levels_have_no_variance_and_sharpen_the_others():
     tree = Tree.from_branching([2, 2])
     np.testing.assert_allclose(level_variances(tree, [0.0, np.inf, 1.0]), [0, 1, 0.75], rtol=1e-12)
     np.testing.assert_array_equal(level_variances(tree, [0.0, 0.0, 0.0]), [0, 0, 0])

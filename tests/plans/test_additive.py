@@ -79,7 +79,7 @@ def test_on_uniform_trees_nothing_is_left_to_gain(objective):
         assert "1.0000 times the least" in plan.gap_reason
 
 
-def test_the_gap_is_told_where_it_is_known():
+def test_the_gap_is_shown_where_it_is_known():
     ragged = TREES["ragged"]
     assert 1 <= dpt.plan(ragged, rho=0.01, split="nodes").gap <= dpt.plan(ragged, rho=0.01).gap
     assert dpt.plan(ragged, rho=0.01).gap < dpt.plan(ragged, rho=0.01, split="uniform").gap
@@ -243,7 +243,7 @@ def full(domain, options):
 
 
 @pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])
-def test_a_full_plan_can_be_shown_compared_and_written_down(options):
+def test_a_full_plan_can_be_shown_compared_and_serialized(options):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     domain = domain_with_closed_clinics(3)
@@ -330,7 +330,7 @@ def test_known_counts_that_json_contradicts_are_named(domain):
 
 
 @pytest.mark.parametrize("ending", ["std_error", "lower", "upper", "measurement", "noise_scale"])
-def test_a_key_may_not_be_named_as_what_is_told_about_a_column(ending):
+def test_a_key_may_not_be_named_as_a_column_of_errors(ending):
     domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
     with pytest.raises(dpt.ColumnsError, match="two columns of the released table one name"):
         dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))

@@ -31,7 +31,7 @@ NO_NOISE = {"epsilon": 1e6}
 # --- what is planned -----------------------------------------------------------------------------------
 
 
-def test_a_plan_tells_what_it_does():
+def test_a_plan_describes_what_it_does():
     planned = plan(8, rho=0.1, domain=DOMAIN, privacy_unit="who", max_contributions=3)
     frame = planned.to_frame()
     assert frame["level"].tolist() == ["total", "a", "b"] and frame["groups"].tolist() == [1, 2, 2]
@@ -40,7 +40,7 @@ def test_a_plan_tells_what_it_does():
     assert "each who (up to 3 rows, add_remove)" in repr(planned)
 
 
-WAYS = {
+STRATEGIES = {
     "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
     "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
     "laplace-rho": ({"rho": 0.3}, {"tree": "tree", "mechanism": "laplace"}),
@@ -81,12 +81,12 @@ class Recorder:
 # --- what is spent -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize(("domain", "k"), [(None, 1), (None, 2), (DOMAIN, 1), (DOMAIN, 2)], ids=str)
-def test_all_that_is_measured_keeps_to_the_loss(way, neighbors, domain, k, monkeypatch):
+def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, monkeypatch):
     """Stack all measured numbers of all levels of groups; try every way to place the rows of a unit."""
-    stated, options = WAYS[way]
+    stated, options = STRATEGIES[strategy]
     unit = {} if k == 1 else {"privacy_unit": "who", "max_contributions": k}
     planned = plan(4, **stated, **options, domain=domain, neighbors=neighbors, **unit)
     recorder = Recorder(monkeypatch)
@@ -113,7 +113,7 @@ def test_all_that_is_measured_keeps_to_the_loss(way, neighbors, domain, k, monke
             for total in totals
         )
 
-    if way.startswith("laplace") and "epsilon" in stated:
+    if strategy.startswith("laplace") and "epsilon" in stated:
         assert 0.99 < exactly(1) / Fraction(stated["epsilon"]) <= 1
         return
     spent = exactly(2) / 2
@@ -122,7 +122,7 @@ def test_all_that_is_measured_keeps_to_the_loss(way, neighbors, domain, k, monke
         assert tight < spent / Fraction(stated["rho"]) <= 1
         return
     epsilon, delta = stated["epsilon"], stated["delta"]
-    if way == "approximate-laplace":
+    if strategy == "approximate-laplace":
         few = moves[np.isin((moves > 0).sum(axis=1), [1, 2, 3])]  # of more there are too many to list
         worst = few[np.argmax((few / scales).sum(axis=1))]
         assert listed_delta(
@@ -135,20 +135,20 @@ def test_all_that_is_measured_keeps_to_the_loss(way, neighbors, domain, k, monke
     assert min(scales) > 2 and len(scales) >= n_levels
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize(("groups", "k"), [("one", 1), ("one", 2), ("side by side", 2), ("levels", 1),
     ("levels", 2)])  # fmt: skip
-def test_all_that_is_measured_of_counts_keeps_to_the_loss(way, neighbors, groups, k, monkeypatch):
+def test_all_that_is_measured_of_counts_keeps_to_the_loss(strategy, neighbors, groups, k, monkeypatch):
     """Add every k records to counts, some at the ends of what is clipped, in one group or in several."""
-    stated, options = WAYS[way]
+    stated, options = STRATEGIES[strategy]
     domain = DOMAIN if groups == "levels" else None
     planned = plan(4, **stated, **options, domain=domain, neighbors=neighbors, max_contributions=k)
     if groups == "side by side":
         planned = replace(planned, totals=(np.full(2, -1),))
     n_groups = len(planned.totals[-1])
     top = 2**61 // (4 * n_groups)
-    if way.endswith("factorization"):
+    if strategy.endswith("factorization"):
         top = prefix_sums.LARGEST_BIN
     base = np.zeros((n_groups, 4), dtype=np.int64)
     base[0, :3], base[-1, 3] = (-1, 0, 5), top - 1
@@ -179,10 +179,10 @@ def _fractions(scales):
 COUNTS = np.array([[3, 0, 5, 1], [0, 0, 0, 0], [7, 7, 0, 2]])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("domain", [None, DOMAIN], ids=["one", "groups"])
-def test_counts_are_released_as_their_records_are(way, domain):
-    stated, options = WAYS[way]
+def test_counts_are_released_as_their_records_are(strategy, domain):
+    stated, options = STRATEGIES[strategy]
     planned = plan(4, **stated, **options, domain=domain, known={"total": 25 if domain else 9})
     counts = COUNTS if domain else COUNTS[0]
     rows = [(leaf, place) for (leaf, place), n in np.ndenumerate(COUNTS[: len(planned.totals[-1])])
@@ -196,7 +196,7 @@ def test_counts_are_released_as_their_records_are(way, domain):
         assert again.estimates.tobytes() == released[0].estimates.tobytes()
 
 
-def test_counts_where_nobody_can_be_are_none_and_so_are_negative_ones():
+def test_counts_at_structural_zeros_and_negative_ones_are_ignored():
     never = dpt.Domain.from_frame(
         PLACES.assign(never=[False, True, False]), by=["a", "b"], structural_zeros="never"
     )
@@ -207,7 +207,7 @@ def test_counts_where_nobody_can_be_are_none_and_so_are_negative_ones():
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (np.zeros(5, dtype=int), r"of shape \(3, 4\), not int64 of shape \(5,\)"),
         (np.zeros(4, dtype=int), r"not int64 of shape \(4,\)"),
@@ -220,8 +220,8 @@ def test_counts_where_nobody_can_be_are_none_and_so_are_negative_ones():
     ],
     ids=repr,
 )
-def test_counts_that_do_not_fit_are_refused(data, told):
-    with pytest.raises(ArgumentError, match=f"`data` must be whole numbers .*{told}.*\nHint: ") as error:
+def test_counts_that_do_not_fit_are_refused(data, message):
+    with pytest.raises(ArgumentError, match=f"`data` must be whole numbers .*{message}.*\nHint: ") as error:
         plan(4, epsilon=1.0, domain=DOMAIN).release(data)
     assert error.value.argument == "data" and "secret" not in str(error.value)
 
@@ -254,9 +254,9 @@ def test_groups_without_names_are_side_by_side():
         several.release(small([(0, 1)]))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(way):
-    stated, options = WAYS[way]
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(name):
+    stated, options = STRATEGIES[name]
     planned = plan(4, **stated, **options)
     strategy = planned.strategy
     if isinstance(strategy, TreePrefixes):

@@ -1,4 +1,4 @@
-"""Plans of distributions that were written down: read again as they were or not at all."""
+"""Plans of distributions in JSON: read back unchanged, or refused."""
 
 import copy
 import dataclasses
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_json import json_values, places_in_json, replaced
-from tests.helpers_plans import keeps_to_its_loss
+from tests.helpers_plans import spends_no_more_than_stated
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
@@ -49,7 +49,7 @@ ALONE = dpt.plan_distribution("cost", **EDGES["zone"], **STRATEGIES["approximate
 
 
 def rewritten(plan):
-    """Read a distribution's plan by way of JSON."""
+    """Read the plan of a distribution back from JSON."""
     return dpt.DistributionPlan.from_dict(
         json.loads(json.dumps(plan.to_dict(), allow_nan=False)), plan.domain
     )
@@ -90,7 +90,7 @@ def test_where_bins_come_from_goes_through_json():
     assert dpt.DistributionPlan.from_dict(plan.to_dict(), DOMAIN).domain_source == "observed"
 
 
-def test_what_cannot_be_written_down_is_told():
+def test_what_cannot_be_serialized_is_named():
     dateutil = pytest.importorskip("dateutil.tz")
     zone = pd.date_range("2024-03-30", periods=3, tz=dateutil.gettz("Europe/Berlin"))
     plain = dpt.plan_distribution("cost", bins=[0, 1, 2], epsilon=1.0)
@@ -178,7 +178,7 @@ def test_the_noise_of_a_distribution_follows_from_what_is_stated():
     scaled = [2**40 * share for share in written["strategy"]["shares"]]
     same = dpt.DistributionPlan.from_dict(replaced(written, ("strategy", "shares"), scaled), DOMAIN)
     assert same.errors.tolist() == SHAPE.errors.tolist()
-    assert all(map(keeps_to_its_loss, (SHAPE, ALONE, dearer, many, same)))
+    assert all(map(spends_no_more_than_stated, (SHAPE, ALONE, dearer, many, same)))
 
 
 @settings(max_examples=200)
@@ -193,7 +193,7 @@ def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, p
     except dpt.ArgumentError as error:
         assert error.argument in ("data", "domain") and error.hint
     else:
-        assert keeps_to_its_loss(back) and back.loss == PrivacyLoss(**written["loss"])
+        assert spends_no_more_than_stated(back) and back.loss == PrivacyLoss(**written["loss"])
         assert (back.neighbors, back.max_contributions) == (
             written["neighbors"],
             written["max_contributions"],

@@ -40,7 +40,7 @@ def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors):
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.5, 2, 50])
-def test_no_way_is_better_than_the_one_taken_however_large_the_loss(rho):
+def test_no_other_strategy_is_better_however_large_the_loss(rho):
     for n_bins in (1, 2, 3, 32, 100):
         best = plan(n_bins, rho=rho)
         for tree in ("tree", "factorization"):

@@ -150,8 +150,8 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
     if consistency == "nonnegative":
         assert (table["count"] >= 0).all()
     assert table["count"].dtype == (np.int64 if consistency == "none" else np.float64)
-    nobody = plan.release(drawn[1][:0] if plan.domain else drawn[1] * 0, rng=rng(seed))
-    pd.testing.assert_series_equal(nobody["std_error"], table["std_error"])
+    empty = plan.release(drawn[1][:0] if plan.domain else drawn[1] * 0, rng=rng(seed))
+    pd.testing.assert_series_equal(empty["std_error"], table["std_error"])
 
 
 KEYS = ["state", "county"]
@@ -189,7 +189,7 @@ def test_known_counts_are_never_compared_with_the_records(consistency, fit):
         assert marin[["count", "lower", "upper", "std_error"]].tolist() == [0, 0, 0, 0]
 
 
-def test_nobody_is_where_nobody_can_be():
+def test_structural_zeros_are_zero():
     counts = people(5, 5, 900, 5, 5, 5).dp.tree_counts(
         KEYS, epsilon=3000.0, domain=us(structural_zeros="empty"), known={"state": {"DC": 5}}
     )
@@ -311,7 +311,7 @@ def test_measurements_are_what_the_noise_left(mechanism, consistency, tmp_path):
 
 
 @pytest.mark.parametrize("mechanism", LOSSES)
-def test_whoever_has_the_measurements_can_make_the_estimates(mechanism):
+def test_the_estimates_follow_from_the_measurements(mechanism):
     plan, leaves = lopsided(mechanism, consistency="linear")
     table = plan.release(leaves, rng=rng(4))
     measured = table["measurement"].to_numpy(dtype=float, na_value=np.nan)

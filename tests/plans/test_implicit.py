@@ -30,7 +30,7 @@ ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 
 def outcomes(tree, rows, noise):
-    """Give the law of what is released, through the real code, noise vector by noise vector."""
+    """Give the distribution of what is released, through the real code, noise vector by noise vector."""
     plan = plan_implicit(tree, epsilon=1.0, delta=0.1)
     object.__setattr__(plan, "noise", noise)
     frame = pd.DataFrame({tree.column: pd.Series(rows, dtype=np.int64)})
@@ -39,7 +39,7 @@ def outcomes(tree, rows, noise):
     support = np.arange(-radius, radius + 1)
     mass = np.exp(-abs(support) / scale)
     mass /= mass.sum()
-    law: dict = {}
+    distribution: dict = {}
     for draws in itertools.product(range(len(support)), repeat=n_draws):
         fixed = iter(support[list(draws)].tolist())
 
@@ -53,8 +53,8 @@ def outcomes(tree, rows, noise):
         object.__setattr__(plan, "noise", (Fixed(),) * len(noise))
         released = implicit._released(plan, frame, byte_source(np.random.default_rng(0)))
         seen = tuple((tuple(keys.tolist()), tuple(noisy.tolist())) for keys, noisy in released)
-        law[seen] = law.get(seen, 0.0) + mass[list(draws)].prod()
-    return law
+        distribution[seen] = distribution.get(seen, 0.0) + mass[list(draws)].prod()
+    return distribution
 
 
 # Privacy
@@ -62,7 +62,7 @@ def outcomes(tree, rows, noise):
 
 @pytest.mark.parametrize("neighbors", [([], [1]), ([1], [1, 1]), ([0], [0, 3]), ([2], [2, 3]), ([1, 1], [1])])
 def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
-    """Exactly: the hockey-stick divergence of the two laws, by brute force over all noise."""
+    """Exactly: the hockey-stick divergence of the two distributions, by brute force over all noise."""
     tree, noise = binary("x", bits=2), TruncatedLaplace(2.0, 0.12)
     assert noise.radius == 1
     here, there = (outcomes(tree, rows, (noise,) * 3) for rows in neighbors)
@@ -76,14 +76,14 @@ def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
 @pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
 @pytest.mark.parametrize("base", [(0, 0, 0), (1, 0, 1), (2, 1, 0)])
 def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
-    """The exact law of one level over its three nodes; two rows of a unit need the sensitivity 2."""
+    """The exact distribution of one level over its three nodes; two rows of a unit need the sensitivity 2."""
     noise = TruncatedLaplace(1.5, 0.2, sensitivity=sum(moved))
     scale, radius = noise.noise_scale, noise.radius
     support = np.arange(-radius, radius + 1)
     mass = np.exp(-abs(support) / scale)
     mass /= mass.sum()
 
-    def law(counts):
+    def distribution(counts):
         nodes = []
         for count in counts:
             seen = {}
@@ -96,7 +96,7 @@ def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
             for key in itertools.product(*nodes)
         }
 
-    here, there = law(base), law(np.add(base, moved).tolist())
+    here, there = distribution(base), distribution(np.add(base, moved).tolist())
     for one, other in ((here, there), (there, here)):
         loss = sum(max(p - math.exp(noise.epsilon) * other.get(key, 0.0), 0.0) for key, p in one.items())
         assert loss <= noise.delta_spent + 1e-12
@@ -124,20 +124,20 @@ def test_the_noise_of_each_level_is_that_of_the_plan():
     frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
     rng = np.random.default_rng(4)
     tables = [plan.release(frame, rng=rng) for _ in range(120)]
-    laws = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    distributions = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
     for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
         nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
         noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
         assert len(noise) == 120 * n_nodes
-        for other, law in enumerate(laws):
-            p_value = fit(noise.astype(np.int64), law, edges(plan.noise[other].noise_scale))
+        for other, distribution in enumerate(distributions):
+            p_value = fit(noise.astype(np.int64), distribution, edges(plan.noise[other].noise_scale))
             assert p_value > 1e-3 if other == place else p_value < 1e-6
 
 
 # What is found
 
 
-def test_the_expected_recall_predicts_how_often_nodes_are_released():
+def test_the_detection_probability_predicts_how_often_nodes_are_released():
     plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3)
     noise = plan.noise[1]
     counts = np.arange(0, 2 * noise.radius + 3)

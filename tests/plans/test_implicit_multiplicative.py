@@ -38,7 +38,7 @@ HALF = dpt.Multiplicative(alpha=0.5)
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("tau", [1.0, 40.0, None])
-def test_no_node_appears_that_holds_nobody(calibration, tau):
+def test_no_empty_node_appears(calibration, tau):
     chain = chain_of(depth=4, calibration=calibration, **({} if tau is None else {"tau": tau}))
     tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
     leaves[[0, 1, 17]] = 3000, 1, 10**6
@@ -76,10 +76,10 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
     wish = dpt.Multiplicative(alpha=0.5, clip=clip)
     plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
     table = plan.release(pd.DataFrame({tree.column: objects(values)}))
-    nobody = plan.release(pd.DataFrame({tree.column: objects([])}))
+    empty = plan.release(pd.DataFrame({tree.column: objects([])}))
     pd.testing.assert_frame_equal(table.drop(columns=["count", "error_bound"]),
-                                  nobody.drop(columns=["count", "error_bound"]))  # fmt: skip
-    assert table.attrs == nobody.attrs and len(table) == 1
+                                  empty.drop(columns=["count", "error_bound"]))  # fmt: skip
+    assert table.attrs == empty.attrs and len(table) == 1
 
 
 # The promise
@@ -178,7 +178,7 @@ def test_the_columns_and_what_they_hold(tree):
     assert {ADDRESSES: "10.0.0.1/32", NUMBERS: LARGE, ZIPS: "902"}[tree] in table[keys[-1]].dropna().tolist()
 
 
-def test_nobody_leaves_the_root_with_the_value_of_small_counts():
+def test_without_records_the_root_has_the_value_of_small_counts():
     plan = dpt.plan_implicit(ZIPS, **LOSS, mechanism=HALF)
     table = plan.release(records().iloc[:0])
     assert table["level"].tolist() == ["total"]
@@ -197,7 +197,7 @@ def test_the_method_the_function_and_the_plan_release_the_same(tree):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_every_library_is_counted_alike(tree):
+def test_records_of_every_library_give_the_same_counts(tree):
     polars = pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     frame = polars.from_pandas(records())
@@ -213,30 +213,30 @@ def test_short_texts_count_as_far_as_they_reach():
     assert table["zip/3"].dropna().tolist() == ["123"]
 
 
-def test_the_account_tells_what_the_plan_was():
+def test_the_provenance_describes_the_plan():
     whom = {"privacy_unit": "person", "max_contributions": 1}
     plan = dpt.plan_implicit(NUMBERS, **LOSS, **whom, mechanism=HALF)
-    told = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
+    provenance = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
     listed_plan = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=HALF)
-    assert set(told) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
-    assert told["mechanism"] == "multiplicative" and told["rng"] == "operating system"
-    assert (told["threshold"], told["largest_unseen"]) == (plan.threshold, plan.largest_unseen)
+    assert set(provenance) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
+    assert provenance["mechanism"] == "multiplicative" and provenance["rng"] == "operating system"
+    assert (provenance["threshold"], provenance["largest_unseen"]) == (plan.threshold, plan.largest_unseen)
     assert "by prefixes of 'n'" in repr(plan) and "protecting each person" in repr(plan)
     assert "not private" in released(NUMBERS).attrs["dp"]["rng"]
 
 
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", HALF])
-def test_numbers_of_numpy_are_told_in_plain_json(mechanism):
+def test_numbers_of_numpy_become_plain_json(mechanism):
     options = {"privacy_unit": "person", "max_contributions": np.int64(2), "mechanism": mechanism}
     plan = dpt.plan_implicit(NUMBERS, **LOSS, **options)
-    told = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
-    assert told["max_contributions"] == 2 and type(plan.max_contributions) is int
+    provenance = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
+    assert provenance["max_contributions"] == 2 and type(plan.max_contributions) is int
     for most in (2**61, 2**70):
         with pytest.raises(ArgumentError, match="`max_contributions` must be a whole number"):
             dpt.plan_implicit(NUMBERS, **LOSS, **{**options, "max_contributions": most}, neighbors="replace")
 
 
-def test_what_is_in_force_is_told():
+def test_the_options_that_apply_are_shown():
     plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=True))
     assert (plan.epsilon, plan.delta, plan.failure) == (1.0, 1e-6, 1 / 9)
     assert plan.max_error == 2 * plan.chain.window_noise.radius
@@ -294,7 +294,7 @@ def test_nodes_are_listed_with_their_parents(values, least):
 # Which mechanism finds what
 
 
-def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
+def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plans():
     split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
     plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
     table = plan.compare(alpha=0.5, failure=0.1)
@@ -303,14 +303,14 @@ def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
     ]  # fmt: skip
     assert (table.dtypes == np.int64).all()
     least, unseen, error = table.iloc[0]
-    recall = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
-    assert recall.iloc[0] < 0.9 <= recall.iloc[1]
-    assert recall.iloc[2] < 1 == recall.iloc[3]
+    probability = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
+    assert probability.iloc[0] < 0.9 <= probability.iloc[1]
+    assert probability.iloc[2] < 1 == probability.iloc[3]
     noise = plan.noise[-1]
     support = np.arange(-noise.radius, noise.radius + 1)
-    law = np.exp(-abs(support) / noise.noise_scale)
-    law /= law.sum()
-    assert law[abs(support) > error].sum() <= 0.1 < law[abs(support) > error - 1].sum()
+    mass = np.exp(-abs(support) / noise.noise_scale)
+    mass /= mass.sum()
+    assert mass[abs(support) > error].sum() <= 0.1 < mass[abs(support) > error - 1].sum()
     for calibration in ("exact", "proof"):
         wish = dpt.Multiplicative(alpha=0.5, failure=0.1, calibration=calibration)
         other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
@@ -354,9 +354,9 @@ def test_compare_is_of_the_same_unit():
 )
 def test_what_cannot_be_used_is_named_with_a_hint(argument, options):
     for verb in (partial(dpt.plan_implicit, ZIPS), partial(dpt.tree_counts, records(), ZIPS)):
-        with pytest.raises(ArgumentError) as told:
+        with pytest.raises(ArgumentError) as error:
             verb(**{**LOSS, "mechanism": HALF, **options})
-        assert told.value.argument == argument and told.value.hint
+        assert error.value.argument == argument and error.value.hint
 
 
 @pytest.mark.parametrize("name", ["rho", "domain", "known", "confidence", "level_weights"])
@@ -375,8 +375,8 @@ def test_other_errors():
         sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
 
 
-def test_recall_of_rare_failures_keeps_its_digits() -> None:
-    """A probability next to 1 is told from 1 by the other end of the law."""
+def test_detection_probabilities_near_1_keep_their_digits() -> None:
+    """Next to 1 the complement is computed, so that no digits are lost."""
     mpmath = pytest.importorskip("mpmath")
     plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
     noise = plan.noise[1]
@@ -392,7 +392,7 @@ def test_recall_of_rare_failures_keeps_its_digits() -> None:
         assert missed(int(found) - 1) > 1e-15 * (1 - 1e-9)
 
 
-def test_comparisons_and_recall_refuse_what_is_no_number() -> None:
+def test_comparisons_and_detection_probabilities_refuse_what_is_no_number() -> None:
     plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
     assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
     for counts in ([29.9], [-5], [float("nan")], ["a"]):

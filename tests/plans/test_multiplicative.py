@@ -28,7 +28,7 @@ QUARTER = dpt.Multiplicative(alpha=0.25)
 
 
 @pytest.mark.parametrize("wish", [QUARTER, dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True)])
-def test_each_node_is_as_close_as_promised_and_the_bound_tells_it(wish):
+def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
     copies, n = 150, 6  # once the root is settled, the copies below it are separate trees
     tree = dpt.Tree.from_branching([copies, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=wish)
@@ -110,7 +110,7 @@ def test_only_counts_have_a_bound(counts):
         assert plan.error_bound(pd.Series([0, 9], dtype=kind)).tolist() == plan.error_bound([0, 9]).tolist()
 
 
-def test_a_plan_tells_what_is_in_force():
+def test_a_plan_shows_the_options_that_apply():
     tree = dpt.Tree.from_branching([2, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=QUARTER)
     assert (plan.epsilon, plan.delta, plan.failure, plan.max_error) == (1.0, 1e-6, 0.05, None)
@@ -121,8 +121,8 @@ def test_a_plan_tells_what_is_in_force():
     assert (
         f"but for a probability of 0.0625 each, and by {clipped.max_error} in any case:" in clipped.headline
     )
-    told = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
-    assert (told["failure"], told["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
+    provenance = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
+    assert (provenance["failure"], provenance["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
     chosen = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True))
     assert chosen.failure == 0.3 and clipped.threshold > chosen.threshold
     rare = dpt.Multiplicative(alpha=0.25, failure=1e-9, threshold=1e300)
@@ -142,17 +142,17 @@ def test_a_notebook_shows_the_plan():
 # The table
 
 
-def test_the_table_and_what_it_tells(visits, clinics):
+def test_the_table_and_its_provenance(visits, clinics):
     wish = dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof")
     table = dpt.tree_counts(visits, BY, **LOSS, domain=clinics, mechanism=wish)
     assert list(table.columns) == ["level", *BY, "count", "error_bound"]
-    told = json.loads(json.dumps(table.attrs["dp"]))
+    provenance = json.loads(json.dumps(table.attrs["dp"]))
     plan = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), **LOSS, mechanism=wish)
-    assert {name: told[name] for name in ("mechanism", "alpha", "failure", "calibration", "clip")} == {
+    assert {name: provenance[name] for name in ("mechanism", "alpha", "failure", "calibration", "clip")} == {
         "mechanism": "multiplicative", "alpha": 0.25, "failure": 0.01, "calibration": "proof", "clip": False,
     }  # fmt: skip
-    assert told["threshold"] == plan.threshold and told["rmse_bound"] is None
-    assert (told["epsilon"], told["delta"], told["rng"]) == (1.0, 1e-6, "operating system")
+    assert provenance["threshold"] == plan.threshold and provenance["rmse_bound"] is None
+    assert (provenance["epsilon"], provenance["delta"], provenance["rng"]) == (1.0, 1e-6, "operating system")
     keys = clinics.groupby("region").size().index
     pd.testing.assert_index_equal(table.dp.level("region").index, keys)
     assert table.dp.level("total").columns.tolist() == ["count", "error_bound"]
@@ -177,16 +177,16 @@ def test_shape_and_types_follow_from_the_plan_alone(drawn, neighbors, clip):
     wish = dpt.Multiplicative(alpha=0.5, clip=clip)
     plan = dpt.plan(domain, **LOSS, neighbors=neighbors, mechanism=wish)
     values = ["count", "error_bound"]
-    released, nobody = plan.release(rows), plan.release(rows.iloc[:0])
-    pd.testing.assert_frame_equal(released.drop(columns=values), nobody.drop(columns=values))
-    assert released.attrs == nobody.attrs
-    for table in (released, nobody):
+    released, empty = plan.release(rows), plan.release(rows.iloc[:0])
+    pd.testing.assert_frame_equal(released.drop(columns=values), empty.drop(columns=values))
+    assert released.attrs == empty.attrs
+    for table in (released, empty):
         assert (table[values].dtypes == np.int64).all() and (table[values] >= 0).all(axis=None)
         for depth, name in enumerate(level_names(domain)[1:], start=1):
             assert len(table.dp.level(name)) == len(domain.keys(depth))
 
 
-def test_nobody_is_counted_where_nobody_can_be():
+def test_structural_zeros_stay_zero():
     wards = pd.DataFrame({"ward": ["eye", "labour", "moon", "moon"], "sex": ["m", "m", "m", "f"]})
     wards["never"] = [False, True, True, True]
     domain = dpt.Domain.from_frame(wards, by=["ward", "sex"], structural_zeros="never")

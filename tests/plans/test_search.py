@@ -75,7 +75,7 @@ def test_a_target_is_met_and_hardly_more(domain, target, options, kind):
     assert max(less.std_errors[names.index(name)] / wanted for name, wanted in target.items()) > 1
 
 
-def test_targets_that_cannot_be_met_say_what_could(domain):
+def test_targets_that_cannot_be_met_name_one_that_can(domain):
     with pytest.raises(dpt.ArgumentError, match=r"needs epsilon=0\.28.*more than 0\.1") as caught:
         dpt.plan(domain, target={"district": 5.0}, epsilon=0.1)
     assert "epsilon=0.1 would give standard errors of {'district': 14.1" in caught.value.hint

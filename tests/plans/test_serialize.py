@@ -1,4 +1,4 @@
-"""Plans that were written down: both kinds, read again as they were or not at all."""
+"""Plans of every kind in JSON: read back unchanged, or refused."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_json import json_values, places_in_json, replaced
-from tests.helpers_plans import keeps_to_its_loss, spends_no_more
+from tests.helpers_plans import spends_no_more, spends_no_more_than_stated
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district"]
@@ -50,7 +50,7 @@ WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
 HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
 
 
-def by_way_of_json(plan, domain=DOMAIN):
+def through_json(plan, domain=DOMAIN):
     return type(plan).from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False)), domain)
 
 
@@ -60,7 +60,7 @@ def spends_what_it_states(plan):
     if isinstance(plan, dpt.JointPlan):
         return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
-        return keeps_to_its_loss(plan)
+        return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):
         epsilon, delta = (
             sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")
@@ -87,7 +87,7 @@ def spends_what_it_states(plan):
 def test_a_plan_of_factors_goes_through_json(drawn, alpha, failure, shape, neighbors):
     domain, rows = drawn
     plan = planned(domain, alpha=alpha, failure=failure, neighbors=neighbors, **shape)
-    back = by_way_of_json(plan, domain)
+    back = through_json(plan, domain)
     assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan) and back.mechanism == plan.mechanism
     assert (back.chain.epsilon, back.chain.delta) == (plan.chain.epsilon, plan.chain.delta)
     tables = [each.release(rows, rng=np.random.default_rng(5)) for each in (plan, back)]
@@ -99,7 +99,7 @@ def test_units_and_bare_trees_go_through_json():
     tree = dpt.Tree.from_branching([2, 3])
     for domain, unit in ((tree, None), (DOMAIN, "person"), (DOMAIN, 7)):
         plan = planned(domain, privacy_unit=unit, max_contributions=3)
-        back = by_way_of_json(plan, domain)
+        back = through_json(plan, domain)
         assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
     with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
         planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
@@ -108,18 +108,16 @@ def test_units_and_bare_trees_go_through_json():
 def test_numbers_of_numpy_become_plain():
     numbers = {"alpha": np.float64(0.25), "failure": np.float64(0.1), "threshold": np.int64(10**6)}
     plan = planned(**numbers, max_contributions=np.int64(2))
-    assert repr(by_way_of_json(plan)) == repr(plan)
+    assert repr(through_json(plan)) == repr(plan)
     single = planned(alpha=np.float32(0.25), failure=np.float16(0.125), threshold=np.longdouble(2.0**20))
-    assert by_way_of_json(single).mechanism == dpt.Multiplicative(
-        alpha=0.25, failure=0.125, threshold=2.0**20
-    )
+    assert through_json(single).mechanism == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2.0**20)
 
 
 @pytest.mark.parametrize(("clip", "in_force"), [(False, 0.05), (True, 1 / 9)])
 def test_a_failure_that_was_left_open_stays_open(clip, in_force):
     plan = planned(clip=clip)
     assert plan.to_dict()["guarantee"]["failure"] is None
-    back = by_way_of_json(plan)
+    back = through_json(plan)
     assert back.mechanism.failure is None and back.failure == plan.failure == pytest.approx(in_force)
 
 
@@ -146,7 +144,7 @@ def test_every_kind_is_tried_here():
     assert WRITTEN.keys() == KINDS.keys()
 
 
-def test_both_kinds_say_alike_what_all_plans_have():
+def test_both_kinds_describe_what_all_plans_have_in_the_same_way():
     shared = {
         "format",
         "kind",
@@ -169,7 +167,7 @@ def test_both_kinds_say_alike_what_all_plans_have():
 @pytest.mark.parametrize(
     "data", [None, [], "plan", 1, {}, {"format": "other"}, {"format": ["x"]}, math.nan], ids=str
 )
-def test_what_is_no_plan_is_told(kind, data):
+def test_what_is_no_plan_is_refused_with_a_hint(kind, data):
     with pytest.raises(dpt.ArgumentError, match="`data` is not a plan of this version"):
         KINDS[kind].from_dict(data, DOMAIN)
 

@@ -295,7 +295,7 @@ def test_largest_budget_falls_back_and_copes_with_jumps():
     assert largest_budget(lambda budget: budget**3, 1e-6, at_least=1e-3) == pytest.approx(1e-2, rel=1e-4)
 
 
-# --- laws -------------------------------------------------------------------------------------------------
+# --- properties -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)

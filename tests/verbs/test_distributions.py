@@ -125,7 +125,7 @@ def test_mistakes_are_named(verb, mistake, argument):
           50, np.array([[0.5]]), pd.Timedelta(0), np.timedelta64(1)],
     ids=repr,
 )  # fmt: skip
-def test_parts_that_are_none(q):
+def test_invalid_parts(q):
     with pytest.raises(ArgumentError, match="numbers from 0 to 1") as error:
         dpt.quantiles(small([(0, 1)]), "x", q, **GOOD)
     assert error.value.argument == "q"
@@ -140,7 +140,7 @@ def test_parts_of_any_row(q):
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, 95, True, "0.9", math.nan, [0.9], 0.9999])
-def test_confidences_that_are_none(confidence):
+def test_invalid_confidences(confidence):
     for verb in ("cdf", "quantiles"):
         with pytest.raises(ArgumentError, match="Hint: for example") as error:
             VERBS[verb](small([(0, 1)]), "x", **GOOD, confidence=confidence)
@@ -155,7 +155,7 @@ def test_confidences_that_are_none(confidence):
                np.array(3), [pd.Interval(0, 1)]],
     ids=repr,
 )  # fmt: skip
-def test_ranges_that_are_none(ranges):
+def test_invalid_ranges(ranges):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         dpt.range_counts(small([(0, 1)]), "x", ranges, **GOOD)
     assert error.value.argument == "ranges"

@@ -50,11 +50,9 @@ def test_with_hardly_any_noise_means_are_those_of_the_clipped_values(bounds, vis
             np.testing.assert_allclose(shown[name].reindex(exact.index), exact, atol=step)
             np.testing.assert_allclose(shown[f"{name}_lower"].reindex(exact.index), exact, atol=step)
             np.testing.assert_allclose(shown[f"{name}_upper"].reindex(exact.index), exact, atol=step)
-            nobody = shown.drop(exact.index)
-            assert nobody[[name, f"{name}_std_error"]].isna().all(axis=None) and (nobody["count"] == 0).all()
-            assert (nobody[f"{name}_lower"] == bounds[0]).all() and (
-                nobody[f"{name}_upper"] == bounds[1]
-            ).all()
+            empty = shown.drop(exact.index)
+            assert empty[[name, f"{name}_std_error"]].isna().all(axis=None) and (empty["count"] == 0).all()
+            assert (empty[f"{name}_lower"] == bounds[0]).all() and (empty[f"{name}_upper"] == bounds[1]).all()
 
 
 @pytest.mark.parametrize("granularity", [None, 0.1, 0.01])
@@ -69,7 +67,7 @@ def test_means_and_intervals_are_within_the_bounds(bounds, granularity):
         assert means["x_lower"].ge(bounds[0]).all() and means["x_upper"].le(bounds[1]).all()
 
 
-def test_nobody_has_no_mean(clinics, visits):
+def test_an_empty_node_has_no_mean(clinics, visits):
     means = dpt.tree_means(visits.head(0), "cost", BY, bounds=(0, 500), domain=clinics, **NO_NOISE)
     assert means["cost"].isna().all() and (means["count"] == 0).all()
     assert means["cost"].dtype == np.float64
@@ -126,12 +124,12 @@ def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanis
         assert means[name].tolist() == [1070, 300, 50, 20, 700]
     assert (means["std_error"] == 0).all() and means[["measurement", "noise_scale"]].isna().all(axis=None)
     whole, of_sums, of_counts = (
-        {name: told[name] for name in ("epsilon", "delta", "rho") if name in told}
-        for told in (means.attrs["dp"], *means.attrs["dp"]["quantities"].values())
+        {name: provenance[name] for name in ("epsilon", "delta", "rho") if name in provenance}
+        for provenance in (means.attrs["dp"], *means.attrs["dp"]["quantities"].values())
     )
     assert whole == {**({} if "rho" in stated else {"delta": 0.0}), **stated}
     assert of_counts == dict.fromkeys(of_sums, 0.0)
-    if "delta" in stated and mechanism == "gaussian":  # told as the rho of its noise
+    if "delta" in stated and mechanism == "gaussian":  # stated as the rho of its noise
         sums = next(iter(plan.plans.values()))
         spent = joint_gaussian_delta(0.5, [(np.concatenate(sums.node_noise_scales), sums.sensitivity)])
         assert list(of_sums) == ["rho"] and 0.999e-6 <= spent <= 1e-6

@@ -1,4 +1,4 @@
-"""No message tells a record, though an argument may hold all by a slip: frame["person"] for "person"."""
+"""No message shows a record, even if an argument holds all by mistake: frame["person"] for "person"."""
 
 import inspect
 import traceback
@@ -13,7 +13,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, arrays, bounds, distribution, metrics
 from pandas_dptree.arrays import several
-from tests.helpers_messages import NUMBER, SECRET, N, Printing, Unprintable, tells
+from tests.helpers_messages import NUMBER, SECRET, N, Printing, Unprintable, shows_secret
 
 
 def slips():
@@ -256,7 +256,7 @@ def test_the_calls_are_right_but_for_the_argument_that_is_tried(call):
 
 
 @pytest.mark.parametrize(("call", "argument"), ARGUMENTS)
-def test_no_message_tells_what_an_argument_holds(call, argument):
+def test_no_message_shows_what_an_argument_holds(call, argument):
     function, valid = CALLS[call]
     for slip, given in SLIPS.items():
         with warnings.catch_warnings(record=True) as warned:
@@ -266,12 +266,12 @@ def test_no_message_tells_what_an_argument_holds(call, argument):
             except Exception as error:
                 text = shown(error)
                 assert len(text) < 1000, (slip, text[:1000])
-                assert not tells(text), (slip, text)
+                assert not shows_secret(text), (slip, text)
                 assert isinstance(error, dpt.DPTreeError) or (call in MATHEMATICS or slip in ODD), (
                     slip,
                     text,
                 )
-        assert not any(tells(str(each.message)) for each in warned), slip
+        assert not any(shows_secret(str(each.message)) for each in warned), slip
     plt.close("all")
 
 
@@ -285,7 +285,7 @@ def test_no_message_tells_what_an_argument_holds(call, argument):
         ),
     ],
 )
-def test_a_column_passed_for_its_name_is_told_how_to_be_named(call):
+def test_a_column_passed_for_its_name_gets_a_hint(call):
     with pytest.raises(ArgumentError, match=r'not frame\["person') as caught:
         call()
     assert caught.value.argument == "privacy_unit"

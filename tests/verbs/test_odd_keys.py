@@ -78,8 +78,8 @@ def test_an_index_says_nothing(index: Any) -> None:
 def test_composed_and_combining_characters_are_different_keys() -> None:
     """Labels are compared as they are written: who wants them alike normalises both sides beforehand."""
     keys = leaves(a=["é", "e\u0301"])
-    for road in (by_frame, by_array):
-        assert sorted(count for _, count in road(keys, [1, 2], epsilon=EXACT)["a"]) == [1, 2]
+    for route in (by_frame, by_array):
+        assert sorted(count for _, count in route(keys, [1, 2], epsilon=EXACT)["a"]) == [1, 2]
     records = leaves(a=["e\u0301"] * 3)
     assert not dpt.tree_counts(records, ["a"], domain=keys.iloc[:1], epsilon=EXACT)["count"].any()
     normal = records.assign(a=records["a"].str.normalize("NFC"))

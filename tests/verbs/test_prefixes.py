@@ -1,4 +1,4 @@
-"""The face of trees that nobody lists: arguments, levels of the table, files, and the released columns."""
+"""Implicit trees, through the public functions: arguments, levels, files and released columns."""
 
 import inspect
 
@@ -108,13 +108,13 @@ def test_the_names_of_the_package_are_the_public_ones():
     ],
 )
 def test_what_cannot_be_used_is_named_with_a_hint(verb, argument, options):
-    with pytest.raises(ArgumentError) as told:
+    with pytest.raises(ArgumentError) as error:
         verb(records(), ZIPS, **options)
-    assert told.value.argument == argument
-    assert told.value.hint and told.value.hint in str(told.value)
+    assert error.value.argument == argument
+    assert error.value.hint and error.value.hint in str(error.value)
 
 
-def test_what_is_left_at_its_default_may_be_written_out():
+def test_defaults_may_be_given():
     written_out = {
         "rho": None, "domain": None, "level_weights": None, "objective": "levels", "consistency": "integer",
         "fit": "totals", "known": None, "confidence": None, "mechanism": "auto",
@@ -133,7 +133,7 @@ def test_other_verbs_take_no_tree_of_prefixes():
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_the_columns_are_the_levels_and_what_is_said_of_them(tree):
+def test_the_columns_are_the_levels_and_their_values(tree):
     table = released(tree)
     keys = list(tree.level_names[1:])
     assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
@@ -179,7 +179,7 @@ def test_large_nodes_are_there_and_lone_ones_are_not(seed):
         assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, "max_error"]
 
 
-def test_the_account_tells_what_the_plan_was():
+def test_the_provenance_describes_the_plan():
     provenance = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
     plan = dpt.plan_implicit(NUMBERS, **LOSS)
     assert (provenance["mechanism"], provenance["epsilon"], provenance["delta"]) == (
@@ -239,7 +239,7 @@ def test_parquet_keeps_the_table(tree, tmp_path):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_csv_keeps_the_table_where_the_key_types_are_told(tree, tmp_path):
+def test_csv_keeps_the_table_where_the_key_types_are_given(tree, tmp_path):
     table = released(tree)
     table.to_csv(tmp_path / "counts.csv", index=False)
     types = {key: str(table[key].dtype) for key in tree.level_names[1:]}

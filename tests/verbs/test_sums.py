@@ -107,7 +107,7 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
     ],
     ids=repr,
 )
-def test_whatever_the_type_of_the_column_each_value_is_read_by_itself(values, expected):
+def test_whatever_the_type_of_the_column_each_value_is_read_separately(values, expected):
     sums = dpt.tree_sums(small(values), "v", ["a", "b"], bounds=(0, 100), domain=PLACES, **NO_NOISE)
     assert len(sums) == 8 and sums["v"][0] == expected
     assert sums["v"][0] == sums.dp.level("a")["v"].sum() == sums.dp.level("b")["v"].sum()
@@ -123,7 +123,7 @@ def test_a_unit_adds_no_more_rows_than_it_may():
 
 @pytest.mark.parametrize("bounds", [(0, 10), (-10, 10)])
 @pytest.mark.parametrize("fit", ["totals", "joint"])
-def test_nobody_is_where_nobody_can_be(bounds, fit):
+def test_structural_zeros_are_zero(bounds, fit):
     places = PLACES.assign(never=[False, True, False, False])
     domain = dpt.Domain.from_frame(places, by=["a", "b"], structural_zeros="never")
     frame = small(np.full(300, 7.0))
@@ -183,11 +183,11 @@ def test_std_error_and_intervals_are_what_repeated_releases_show(stated, consist
     source = rng(5)
     tables = [plan.release(leaves, rng=source) for _ in range(1000)]
     errors = np.array([table["v"] for table in tables]) - truth
-    told = tables[0]["v_std_error"].to_numpy()
+    predicted = tables[0]["v_std_error"].to_numpy()
     seen = np.sqrt((errors**2).mean(axis=0))
-    np.testing.assert_allclose(seen, told, rtol=0.13)  # 4 standard errors of one node
-    assert np.mean((seen / told) ** 2) == pytest.approx(1, abs=0.1)
-    assert (np.abs(errors.mean(axis=0)) < 4.5 * told / math.sqrt(1000)).all()
+    np.testing.assert_allclose(seen, predicted, rtol=0.13)  # 4 standard errors of one node
+    assert np.mean((seen / predicted) ** 2) == pytest.approx(1, abs=0.1)
+    assert (np.abs(errors.mean(axis=0)) < 4.5 * predicted / math.sqrt(1000)).all()
     held = [table["v_lower"].le(truth) & table["v_upper"].ge(truth) for table in tables]
     assert 0.885 < np.mean(held) < 0.92
 
@@ -208,8 +208,10 @@ def test_columns_of_very_different_bounds_have_equal_relative_errors(visits, cli
 
 
 def shape_of(table):
-    def keys(told):
-        return {key: keys(value) if isinstance(value, dict) else type(value) for key, value in told.items()}
+    def keys(predicted):
+        return {
+            key: keys(value) if isinstance(value, dict) else type(value) for key, value in predicted.items()
+        }
 
     return [*zip(table.columns, map(str, table.dtypes), strict=True)], len(table), keys(table.attrs["dp"])
 
@@ -220,7 +222,7 @@ def shape_of(table):
 @pytest.mark.parametrize("verb", [dpt.tree_sums, dpt.tree_means])
 @pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
 @pytest.mark.parametrize("several", [False, True])
-def test_shape_types_and_account_do_not_depend_on_the_records(verb, consistency, several):
+def test_shape_types_and_provenance_do_not_depend_on_the_records(verb, consistency, several):
     columns = ["v", "w"] if several else "v"
     shapes = [
         shape_of(
@@ -234,16 +236,16 @@ def test_shape_types_and_account_do_not_depend_on_the_records(verb, consistency,
 
 @pytest.mark.parametrize("verb", ["tree_sums", "tree_means"])
 @pytest.mark.parametrize("stated", [*LOSSES[:3]], ids=repr)
-def test_the_account_is_json_and_tells_the_whole_loss(verb, stated, visits, clinics):
+def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, clinics):
     options = {"bounds": {"cost": (0, 500), "age": (0, 100)}, "domain": clinics, **stated}
     table = getattr(dpt, verb)(visits, ["cost", "age"], BY, rng=rng(3), **options)
     same = getattr(visits.dp, verb)(["cost", "age"], BY, rng=rng(3), **options)
     pd.testing.assert_frame_equal(table, same)
-    told = json.loads(json.dumps(table.attrs["dp"], allow_nan=False))
-    assert {name: told[name] for name in stated} == stated
-    assert ("rho" in told) == ("rho" in stated) and ("epsilon" in told) == ("epsilon" in stated)
-    assert list(told["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
-    assert told["quantities"]["age"]["bounds"] == [0, 100]
+    provenance = json.loads(json.dumps(table.attrs["dp"], allow_nan=False))
+    assert {name: provenance[name] for name in stated} == stated
+    assert ("rho" in provenance) == ("rho" in stated) and ("epsilon" in provenance) == ("epsilon" in stated)
+    assert list(provenance["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
+    assert provenance["quantities"]["age"]["bounds"] == [0, 100]
     empty = getattr(dpt, verb)(visits.head(0), ["cost", "age"], BY, rng=rng(3), **options)
     assert empty.attrs == table.attrs  # so nothing in it is a secret
 

@@ -1,4 +1,4 @@
-"""Awkward hierarchies, each as records in a frame and as counts in an array: the same world by both roads.
+"""Awkward hierarchies, each as records in a frame and as counts in an array: both give the same tables.
 
 The truth is added up in plain Python, path by path. With hardly any noise a release must equal it; with
 noise, what it looks like must follow from the public keys alone.
@@ -86,15 +86,15 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
 
 @pytest.fixture(
     params=[
-        (world, road)
+        (world, route)
         for world in WORLDS
-        for road in (by_frame, by_array)
-        if road is by_frame or world not in NO_COORDINATE
+        for route in (by_frame, by_array)
+        if route is by_frame or world not in NO_COORDINATE
     ],
     ids=lambda param: f"{param[0]}-{param[1].__name__}",
 )
-def world_and_road(request: pytest.FixtureRequest) -> tuple[str, Callable[..., Levels]]:
-    """The same world by both roads."""
+def world_and_route(request: pytest.FixtureRequest) -> tuple[str, Callable[..., Levels]]:
+    """The same records in a frame and in an array."""
     return request.param
 
 
@@ -109,19 +109,19 @@ def truth(keys: pd.DataFrame, counts: Iterable[int]) -> dict[Hashable, Counter[P
     return sums
 
 
-def test_with_hardly_any_noise_it_is_the_truth(world_and_road: tuple[str, Callable[..., Levels]]) -> None:
-    world, road = world_and_road
+def test_with_hardly_any_noise_it_is_the_truth(world_and_route: tuple[str, Callable[..., Levels]]) -> None:
+    world, route = world_and_route
     keys = WORLDS[world]
-    levels = road(keys, numbers_of(keys), epsilon=EXACT, rng=np.random.default_rng(0))
+    levels = route(keys, numbers_of(keys), epsilon=EXACT, rng=np.random.default_rng(0))
     expected = truth(keys, numbers_of(keys))
     assert {name: dict(nodes) for name, nodes in levels.items()} == expected
     assert all(len(nodes) == len(expected[name]) for name, nodes in levels.items())  # no label twice
 
 
-def test_noisy_levels_add_up(world_and_road: tuple[str, Callable[..., Levels]]) -> None:
-    world, road = world_and_road
+def test_noisy_levels_add_up(world_and_route: tuple[str, Callable[..., Levels]]) -> None:
+    world, route = world_and_route
     keys = WORLDS[world]
-    levels = road(keys, numbers_of(keys), epsilon=0.5, rng=np.random.default_rng(1))
+    levels = route(keys, numbers_of(keys), epsilon=0.5, rng=np.random.default_rng(1))
     for above, below in itertools.pairwise(levels.values()):
         sums: Counter[Path] = Counter()
         for path, count in below:
@@ -130,7 +130,7 @@ def test_noisy_levels_add_up(world_and_road: tuple[str, Callable[..., Levels]]) 
     assert all(count >= 0 for nodes in levels.values() for _, count in nodes)
 
 
-def test_both_roads_give_the_same_numbers(array_world: str) -> None:
+def test_frames_and_arrays_give_the_same_numbers(array_world: str) -> None:
     keys, options = WORLDS[array_world], {"epsilon": 0.5, "confidence": 0.9, "consistency": "linear"}
     by = list(keys)
     records, array = records_of(keys, numbers_of(keys)), array_of(keys, numbers_of(keys))
@@ -232,7 +232,7 @@ def digests() -> list[str]:
     return [fingerprint(dpt.Domain.from_frame(keys, by=list(keys))) for keys in WORLDS.values()]
 
 
-def test_a_plan_of_the_world_can_be_written_down(world: str) -> None:
+def test_a_plan_of_the_hierarchy_can_be_serialized(world: str) -> None:
     keys = WORLDS[world]
     by = list(keys)
     domain = dpt.Domain.from_frame(keys, by=by)
@@ -249,7 +249,7 @@ def test_a_plan_of_the_world_can_be_written_down(world: str) -> None:
     assert digests().count(fingerprint(domain)) == 1
 
 
-def test_a_plan_serves_both_roads(array_world: str) -> None:
+def test_a_plan_serves_frames_and_arrays(array_world: str) -> None:
     keys = WORLDS[array_world]
     plan = dpt.plan(dpt.Domain.from_frame(keys, by=list(keys)), epsilon=1.0)
     counts = numbers_of(keys)
@@ -301,7 +301,7 @@ def test_a_table_survives_parquet(world: str) -> None:
     ],
 )
 def test_a_table_of_text_survives_csv(world: str) -> None:
-    """With the reader told that text like NA is text; keys below a level are then empty."""
+    """Text like NA stays text if the reader is asked to; keys below a level are then empty."""
     keys = WORLDS[world]
     table = dpt.tree_counts(keys, list(keys), domain=keys, epsilon=1.0)
     again = pd.read_csv(
@@ -319,7 +319,7 @@ def test_a_table_of_text_survives_csv(world: str) -> None:
 
 @pytest.mark.parametrize("world", [name for name in WORLDS if name not in NO_ARROW | OTHER_KEYS])
 @pytest.mark.parametrize("library", ["polars", "polars-lazy", "pyarrow"])
-def test_other_libraries_count_alike(world: str, library: str) -> None:
+def test_other_libraries_give_the_same_counts(world: str, library: str) -> None:
     keys = WORLDS[world]
     convert = LIBRARIES[library]
     by, counts = list(keys), numbers_of(keys)
@@ -359,18 +359,18 @@ def cities() -> tuple[pd.DataFrame, np.ndarray]:
     return keys, counts
 
 
-@pytest.mark.parametrize("road", [by_frame, by_array])
+@pytest.mark.parametrize("route", [by_frame, by_array])
 def test_one_state_with_many_cities(
-    cities: tuple[pd.DataFrame, np.ndarray], road: Callable[..., Levels]
+    cities: tuple[pd.DataFrame, np.ndarray], route: Callable[..., Levels]
 ) -> None:
     keys, counts = cities
-    levels = road(keys, counts, epsilon=EXACT, rng=np.random.default_rng(0))
+    levels = route(keys, counts, epsilon=EXACT, rng=np.random.default_rng(0))
     assert levels["total"][0][1] == levels["state"][0][1] == counts.sum()
     assert dict(levels["city"]) == dict(
         zip(zip(keys["state"], keys["city"], strict=True), counts, strict=True)
     )
     assert [path for path, _ in levels["city"]] == sorted(path for path, _ in levels["city"])
-    noisy = road(keys, counts, epsilon=1.0, rng=np.random.default_rng(0))
+    noisy = route(keys, counts, epsilon=1.0, rng=np.random.default_rng(0))
     assert sum(count for _, count in noisy["city"]) == noisy["total"][0][1]
 
 
@@ -398,10 +398,10 @@ def test_sums_and_distributions_by_group(world: str) -> None:
                 if depth
                 else [()] * len(rows)
             )
-            told = rows["cost" if table is sums else "count"].round(2).tolist()
+            released = rows["cost" if table is sums else "count"].round(2).tolist()
             exact = [of_all if table is sums else below[end] for end in ends]
             expected = [exact[i % len(ends)][name][path] for i, path in enumerate(paths)]
-            assert told == expected
+            assert released == expected
             assert len(rows) == len(of_all[name]) * len(ends)
 
 

@@ -49,41 +49,41 @@ PLANNERS = {
 
 @pytest.mark.parametrize("planner", PLANNERS.values(), ids=PLANNERS)
 @pytest.mark.parametrize(("loss", "match"), LOSSES)
-def test_a_loss_that_protects_nobody_is_told_once(planner, loss, match):
-    with pytest.warns(DPTreeWarning, match=match) as told:
+def test_a_loss_that_protects_nobody_gives_one_warning(planner, loss, match):
+    with pytest.warns(DPTreeWarning, match=match) as caught:
         planner(**loss)
-    assert len(told) == 1
-    assert told[0].filename == __file__
-    assert told[0].message.released is None
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert caught[0].message.released is None
 
 
-def test_prefixes_and_factors_are_told_of_alike():
+def test_prefixes_and_factors_give_the_same_warning():
     tree = dpt.prefixes("zip", chars=[2, 5])
     for mechanism in ("truncated_laplace", FACTOR):
-        with pytest.warns(DPTreeWarning, match="`delta` is 0.01, which protects nobody") as told:
+        with pytest.warns(DPTreeWarning, match="`delta` is 0.01, which protects nobody") as caught:
             dpt.plan_implicit(tree, epsilon=1.0, delta=0.01, mechanism=mechanism)
-        assert len(told) == 1
-    with pytest.warns(DPTreeWarning, match="`epsilon` is 30, which protects nobody") as told:
+        assert len(caught) == 1
+    with pytest.warns(DPTreeWarning, match="`epsilon` is 30, which protects nobody") as caught:
         records().dp.tree_counts(tree, epsilon=30.0, delta=1e-6)
-    assert len(told) == 1
-    with pytest.warns(DPTreeWarning, match="`epsilon` is 30, which protects nobody") as told:
+    assert len(caught) == 1
+    with pytest.warns(DPTreeWarning, match="`epsilon` is 30, which protects nobody") as caught:
         dpt.plan(DOMAIN, epsilon=30.0, delta=1e-6, mechanism=FACTOR)
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("loss", [{"epsilon": 20.0}, {"rho": 10.0}, {"epsilon": 1.0, "delta": 1e-3}])
 @pytest.mark.parametrize("planner", PLANNERS.values(), ids=PLANNERS)
-def test_a_loss_at_the_limits_is_planned_without_a_word(planner, loss):
+def test_a_loss_at_the_limits_gives_no_warning(planner, loss):
     with warnings.catch_warnings(action="error"):
         planner(**loss)
 
 
-def test_a_target_that_needs_a_large_loss_is_told():
+def test_a_target_that_needs_a_large_loss_gives_a_warning():
     with pytest.warns(DPTreeWarning, match="protects nobody"):
         dpt.plan(DOMAIN, target={"total": 1e-5})
 
 
-def test_a_plan_is_told_when_it_is_made_and_not_again():
+def test_a_plan_warns_when_it_is_made_and_not_again():
     with pytest.warns(DPTreeWarning):
         plan = dpt.plan(DOMAIN, epsilon=50.0)
     with warnings.catch_warnings(action="error"):
@@ -93,7 +93,7 @@ def test_a_plan_is_told_when_it_is_made_and_not_again():
 
 
 @pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")
-def test_every_headline_says_so():
+def test_every_headline_says_that_it_protects_nobody():
     tree = dpt.prefixes("zip", chars=[2, 5])
     useless = {"epsilon": 50.0, "delta": 1e-6}
     for plan in [

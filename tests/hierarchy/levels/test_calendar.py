@@ -160,7 +160,7 @@ UTC = datetime.UTC
 
 @settings(max_examples=60, deadline=None)
 @given(order=st.permutations(range(len(ODD_TIMES))), kept=st.integers(1, len(ODD_TIMES)))
-def test_each_time_is_read_by_itself(order, kept):
+def test_each_time_is_read_separately(order, kept):
     chosen = [ODD_TIMES[place] for place in order[:kept]]
     column = objects([value for value, _, _ in chosen])
     assert calendar_of(column) == [naive for _, naive, _ in chosen]
@@ -231,7 +231,7 @@ def test_missing_times_are_of_no_year(unit):
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "float64", "M8[ns]"])
-def test_nobody_is_an_answer_too(dtype):
+def test_no_records_give_zeros(dtype):
     counts = pd.DataFrame({"t": pd.Series([], dtype=dtype)}).dp.tree_counts(
         dpt.calendar("t", ["year"], start="2000-01-01", end="2001-12-31"), epsilon=1e7
     )

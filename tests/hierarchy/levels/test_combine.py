@@ -122,7 +122,7 @@ def test_known_counts_are_named_by_the_derived_levels():
     assert counts["count"].iloc[0] == 1700
 
 
-def test_a_written_plan_belongs_to_one_way_of_deriving():
+def test_a_serialized_plan_belongs_to_one_derivation():
     berlin, tokyo = (
         dpt.derived_domain(dpt.calendar("t", ["day"], start="2024-01-01", end="2024-01-31", timezone=zone))
         for zone in ("Europe/Berlin", "Asia/Tokyo")
@@ -302,7 +302,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("call", "message"), MISTAKES)
-def test_mistakes_are_told(call, message):
+def test_mistakes_are_refused_with_a_hint(call, message):
     with pytest.raises(ArgumentError, match=message) as raised:
         call()
     assert raised.value.hint

@@ -43,7 +43,7 @@ def test_intervals_are_written_and_ordered():
     assert counts["age_band"].cat.categories.tolist() == ["[0, 5)", "[5, 10)", "[10, 15)", "[15, 20]"]
 
 
-def test_widths_meet_listed_ends_whatever_floats_do():
+def test_widths_meet_listed_ends_despite_rounding():
     levels = dpt.cut("x", levels={"coarse": [0, 0.3, 0.7, 1], "fine": 0.1, "finest": 0.05})
     assert dpt.derived_domain(levels).tree.level_sizes == (1, 3, 10, 20)
     assert levels.paths()["x_fine"].unique()[2:4].tolist() == ["[0.2, 0.3)", "[0.3, 0.4)"]

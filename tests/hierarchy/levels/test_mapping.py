@@ -41,7 +41,7 @@ def test_a_mapping_takes_values_of_any_type():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_text_with_a_nul_is_looked_up_by_itself(library):
+def test_a_text_with_a_nul_is_looked_up_separately(library):
     """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
     table = pd.DataFrame({"kind": ["x", "x", "y"], "code": objects(["a", "b", "a\0b"])})
     frame = pd.DataFrame({"code": objects(["a\0", "a", "a", "a\0b", "a\0bc", "b", "12\0", "12"])})

@@ -34,7 +34,7 @@ COLUMNS = st.sampled_from(list(VALUES)).flatmap(
 @settings(max_examples=150, deadline=None)
 @given(column=COLUMNS)
 @example(column=(BITS, [1.0, 2.0, 255.0]))
-def test_prefixes_hold_whom_they_hold_in_the_tree_that_nobody_lists(column):
+def test_prefixes_hold_the_same_records_as_in_the_implicit_tree(column):
     """But for texts that are too short to have a leaf."""
     tree, values = column
     frame = pd.DataFrame({"x": objects(values)})
@@ -63,7 +63,7 @@ def test_prefixes_are_listed_in_their_order():
     assert dpt.derived_domain([BASES, BLOCKS.__class__("y", (1,), 4)]).tree.level_sizes == (1, 4, 64, 128)
 
 
-def test_types_of_prefixes_are_those_of_the_tree_that_nobody_lists():
+def test_types_of_prefixes_are_those_of_the_implicit_tree():
     frame = pd.DataFrame({"x": [200] * 500 + [3] * 500})
     listed = frame.dp.tree_counts([BLOCKS], epsilon=1e6, rng=rng())
     sparse = frame.dp.tree_counts(BLOCKS, epsilon=1.0, delta=1e-6, rng=rng())
@@ -73,11 +73,11 @@ def test_types_of_prefixes_are_those_of_the_tree_that_nobody_lists():
     assert level[level > 0].to_dict() == {(0, 3): 500, (12, 200): 500}
 
 
-def test_prefixes_that_are_made_in_another_way():
-    told = [
+def test_prefixes_that_are_made_differently():
+    described = [
         each.definition
         for each in (BITS, BASES, BLOCKS, dpt.prefixes("x", bits=[2, 3, 6], width=9), ADDRESSES,
                      dpt.prefixes("x", chars=[1, 3], alphabet="ACGT"))
     ]  # fmt: skip
-    assert len(set(told)) == len(told)
-    assert told[0] == ("prefixes", "x", (2, 3, 6), 8, "number")
+    assert len(set(described)) == len(described)
+    assert described[0] == ("prefixes", "x", (2, 3, 6), 8, "number")
