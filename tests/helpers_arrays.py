@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+import pandas_dptree as dpt
+
+MONTHS = dpt.calendar("time", ["year", "month"], start="2023-12-01", end="2024-02-29")
+
 EXACT = 1e6
 """An epsilon that leaves no noise."""
 

@@ -2,6 +2,8 @@
 
 from pandas_dptree.cli.commands import main
 
+FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.25"]
+
 BY = ["--by", "region", "--by", "district"]
 
 

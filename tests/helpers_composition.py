@@ -4,6 +4,8 @@ import numpy as np
 
 from pandas_dptree.privacy.composition import laplace_delta, largest_budget
 
+TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
+
 
 def compose(parts):
     first, *others = parts

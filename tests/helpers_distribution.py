@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
 from pandas_dptree.mechanisms.sampling import byte_source
+
+GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
+
+branchings = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 def draw_noise(rng: np.random.Generator, tree: Tree, scales: list[float], runs: int) -> list[np.ndarray]:

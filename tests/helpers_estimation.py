@@ -6,7 +6,15 @@ import numpy as np
 
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Laplace
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+
+CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
+
+BOTH_NOISES = [Laplace(), Gaussian()]
+
+BRANCHINGS = {"even": [10, 12, 30], "square": [20, 20, 20], "deep": [4] * 6}
+
+FITS = ["totals", "adaptive", "joint"]
 
 SPARSE_TREES = [
     ("even", False, 1.0, False),

@@ -11,6 +11,8 @@ from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from tests.helpers_random import words
 
+HALF = dpt.Multiplicative(alpha=0.5)
+
 
 def exact(frame, tree, **options):
     """Give {label: count} of each level below the root, as the ingest finds it."""

@@ -6,6 +6,8 @@ import pytest
 
 import pandas_dptree as dpt
 
+LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
+
 PLACES = pd.DataFrame(
     {
         "state": ["CA", "CA", "CA", "DC", "WA", "WA"],

@@ -6,10 +6,11 @@ import numpy as np
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.planning.variance import level_variances
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
+EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
 
 
 def even_errors(tree, loss, noise):

@@ -4,9 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 
+import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import zcdp_rho
+
+BY = ["region", "district"]
+PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 
 
 def spends_no_more_than_stated(plan):

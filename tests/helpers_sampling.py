@@ -12,6 +12,12 @@ from pandas_dptree.mechanisms import sampling
 from pandas_dptree.mechanisms.sampling import discrete_gaussian, discrete_laplace, truncated_discrete_laplace
 from tests.helpers_statistics import gaussian_cdf, laplace_cdf, truncated_laplace_cdf
 
+SCALES = [1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 37.3, 150.0, 1e3, 12345.6, 1e6, 1e12]
+
+ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
+
+KINDS = ["laplace", "gaussian", "truncated"]
+
 
 def bound_for(noise_scale: float) -> int:
     return math.ceil(1.7 * noise_scale)

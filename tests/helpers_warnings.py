@@ -6,6 +6,10 @@ import xarray as xr
 
 import pandas_dptree as dpt
 
+FACTOR = dpt.Multiplicative(alpha=0.5, threshold=2000)
+
+EMPTY = "The released table is nearly empty"
+
 N = 3000
 
 

@@ -17,6 +17,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ColumnsError, DPTreeWarning
 from pandas_dptree.errors import did_you_mean, kind_of_object, listed, quote, warn
 from tests.helpers_messages import SECRET, N, Printing, Unprintable, shows_secret
+from tests.helpers_warnings import EMPTY
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,6 @@ def test_columns_are_listed_if_they_are_few_and_are_an_attribute_always():
     many = ColumnsError("by", "names no columns", columns=[f"{SECRET} {i}" for i in range(N)], hint="check.")
     assert "'a', 'b'." in str(few)
     assert not shows_secret(str(many)) and "`columns`" in str(many) and len(many.columns) == N
-
-
-EMPTY = "The released table is nearly empty"
 
 
 def test_the_first_line_outside_of_the_package_is_pointed_at():

@@ -9,7 +9,7 @@ import pytest
 
 from pandas_dptree.mechanisms.sampling import discrete_laplace
 from tests.helpers_random import seeded_bytes
-from tests.helpers_sampling import bound_for, cdf_of, draw
+from tests.helpers_sampling import ACCEPT, KINDS, bound_for, cdf_of, draw
 from tests.helpers_statistics import (
     audited_epsilon,
     edges,
@@ -62,8 +62,6 @@ def test_the_audit_sees_what_only_one_of_two_can_give():
         assert audited_epsilon(one, other, delta=0.11) < 0.1
 
 
-KINDS = ["laplace", "gaussian", "truncated"]
-ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
 REJECT = 1e-9
 
 

@@ -11,7 +11,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, arrays
 from pandas_dptree.hierarchy.levels.prefixes import prefixes
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
-from tests.helpers_arrays import EXACT, level, picture, records
+from tests.helpers_arrays import EXACT, MONTHS, level, picture, records
 
 BY = ["state", "county", "city"]
 
@@ -98,7 +98,6 @@ def test_names_with_slashes(cube: xr.DataArray) -> None:
     assert "city" in cube.rename("km/h").dp.tree_counts(["city"], epsilon=1.0)
 
 
-MONTHS = dpt.calendar("time", ["year", "month"], start="2023-12-01", end="2024-02-29")
 AGES = dpt.cut("age", levels={"group": [0, 40, 120], "band": [0, 20, 40, 120]})
 KINDS = dpt.mapping(
     pd.DataFrame({"coast": ["west", "east", "west"], "city": ["Kent", "Albany", "Fresno"]}),

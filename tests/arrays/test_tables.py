@@ -13,7 +13,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
-from tests.helpers_arrays import EXACT, level, records
+from tests.helpers_arrays import EXACT, MONTHS, level, records
 
 BY = ["state", "county", "city"]
 
@@ -425,9 +425,6 @@ def test_a_thousand_trees_take_moments() -> None:
     start = time.perf_counter()
     array.dp.tree_counts(["group", "cell"], epsilon=1.0)
     assert time.perf_counter() - start < 10  # 0.4 s on a quiet machine
-
-
-MONTHS = dpt.calendar("time", ["year", "month"], start="2023-12-01", end="2024-02-29")
 
 
 # --- maps ------------------------------------------------------------------------------------------------

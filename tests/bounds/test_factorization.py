@@ -13,11 +13,10 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 from tests.helpers_planning import even_errors, random_tree, workload
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 UNIFORM = [[], [1], [7], [2, 2], [2, 3, 4], [5, 1, 6], [2] * 6, [16, 16]]
 
 

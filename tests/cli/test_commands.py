@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 
 from pandas_dptree.cli.commands import main
-from tests.helpers_cli import counts, run
-
-BY = ["--by", "region", "--by", "district"]
+from tests.helpers_cli import BY, FACTOR, counts, run
 
 
 def test_csv_to_csv_and_parquet(files, capsys):
@@ -345,9 +343,6 @@ def test_structural_zeros_need_a_file_of_keys(files, capsys):
         and "Hint: " in printed.err
     )
     assert not (files / "out.csv").exists()
-
-
-FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.25"]
 
 
 # Counts with bounded relative error.

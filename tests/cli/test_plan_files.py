@@ -7,9 +7,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
-from tests.helpers_cli import run
-
-BY = ["--by", "region", "--by", "district"]
+from tests.helpers_cli import BY, FACTOR, run
 
 
 def test_a_serialized_plan_is_released(files, capsys):
@@ -72,9 +70,6 @@ def test_a_plan_with_known_counts_is_released(files, public, capsys):
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
     assert main([*release, "--domain", str(files / "places.csv")]) == 0
     assert "total,,,500,0.0" in capsys.readouterr().out.splitlines()
-
-
-FACTOR = ["--mechanism", "multiplicative", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.25"]
 
 
 # Counts with bounded relative error.

@@ -9,9 +9,7 @@ import pytest
 import pandas_dptree as dpt
 import pandas_dptree.cli.commands
 from pandas_dptree.cli.commands import main
-from tests.helpers_cli import counts
-
-BY = ["--by", "region", "--by", "district"]
+from tests.helpers_cli import BY, counts
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.distribution.intervals import Queries, cover, expected_maximum_bound, interval_estimates
 from pandas_dptree.hierarchy.tree import Tree
-from tests.helpers_distribution import coefficients, draw_noise, variance_of
-
-branchings = st.lists(st.integers(1, 4), min_size=1, max_size=3)
+from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 
 
 @given(branchings, st.data(), st.booleans())

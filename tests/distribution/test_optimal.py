@@ -18,8 +18,8 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.helpers_privacy import ONE_ROW
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.5)
 
 

@@ -22,13 +22,12 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.helpers_distribution import branchings
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.5)
-branchings = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 @st.composite

@@ -21,10 +21,8 @@ from pandas_dptree.distribution.reconstruction import (
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
-from tests.helpers_distribution import coefficients, draw_noise, variance_of
+from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 from tests.reference import dense_least_squares, membership
-
-branchings = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 def total_known(branching: list[int], *levels: float) -> tuple[Tree, list[float]]:

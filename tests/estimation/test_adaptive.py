@@ -10,7 +10,7 @@ from pandas_dptree.estimation.adaptive import _Families, _linear_prices, _risk, 
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
-from tests.helpers_estimation import SPARSE_TREES, assert_table, random_problem, sparse_leaves
+from tests.helpers_estimation import BRANCHINGS, SPARSE_TREES, assert_table, random_problem, sparse_leaves
 from tests.strategies import trees
 
 
@@ -177,6 +177,3 @@ def test_squared_errors_are_no_worse_than_the_projection_s_and_far_below_where_l
         assert adaptive[-1] <= 0.95 * projected[-1]
         assert moduli[2].mean(axis=0)[-1] <= 0.97 * moduli[1].mean(axis=0)[-1]
         assert adaptive.sum() <= 0.25 * linear.sum()
-
-
-BRANCHINGS = {"even": [10, 12, 30], "square": [20, 20, 20], "deep": [4] * 6}

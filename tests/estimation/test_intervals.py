@@ -19,14 +19,10 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_estimation import probabilities
+from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
-
-BOTH_NOISES = [Laplace(), Gaussian()]
-CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 
 
 def coefficients(tree, noise):

@@ -14,6 +14,7 @@ from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
 from tests import reference
 from tests.helpers_estimation import (
+    BRANCHINGS,
     SPARSE_TREES,
     assert_bounded_table,
     assert_table,
@@ -225,9 +226,6 @@ def test_on_an_empty_tree_the_projection_gains_below_and_loses_nothing_above():
             errors[row] += [((e - t) ** 2).sum() for e, t in zip(estimates, exact, strict=True)]
     assert (errors[1] <= 1.05 * errors[0]).all(), errors[1] / errors[0]
     assert errors[1].sum() <= 0.25 * errors[0].sum()
-
-
-BRANCHINGS = {"even": [10, 12, 30], "square": [20, 20, 20], "deep": [4] * 6}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.times import times
-from tests.helpers_ingest import STAMP, ZONED, bins_of
+from tests.helpers_ingest import PARIS, STAMP, ZONED, bins_of
 from tests.strategies import TOKYO, Hostile, objects
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -97,7 +97,6 @@ def test_edges_of_any_row(bins):
 
 
 DAY = pd.Timedelta(days=1)
-PARIS = "Europe/Paris"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
 from pandas_dptree.output.report import statement
+from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import REGIONS, SPENDING, VALUES, VISITS, tables
 
 BY = ["region"]
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 FACTOR = dpt.Multiplicative(alpha=0.25)
 YEARS = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
 COSTS = dpt.cut("cost", [0, 10, 100])

@@ -18,6 +18,7 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests import reference
 from tests.helpers_ingest import (
     ARROW,
+    DAY,
     LIBRARIES,
     PUBLIC,
     counted,
@@ -97,9 +98,6 @@ def check_nul(build):
             assert counted(frame, domain, privacy_unit="unit", k=3).tolist() == expected
             bounded = [min(count, 4) for count in expected]
             assert counted(frame, domain, privacy_unit="unit", k=2).tolist() == bounded
-
-
-DAY = 86_400_000
 
 
 # Sums: what each record adds, and how far one unit can move the sums.

@@ -17,10 +17,10 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace, Mechanism, cand
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
-from tests.helpers_estimation import probabilities
+from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_privacy import ONE_ROW
 from tests.helpers_statistics import gaussian_cdf, laplace_cdf
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 NOISES = list(BY_NAME.values())
 sizes = st.floats(1e-5, 1e4)
 losses = st.one_of(
@@ -158,10 +158,6 @@ def test_composition_gain_is_the_noise_that_tight_composition_spares(noise):
     assert noise.spent(loss, ONE_ROW, plain) == pytest.approx(noise.budget(loss), rel=1e-9)
     assert plain[0] > scales[0]
     assert noise.composition_gain(PrivacyLoss(rho=1.0), ONE_ROW, even) == 1
-
-
-BOTH_NOISES = [Laplace(), Gaussian()]
-CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])

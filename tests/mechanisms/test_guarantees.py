@@ -8,8 +8,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
+from tests.helpers_privacy import LOSS
 
 
 @pytest.mark.parametrize(

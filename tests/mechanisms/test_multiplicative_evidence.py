@@ -15,6 +15,7 @@ from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, threshold
 from pandas_dptree.mechanisms.thresholds import Thresholds
 from pandas_dptree.metrics import alpha_rmse
 from tests.helpers_multiplicative import (
+    ETA,
     TREES,
     clipped_runs_of,
     hard_counts,
@@ -25,7 +26,6 @@ from tests.helpers_multiplicative import (
 )
 from tests.helpers_statistics import same_distribution
 
-ETA = 0.2  # large enough to be seen in some hundred runs
 CONFIDENCE = 0.999  # with which a mechanism that keeps a promise passes its test, for all nodes together
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import mpmath
@@ -24,6 +24,8 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_multiplicative import (
     TOTALS,
     TREES,
+    Levels,
+    Spending,
     as_claimed,
     chains,
     clipped_runs_of,
@@ -38,8 +40,6 @@ from tests.helpers_multiplicative import (
 from tests.helpers_statistics import audited_epsilon
 
 RUNS = 100_000
-Levels = list[np.ndarray]
-Spending = Callable[[Thresholds, Sequence[Round]], Sequence[Round]]
 
 
 def printed(chain: Thresholds, rounds: Sequence[Round]) -> Sequence[Round]:

@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 from pandas_dptree.mechanisms import rejection_sampling, sampling
 from pandas_dptree.mechanisms.sampling import discrete_gaussian, discrete_laplace, truncated_discrete_laplace
 from tests.helpers_random import seeded_bytes
-from tests.helpers_sampling import cdf_of, draw
+from tests.helpers_sampling import ACCEPT, KINDS, SCALES, cdf_of, draw
 from tests.helpers_statistics import PRECISION, edges, fit, laplace_cdf, truncated_laplace_cdf
-
-SCALES = [1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 37.3, 150.0, 1e3, 12345.6, 1e6, 1e12]
-KINDS = ["laplace", "gaussian", "truncated"]
-ACCEPT = 1e-3  # seeds are fixed, so a right distribution stays accepted
-
 
 # Their distributions -----------------------------------------------------------------------------------
 

@@ -17,14 +17,11 @@ from pandas_dptree.mechanisms.multiplicative import sparse_threshold_counts, thr
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
 from pandas_dptree.mechanisms.thresholds import Round
-from tests.helpers_implicit import listed
+from tests.helpers_implicit import HALF, listed
 from tests.helpers_multiplicative import chain_of, settle_copies, silence
+from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.helpers_statistics import audited_epsilon, same_distribution
-
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
-HALF = dpt.Multiplicative(alpha=0.5)
-
 
 # The distribution is that of the complete tree
 

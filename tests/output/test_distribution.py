@@ -13,10 +13,9 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.sampling import byte_source
-from tests.helpers_distribution import DOMAIN, plan, small
+from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
 from tests.helpers_random import rng
 
-PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})
 NO_NOISE = {"epsilon": 1e6}
 
 
@@ -312,7 +311,6 @@ def test_a_release_with_the_same_seed_is_the_same_and_others_differ():
     assert (private.estimates != dpt.release_distribution(frame, "x", **options).estimates).any()
 
 
-GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
 GROUPED = plan(4, epsilon=1, domain=DOMAIN).release(PLACES.assign(x=1.5, who=1), rng=np.random.default_rng(3))
 TABLES = {
     "x": [

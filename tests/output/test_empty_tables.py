@@ -16,14 +16,10 @@ from pandas_dptree.arrays import several
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from tests.helpers_warnings import CELLS, DOMAIN, records, seeded
+from tests.helpers_warnings import CELLS, DOMAIN, EMPTY, FACTOR, STATES, N, records, seeded
 
-N = 3000
-EMPTY = "The released table is nearly empty"
-STATES = pd.DataFrame({"state": ["CA", "OR"]})
 MONTHS = dpt.calendar("date", ["month"], start="2024-01-01", end="2024-12-31")
 MAP = dpt.quadtree("lat", "lon", depth=2, bounds=((0, 90), (90, 180)))
-FACTOR = dpt.Multiplicative(alpha=0.5, threshold=2000)
 
 
 def by_state(frame, **options):

@@ -5,11 +5,9 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from tests.helpers_output import KNOWN, people, us
+from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
 from tests.helpers_random import rng
 
-LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
-KEYS = ["state", "county"]
 SUMMED = {"column": "cost", "bounds": (-5, 20), "granularity": 0.5}
 
 

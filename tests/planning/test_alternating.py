@@ -12,12 +12,8 @@ from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances_and_vjp
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_planning import random_tree
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
+from tests.helpers_planning import EPSILON, random_tree
+from tests.helpers_privacy import ONE_ROW
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -6,12 +6,8 @@ import pytest
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.planning.levels import optimal_shares
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_planning import cost_of
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
+from tests.helpers_planning import RHO, cost_of
+from tests.helpers_privacy import ONE_ROW
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,10 @@ from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_planning import flags_of, path_sums, random_tree, unfolded
+from tests.helpers_planning import EPSILON, RHO, flags_of, path_sums, random_tree, unfolded
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
 
 
 def random_flags(rng, tree, part=0.3):

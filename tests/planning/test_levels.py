@@ -15,12 +15,17 @@ from pandas_dptree.planning.levels import geometric_shares, optimal_shares, unif
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_planning import cost, cost_of, dense_level_variances, listed_counts, random_tree
+from tests.helpers_planning import (
+    EPSILON,
+    RHO,
+    cost,
+    cost_of,
+    dense_level_variances,
+    listed_counts,
+    random_tree,
+)
+from tests.helpers_privacy import ONE_ROW
 from tests.strategies import trees
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
 
 
 class ContinuousLaplace(Laplace):

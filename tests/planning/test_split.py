@@ -7,12 +7,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.split import level_shares, split_budget
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_planning import flags_of
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
+from tests.helpers_planning import EPSILON, RHO, flags_of
+from tests.helpers_privacy import ONE_ROW
 
 
 def budget(**changes):

@@ -11,10 +11,8 @@ from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.targets import Target
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 from tests.helpers_planning import flags_of, random_tree
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
+from tests.helpers_privacy import ONE_ROW
 
 
 def target(tree, std_errors, known, **changes):

@@ -20,11 +20,10 @@ from pandas_dptree.mechanisms import prefix_sums
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
-from tests.helpers_distribution import DOMAIN, plan, small
+from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
 from tests.helpers_random import rng
 from tests.reference import listed_delta
 
-PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})
 NO_NOISE = {"epsilon": 1e6}
 
 
@@ -336,6 +335,3 @@ def test_an_audit_of_the_whole():
     here, there = counts
     ratio = np.log(here / there)
     assert 0.9 < ratio[:5].max() < 1.1  # it is 1 in the tail, and never more
-
-
-GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_json import json_values, places_in_json, replaced
-from tests.helpers_plans import spends_no_more_than_stated
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more_than_stated
 
-BY = ["region", "district"]
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 EDGES = {
     "numbers": {"bounds": (0, 500), "bins": 7},
     "edges": {"bins": [-0.1, 1 / 3, 2, 1e300]},

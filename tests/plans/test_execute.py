@@ -12,14 +12,13 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
-from tests.helpers_output import KNOWN, people, us
+from tests.helpers_estimation import FITS
+from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
 from tests.helpers_random import rng
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 
 MODES = ["none", "linear", "nonnegative", "integer"]
-FITS = ["totals", "adaptive", "joint"]
-LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
 
 
 def paths_of(table, by):
@@ -152,9 +151,6 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
     assert table["count"].dtype == (np.int64 if consistency == "none" else np.float64)
     empty = plan.release(drawn[1][:0] if plan.domain else drawn[1] * 0, rng=rng(seed))
     pd.testing.assert_series_equal(empty["std_error"], table["std_error"])
-
-
-KEYS = ["state", "county"]
 
 
 # Known counts come from the caller alone.

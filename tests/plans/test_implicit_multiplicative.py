@@ -24,14 +24,11 @@ from pandas_dptree.mechanisms.multiplicative import (
 from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
 from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS, listed
+from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed
 from tests.helpers_multiplicative import chain_of
+from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.strategies import objects, zoo
-
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
-HALF = dpt.Multiplicative(alpha=0.5)
-
 
 # Privacy
 

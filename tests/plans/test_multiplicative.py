@@ -16,11 +16,11 @@ from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district", "clinic"]
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 QUARTER = dpt.Multiplicative(alpha=0.25)
 
 

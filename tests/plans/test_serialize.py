@@ -15,13 +15,10 @@ from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_json import json_values, places_in_json, replaced
-from tests.helpers_plans import spends_no_more, spends_no_more_than_stated
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_more_than_stated
+from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
-BY = ["region", "district"]
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 

@@ -11,11 +11,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from pandas_dptree.privacy.composition import laplace_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
-from tests.helpers_composition import compose, laplace_budget, shares_of
+from tests.helpers_composition import TARGETS, compose, laplace_budget, shares_of
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import exact_delta
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
 
 
 def equal_composition(epsilon_each, times, epsilon):

@@ -16,6 +16,7 @@ from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from pandas_dptree.verbs import tables as api
+from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import (
     CLASSES,
     DOMAIN,
@@ -30,7 +31,6 @@ from tests.helpers_verbs import (
 )
 
 FACTOR = dpt.Multiplicative(alpha=0.25)
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 TREE = VALUES["tree"]
 
 

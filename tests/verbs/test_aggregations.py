@@ -13,13 +13,10 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from tests.helpers_plans import spends_no_more
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more
 
-BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits().dropna().reset_index(drop=True)
 VISITS = RECORDS.assign(cost=RECORDS["cost"].clip(0, 500))
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 PEOPLE = {"privacy_unit": "cost", "max_contributions": 2}
 COST, AGE = {"bounds": (0, 500)}, {"bounds": (0, 100)}
 ASKED = {"visits": "count", "cost": dpt.mean("cost", **COST), "paid": dpt.sum("cost", **COST)}

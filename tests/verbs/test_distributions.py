@@ -9,10 +9,9 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from tests.helpers_distribution import DOMAIN, VERBS, plan, small
+from tests.helpers_distribution import DOMAIN, GOOD, PLACES, VERBS, plan, small
 from tests.helpers_random import rng
 
-PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})
 NO_NOISE = {"epsilon": 1e6}
 
 
@@ -46,7 +45,6 @@ def test_a_frame_plans_what_the_verb_releases():
         assert error.value.argument == "domain"
 
 
-GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
 MISTAKES = [
     ({"bounds": None}, "bounds"),
     ({"bounds": (4, 0)}, "bounds"),

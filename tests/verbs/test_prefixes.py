@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS
+from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
-
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 
 
 def records():

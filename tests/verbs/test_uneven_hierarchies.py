@@ -26,6 +26,7 @@ from tests.helpers_worlds import (
     EXACT,
     WORLDS,
     Levels,
+    Path,
     array_of,
     by_array,
     by_frame,
@@ -35,7 +36,6 @@ from tests.helpers_worlds import (
     records_of,
 )
 
-Path = tuple[Hashable, ...]
 NO_GROUPBY = {
     "truths and numbers": "pandas takes True for 1, and here they are two keys",
     "uneven tuples": "pandas cannot sort them, and warns",

@@ -2,7 +2,6 @@
 
 import warnings
 
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -10,10 +9,8 @@ import pandas_dptree as dpt
 from pandas_dptree import DPTreeWarning, arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_warnings import CELLS, DOMAIN, records, seeded
+from tests.helpers_warnings import CELLS, DOMAIN, FACTOR, STATES, records, seeded
 
-STATES = pd.DataFrame({"state": ["CA", "OR"]})
-FACTOR = dpt.Multiplicative(alpha=0.5, threshold=2000)
 LOSSES = [
     ({"epsilon": 20.5}, "`epsilon` is 20.5, which protects nobody"),
     ({"epsilon": 1e6}, r"`epsilon` is 1e\+06, which protects nobody"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.ingest.leaves import leaves_of
-from tests.helpers_levels import ODD_TIMES, leaf_keys, rng
+from tests.helpers_levels import ODD_TIMES, UTC, leaf_keys, rng
 from tests.strategies import Hostile, objects
 
 UNITS = {
@@ -153,9 +153,6 @@ def test_days_and_hours_are_listed_that_the_clocks_show(zone):
     for unit, written in (("day", "%Y-%m-%d"), ("hour", "%Y-%m-%d %H:00")):
         calendar = dpt.calendar("t", [unit], start=first + one, end=last - one, timezone=zone)
         assert calendar.paths()[f"t_{unit}"].tolist() == sorted(set(shown.dt.strftime(written)))
-
-
-UTC = datetime.UTC
 
 
 @settings(max_examples=60, deadline=None)
