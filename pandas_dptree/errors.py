@@ -108,8 +108,8 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: 
 
     A missing name may be a column of records that was passed by mistake, so a long list is not compared at
     all. Names of columns are public, as part of the schema. But in a file that was read without its header,
-    they are the first record. So for columns of records `cutoff` is 1: only names are suggested that differ in
-    case and surrounding blanks, which reveals nothing beyond what was passed.
+    they are the first record. So for columns of records `cutoff` is 1: only names are suggested that differ
+    in case and surrounding blanks, which reveals nothing beyond what was passed.
 
     Examples
     --------
