@@ -85,10 +85,10 @@ def bound_contributions(
 
     Notes
     -----
-    In a unit with more than k = `max_contributions` rows, the rows are kept whose priority is below the (k +
-    1)-th smallest. Rows of the same priority are kept or dropped together, so the choice does not depend on
-    the order of the rows. It may then keep fewer than k, which in a unit of m rows happens with a probability
-    of about m / 2**32.
+    A unit of m rows, more than k = `max_contributions`, keeps the rows whose priority is below that of the
+    row number k + 1 in the order of priorities. Rows of equal priority are kept or dropped together, so the
+    choice does not depend on the order of the rows. It may then keep fewer than k, with a probability of
+    about m / 2**32.
 
     **Privacy.** Which rows of a unit are kept depends on that unit's rows and priorities alone. With the
     priorities of all other units carried over, adding or removing a unit therefore adds or removes at

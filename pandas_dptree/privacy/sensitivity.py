@@ -84,7 +84,7 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
 
     Let :math:`m = \max(|\text{low}|, |\text{high}|)`, and let :math:`e_i` be the vector with a one at node
     i of the level. A row of value v below node i adds :math:`v\,e_i`; a row that is dropped adds the zero
-    vector. So a unit adds the sum of k such vectors, zero vectors for rows that it lacks.
+    vector. So a unit adds the sum of k such vectors, some of them zero if it has fewer rows.
 
     *add/remove*: the sums move by k vectors :math:`v\,e_i` or zero, each of 1-norm and 2-norm at most m.
     By the triangle inequality they move by at most :math:`k\,m` in either norm, wherever the rows lie.
@@ -104,9 +104,9 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     low to high within one node.
 
     *Clipped leaves*: the bounds hold if each leaf sum is then clipped to an interval around zero, also for
-    the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some :math:`0
-    \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had had the value :math:`c_i v`.
-    These lie between min(low, 0) and max(high, 0), where no new value is of larger size. Two of them in the
+    the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
+    :math:`0 \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had the value
+    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size. Two of them in the
     same node of a level above, :math:`c_i v` and :math:`c_j w`, differ by at most m if they have the same
     sign, and by at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
 
