@@ -106,9 +106,9 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     *Clipped leaves*: the bounds hold if each leaf sum is then clipped to an interval around zero, also for
     the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
     :math:`0 \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had the value
-    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size. Two of them in the
-    same node of a level above, :math:`c_i v` and :math:`c_j w`, differ by at most m if they have the same
-    sign, and by at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
+    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size. Two
+    of them in the same node of a level above, :math:`c_i v` and :math:`c_j w`, differ by at most m if they
+    have the same sign, and by at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
 
     Examples
     --------
