@@ -285,7 +285,7 @@ MISTAKES = [
     (dpt.quadtree("y", "x", depth=3), "`depth` must leave each square a cell: 4 x 5 cells"),
     (dpt.quadtree("city", "state", depth=1), "over a single dimension"),
     (dpt.quadtree("y", "nowhere", depth=1), "neither dimensions nor coordinates"),
-    (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers to be cut"),
+    (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers in the columns"),
     ([dpt.quadtree("y", "x", depth=1, name="a/b")], "name a group"),
     ([MONTHS, dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31")], "twice"),
     (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels in which no cell lies"),
@@ -296,7 +296,7 @@ MISTAKES = [
         dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31", timezone="Europe/Berlin"),
         "holds times, not times with a time zone",
     ),
-    (dpt.cut("time", [0, 1]), "no numbers to be cut"),
+    (dpt.cut("time", [0, 1]), "no numbers in the columns"),
     (
         dpt.mapping(pd.DataFrame({"a": ["u"], "x_place": ["w"]}, dtype="string"), by=["a", "x_place"]),
         "holds numbers, not text",

@@ -162,7 +162,7 @@ def test_no_distributions_at_all(ages: xr.DataArray) -> None:
     [
         ({"edges": None}, "`edges` must be given"),
         ({"edges": [0, 1]}, "make 1 bins"),
-        ({"edges": [0, 2, 1, 3, 4]}, "edges that rise"),
+        ({"edges": [0, 2, 1, 3, 4]}, "edges in increasing order"),
         ({"dim": "nowhere"}, "`dim` names neither dimensions nor coordinates"),
         ({"dim": ["age"]}, "`dim` must name one dimension"),
         ({"dim": "old"}, "no dimension"),

@@ -26,7 +26,7 @@ DOMAINS = {
 HEADLINES = {
     "given": "",
     "categories": "the categories of the keys",
-    "observed": "the keys that stand in the data",
+    "observed": "the keys that occur in the data",
 }
 
 
@@ -113,7 +113,7 @@ def test_labels_of_an_array_are_observed():
     both = xr.Dataset({"visits": towns, "deaths": towns})
     assert source_of(both.dp.tree_counts(["town"], epsilon=1.0)) == "observed"
     assert source_of(both.dp.tree_sums(["town"], bounds=(0, 99), epsilon=1.0)) == "observed"
-    assert "the keys that stand in the data" in both.dp.plan(["town"], epsilon=1.0).headline
+    assert "the keys that occur in the data" in both.dp.plan(["town"], epsilon=1.0).headline
 
 
 def test_an_array_of_a_given_domain_or_of_derived_levels_is_given():

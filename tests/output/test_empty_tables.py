@@ -292,7 +292,7 @@ def test_nothing_is_lost_where_a_warning_is_an_error():
     assert released.attrs["dp"]["epsilon"] == 1.0
 
 
-AGAIN = r"says in attrs\[\"dp\"\] that it is a release"
+AGAIN = r"describe themselves in attrs\[\"dp\"\] as a release"
 
 
 def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent():
@@ -314,7 +314,7 @@ def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent
         with pytest.warns(DPTreeWarning) as second:
             again()
         first, *others = [str(each.message) for each in second]
-        assert f"{'says in attrs'}" in first
+        assert f"{'describe themselves in attrs'}" in first
         assert second[0].filename == __file__
         assert all(each.startswith(EMPTY) for each in others)
         with warnings.catch_warnings(action="error"), pytest.raises(DPTreeWarning, match=AGAIN) as caught:

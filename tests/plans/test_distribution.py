@@ -227,7 +227,7 @@ def test_counts_that_do_not_fit_are_refused(data, message):
 
 def test_counts_cannot_protect_units_and_records_cannot_be_bounded_without():
     unit = plan(4, epsilon=1.0, privacy_unit="who", max_contributions=3)
-    with pytest.raises(ArgumentError, match="nobody can tell the rows of one privacy unit") as error:
+    with pytest.raises(ArgumentError, match="rows of one privacy unit cannot be identified") as error:
         unit.release(COUNTS[0])
     assert error.value.argument == "data"
     bounded = plan(4, epsilon=1.0, max_contributions=3)

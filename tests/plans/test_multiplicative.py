@@ -229,7 +229,7 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
     assert plan.release(frame).equals(plan.release(frame.iloc[:3]))  # three rows are few, with certainty
     assert plan.release(frame).attrs["dp"]["privacy_unit"] == "who"
     assert f"protecting each who (up to 3 rows, {neighbors})" in repr(plan)
-    with pytest.raises(ArgumentError, match="nobody can tell the rows"):
+    with pytest.raises(ArgumentError, match="rows of one privacy unit cannot be identified"):
         plan.release(np.array([1, 2]))
 
 

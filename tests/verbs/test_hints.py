@@ -48,26 +48,26 @@ MISTAKES = {
     # what functions take
     "a misspelled option": (
         lambda: counts(eplison=1),
-        "`eplison` is no argument of tree_counts",
+        "`eplison` is not an argument of tree_counts",
         "'epsilon'?",
     ),
-    "a short name": (lambda: dpt.plan(DOMAIN, eps=1), "`eps` is no argument of plan", "'epsilon'?"),
+    "a short name": (lambda: dpt.plan(DOMAIN, eps=1), "`eps` is not an argument of plan", "'epsilon'?"),
     "an option of its own": (
         lambda: counts(seed=0),
-        "`seed` is no argument of tree_counts",
+        "`seed` is not an argument of tree_counts",
         "it takes by, epsilon, .*, rng, progress",
     ),
     "two misspelled options": (
         lambda: counts(Delta=0, Rho=None),
-        "`Delta` is no argument",
+        "`Delta` is not an argument",
         "'delta' for 'Delta' and 'rho' for 'Rho'?",
     ),
     "of a series": (
         lambda: FRAME["cost"].dp.quantiles(0.5, bound=(0, 9), epsilon=1),
-        "`bound` is no argument of quantiles",
+        "`bound` is not an argument of quantiles",
         "'bounds'?",
     ),
-    "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is no argument of plan", "'rho'?"),
+    "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is not an argument of plan", "'rho'?"),
     "sums without bounds": (
         lambda: dpt.tree_sums(FRAME, "cost", "Day", epsilon=1.0, domain=DAYS),
         "`bounds` must be given to tree_sums",
@@ -248,12 +248,12 @@ MISTAKES = {
     ),
     "a list for several keys": (
         lambda: counts(["Region", "Day"], [("N", "Mon"), ("S", "Tue")]),
-        "`domain` cannot be a list",
+        "`domain` must be a table that can be read, not a list",
         r"pd.DataFrame\(\{'Region': \[...\], 'Day': \[...\]\}\)",
     ),
     "a table for one key": (
         lambda: counts("Day", np.array([["Mon", "Tue"]])),
-        "`domain` cannot be an ndarray",
+        "`domain` must be a table that can be read, not an ndarray",
         "pass a frame",
     ),
     "keys and sums swapped": (
@@ -304,7 +304,11 @@ MISTAKES = {
         "`frame` must be a dataframe, not an int",
         "pass a frame of pandas",
     ),
-    "a number for keys": (lambda: counts("Day", 3), "`domain` cannot be an int", "pass a frame"),
+    "a number for keys": (
+        lambda: counts("Day", 3),
+        "`domain` must be a table that can be read, not an int",
+        "pass a frame",
+    ),
     "a list for an array": (
         lambda: arrays.tree_counts([1, 2], "state", epsilon=1.0),
         "`array` must be an xarray.DataArray, not a list",
@@ -318,7 +322,7 @@ MISTAKES = {
     "a class for noise": (
         lambda: counts(mechanism=dpt.Laplace),
         "`mechanism` is unknown: the class Laplace",
-        r"make one of the class, Laplace\(...\)",
+        r"pass an instance, Laplace\(...\)",
     ),
     "a name for the level of a domain": (
         lambda: DOMAIN.keys("Day"),

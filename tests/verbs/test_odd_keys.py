@@ -52,7 +52,7 @@ def test_columns_of_a_multiindex() -> None:
     assert counts["count"].tolist() == [3, 2, 1, 1, 1, 1] and counts.columns[1:3].tolist() == by
     sums = dpt.tree_sums(visits, ("cost", ""), by[:1], bounds=(0, 8), domain="observed", epsilon=EXACT)
     assert sums[("cost", "")].round(3).tolist() == [7, 3, 4]
-    with pytest.raises(ColumnsError, match=r"the whole of its tuple, such as \[\('place', 'state'\)\]"):
+    with pytest.raises(ColumnsError, match=r"its whole tuple, such as \[\('place', 'state'\)\]"):
         dpt.tree_counts(visits, ["place"], domain="observed", epsilon=1.0)
 
 

@@ -325,7 +325,7 @@ def test_more_bad_arguments(visits, clinics):
         dpt.plan(clinics, epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="leaf counts"):
         dpt.plan(dpt.Tree.from_branching([2]), epsilon=1.0).release(visits)
-    with pytest.raises(dpt.ArgumentError, match="nobody can tell"):
+    with pytest.raises(dpt.ArgumentError, match="cannot be identified"):
         plan = dpt.plan(domain, epsilon=1.0, privacy_unit="person", max_contributions=2)
         plan.release(np.zeros(domain.tree.n_leaves, int))
     with pytest.raises(dpt.ArgumentError, match="not a table that was released"):
@@ -335,7 +335,9 @@ def test_more_bad_arguments(visits, clinics):
         dpt.tree_counts,
         lambda array, by, epsilon: array.dp.plan(by, epsilon=epsilon).release(array),
     ):
-        with pytest.raises(dpt.ArgumentError, match=r"not a DataArray\.\nHint: arrays have verbs of their"):
+        with pytest.raises(
+            dpt.ArgumentError, match=r"not a DataArray\.\nHint: for arrays, use their own verbs"
+        ):
             mistaken(trips, ["y"], epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="is not a level"):
         visits.dp.tree_counts(BY, epsilon=1.0, domain=domain).dp.level("town")
@@ -448,7 +450,7 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
             lambda visits, options: visits.dp.tree_counts(
                 ["region"], known=pd.DataFrame({"region": ["Norland"], "n": [3]}), **options
             ),
-            r"'n'\.\nHint: .*its numbers must be called `count` or `at_least`",
+            r"'n'\.\nHint: .*the numbers must be named `count` or `at_least`",
         ),
         (
             lambda visits, options: visits.dp.tree_counts(BY[:2], split={"region": 0.5}, **options),
