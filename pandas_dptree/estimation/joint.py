@@ -74,11 +74,11 @@ def _at_their_bounds(
 ) -> list[npt.NDArray[np.bool_]]:
     """Return which nodes that are not known are held at their lower bounds in the optimum.
 
-    A leaf holds max(b, y + μv), so it rises above its bound at the price (b - y)/v and adds the slope v. A
-    node measured as y with precision p, whose children hold T(μ) together, holds t at the price T⁻¹(t) + p(t
-    - y). Where its bound b is more than that of its children together, it rises above it at the price where t
-    = b; the entries before that price are above their own bounds in any case. A node whose value is known
-    holds it at any price, and decides which entries below it are above their bounds.
+    A leaf holds ``max(b, y + μv)``, so it rises above its bound at the price ``(b - y)/v`` and adds the slope
+    v. A node measured as y with precision p, whose children hold T(μ) together, holds t at the price
+    ``T⁻¹(t) + p(t - y)``. Where its bound b is more than that of its children together, it rises above it at
+    the price where ``t = b``; the entries before that price are above their own bounds in any case. A node
+    whose value is known holds it at any price, and decides which entries below it are above their bounds.
     """
     sizes = tree.level_sizes
     first = np.cumsum([0, *sizes])

@@ -71,9 +71,9 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     to :math:`c` adds a sum over :math:`c \le t < c_j` that is at most the same sum for :math:`m`, which is
     :math:`G_m(c) - G_m(c_j) \le 0`; and likewise for :math:`j > m`. Left of :math:`c` all values are then
     below :math:`m`, from there on at least :math:`m`, and each side is a separate problem. Halving the range
-    of values in this way finds one binary digit of every value in each round, for all parts at once: O(K log
-    N), in whole numbers (Ahuja & Orlin, "A fast scaling algorithm for minimizing separable convex functions
-    subject to chain constraints", 2001).
+    of values in this way finds one binary digit of every value in each round, for all parts at once, in whole
+    numbers and :math:`O(K \log N)` time (Ahuja & Orlin, "A fast scaling algorithm for minimizing separable
+    convex functions subject to chain constraints", 2001).
 
     **Squares are isotonic regression.** Let :math:`\hat x` be the isotonic regression of :math:`y`. Within
     each of its blocks :math:`y - \hat x` sums to 0, and every first part of the block sums to at least 0.

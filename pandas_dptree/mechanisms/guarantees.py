@@ -154,7 +154,7 @@ class Multiplicative:
     ) -> Thresholds | ClippedThresholds | None:
         """Return the chain for a loss per unit, or None if the loss has no delta or is too small.
 
-        Neighbouring data sets differ in so many `rows`, added or removed. `depth` is as for `thresholds`.
+        Neighbouring data sets differ by `rows` rows, added or removed. `depth` is as for `thresholds`.
         """
         if loss.kind != "approximate":
             return None

@@ -57,9 +57,7 @@ _MOST_SCALES = 500  # of a tree: if there are more, they are rounded up to a gri
 _GRID = 693.5  # steps per octave, of a thousandth each
 _TOLERANCE = 5e-7  # of the cost, relative; a proven bound, usually too large by orders of magnitude
 _MOST_STEPS = 3000  # most trees need less than a hundred; unusual weights and the worst level need many more
-_MOST_WORK = (
-    2**26
-)  # steps times kinds of nodes: about five seconds, after which the search ends on a large tree
+_MOST_WORK = 2**26  # steps times kinds of nodes: about five seconds, then the search on a large tree ends
 # Log odds move towards the tangent's minimum by these multiples of the distance, in turn. A single step
 # leaves 1 - r of the error, with r from 0 to 1; where r is small, the four together leave 1 - 11.5 r, as much
 # as eleven single steps, and where it is not, at most the product of all |1 - stride * r|, which is 0.27.
@@ -267,8 +265,8 @@ def _descend(
     orbits: Orbits, weights: FloatArray, unknown: npt.NDArray[np.bool_], *, worst: bool
 ) -> list[FloatArray]:
     """Find, for each kind of node above the leaves, the best log odds of taking what is left."""
-    alike = all(len(kind) == 1 for kind in orbits.listed)
-    odds = _first_odds(orbits, weights, unknown, _MOST_ODDS if alike else _FIRST_ODDS)
+    uniform = all(len(kind) == 1 for kind in orbits.listed)
+    odds = _first_odds(orbits, weights, unknown, _MOST_ODDS if uniform else _FIRST_ODDS)
     multipliers = np.where(weights > 0, 1.0, 0.0) / (np.count_nonzero(weights) if worst else 1)
     best, least, bound = odds, np.inf, 0.0
     for step in range(min(_MOST_STEPS, max(_MOST_WORK // orbits.n_kinds, 100))):

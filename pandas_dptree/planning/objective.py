@@ -66,13 +66,13 @@ def cost_weights(
     given = (
         np.ones_like(listed)
         if level_weights is None
-        else real_numbers("level_weights", level_weights, hint="leave it out if all levels matter alike.")
+        else real_numbers("level_weights", level_weights, hint="leave it out if all levels matter equally.")
     )
     if given.shape != listed.shape or not np.isfinite(given).all() or (given < 0).any():
         raise ArgumentError(
             "level_weights",
             f"must hold a finite number of at least 0 for each of the {len(listed)} levels.",
-            hint="leave it out if all levels matter alike.",
+            hint="leave it out if all levels matter equally.",
         )
     weights = given * (listed if objective == "cells" else listed > 0)
     if not weights.any():

@@ -91,16 +91,10 @@ def level_shares(
 
     Parameters
     ----------
-    tree : Tree
-    noise : AdditiveNoise
-    loss : PrivacyLoss
-        That of the whole release.
-    sensitivity : Sensitivity
-        That of one level.
+    tree, noise, loss, sensitivity, level_weights, objective, least_squares
+        As for `optimal_shares`; no other split uses the last three.
     split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
         How to split, or the shares themselves.
-    level_weights, objective, least_squares
-        As for `optimal_shares`; no other split uses them.
     known : Flags, optional
         The nodes whose counts are public. By default none. A level with only such nodes gets no share.
 

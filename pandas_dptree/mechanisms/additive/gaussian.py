@@ -152,8 +152,8 @@ def _summed_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
     """Sum (k - t)² over k > t, from sums of 1, k and k² over the tails of each scale."""
     excess = np.zeros(len(scale))
     order = np.argsort(scale)
-    alike = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
-    for rows in alike if len(order) else []:
+    groups = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
+    for rows in groups if len(order) else []:
         sigma, tolerance = scale[rows[0]], t[rows]
         k = np.arange(np.ceil(_REACH * sigma) + 2)
         mass = np.exp(-((k / sigma) ** 2) / 2)
