@@ -169,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the error of smaller counts is relative to this one; by default the least that can be promised",
     )  # fmt: skip
     noise_or_factor.add_argument(
-        "--failure", type=float, metavar="P",
+        "--failure-probability", type=float, metavar="P",
         help="how often a count may be further off; by default 0.05, or with --clip levels**-2",
     )  # fmt: skip
     noise_or_factor.add_argument("--calibration", choices=get_args(Calibration), help='by default "exact"')
@@ -419,7 +419,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     """Give the kind of noise, or what is asked for instead."""
-    names = ("alpha", "threshold", "failure", "calibration", "clip")
+    names = ("alpha", "threshold", "failure_probability", "calibration", "clip")
     asked = {name: getattr(arguments, name, None) for name in names}
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
     if arguments.mechanism == "multiplicative":

@@ -164,7 +164,7 @@ def _neighbors(provenance: Mapping[str, Any]) -> str:
 def _noise(provenance: Mapping[str, Any]) -> str:
     mechanism = str(provenance.get("mechanism", "unknown"))
     noise = {
-        **{name: noise.in_words for name, noise in NOISES.items()},
+        **{name: noise.description for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
@@ -267,7 +267,7 @@ def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
             "± is one standard error: that of the unbiased estimate, before "
             "anything made it whole or non-negative."
         )
-    failure = provenance.get("failure")
+    failure = provenance.get("failure_probability")
     held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
     return f"± is a bound on the error. For any one row it holds {held}."
 

@@ -210,13 +210,14 @@ class ImplicitPlan(PrefixPlan):
         warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
         return table
 
-    def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
+    def compare(self, *, alpha: float = 0.25, failure_probability: float | None = None) -> pd.DataFrame:
         """Lay the mechanisms that could spend the same loss on the same tree side by side.
 
         Parameters
         ----------
-        alpha, failure : float
-            Of `Multiplicative`; `failure` also of what truncated Laplace noise does not make certain.
+        alpha, failure_probability : float
+            Of `Multiplicative`; `failure_probability` also of what truncated Laplace noise does not make
+            certain.
 
         Returns
         -------
@@ -224,19 +225,19 @@ class ImplicitPlan(PrefixPlan):
             Indexed by ``mechanism`` and, of `Multiplicative`, ``calibration``. In numbers of records:
 
             - ``released_from``: the smallest count of a node that is released with probability
-              ``1 - failure`` or more, on whichever level below the root it stands. With `Multiplicative` the
-              smallest of which that is proven.
+              ``1 - failure_probability`` or more, on whichever level below the root it stands. With
+              `Multiplicative` the smallest of which that is proven.
             - ``largest_unseen``: the largest count of a node that may not be released. With truncated Laplace
               noise that is certain; with `Multiplicative` it holds for each node with probability
-              ``1 - failure``.
+              ``1 - failure_probability``.
             - ``error_bound``: how far from the truth the noisy count, or the estimate, of a node that holds
-              `released_from` is at most, with probability ``1 - failure``. (With truncated Laplace noise it
-              is also at most half of `largest_unseen`, with certainty.)
+              `released_from` is at most, with probability ``1 - failure_probability``. (With truncated
+              Laplace noise it is also at most half of `largest_unseen`, with certainty.)
 
         Raises
         ------
         ArgumentError
-            If `alpha` or `failure` is out of range, or the loss too small for `Multiplicative`.
+            If `alpha` or `failure_probability` is out of range, or the loss too small for `Multiplicative`.
 
         Examples
         --------
@@ -253,20 +254,22 @@ class ImplicitPlan(PrefixPlan):
             calibration: ImplicitMultiplicativePlan(
                 tree=self.tree,
                 loss=self.loss,
-                mechanism=Multiplicative(alpha=alpha, failure=failure, calibration=calibration),
+                mechanism=Multiplicative(
+                    alpha=alpha, failure_probability=failure_probability, calibration=calibration
+                ),
                 neighbors=self.neighbors,
                 privacy_unit=self.privacy_unit,
                 max_contributions=self.max_contributions,
             )
             for calibration in sorted(get_args(Calibration))
         }
-        failure = factors["exact"].failure
+        failure_probability = factors["exact"].failure_probability
         noises = self.noise[1:]
         table = {
             ("truncated_laplace", ""): (
-                max(released_from(noise, failure) for noise in noises),
+                max(released_from(noise, failure_probability) for noise in noises),
                 max(2 * noise.radius for noise in noises),
-                max(largest_error(noise, failure) for noise in noises),
+                max(largest_error(noise, failure_probability) for noise in noises),
             )
         }
         for calibration, other in factors.items():

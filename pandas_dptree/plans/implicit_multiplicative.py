@@ -1,8 +1,8 @@
-r"""Counts with bounded relative error, of implicit trees.
+"""Counts with bounded relative error, of implicit trees.
 
 The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which
-nodes there can be is public: a tree of prefixes follows from its description.
+complete tree, so it is as private: `decide_nodes` in `pandas_dptree.mechanisms.threshold_rounds` has the
+proof. Which nodes there can be is public: a tree of prefixes follows from its description.
 
 References
 ----------
@@ -26,7 +26,7 @@ from pandas_dptree.ingest.prefixes import Keys, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
-    Settled,
+    ReleasedNodes,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
@@ -84,8 +84,8 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     def largest_unseen(self) -> int:
         """The most that a node below the root counts if it is not released.
 
-        For each node, the probability that it counts more and is not released is at most `failure`. The
-        promise is for data sets of at most 2**40 rows.
+        For each node, the probability that it counts more and is not released is at most
+        `failure_probability`. The guarantee is for data sets of at most 2**40 rows.
         """
         return int(self.thresholds.bounds[0])
 
@@ -115,9 +115,9 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
               with clip moved into its window.
             - ``error_bound``: how far the true count is from `count` at most,
               :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
-              with a bound that does not hold is at most `failure`. (True counts are those of the rows that
-              fit the tree and were kept for their unit. The guarantee is for data sets of at most 2**40 such
-              rows.) With clip, no count is further off than `max_error`.
+              with a bound that does not hold is at most `failure_probability`. (True counts are those of the
+              rows that fit the tree and were kept for their unit. The guarantee is for data sets of at most
+              2**40 such rows.) With clip, no count is further off than `max_error`.
 
             The ancestors of a released node are there, too. A node that holds nobody never is; one that is
             not released holds `largest_unseen` at most, but for the same probability.
@@ -140,7 +140,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         records, so it is for whoever runs the release, and not for publishing.
         """
         with progress_bar(progress, STEPS) as done:
-            names, counts = zip(*self._settled(data, rng, done), strict=True)
+            names, counts = zip(*self._released_nodes(data, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
             table = node_frame(
@@ -150,7 +150,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         warn_if_empty(table, self.total_of(table), causes)
         return table
 
-    def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
+    def _released_nodes(self, frame: Any, rng: np.random.Generator | None, done: Done) -> ReleasedNodes:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""
         keys, rows = sorted_keys(
             frame,
@@ -176,7 +176,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     def headline(self) -> str:
         """The release in a sentence."""
         return (
-            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self.promise}. "
+            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._guarantee_sentence}. "
             f"Nodes that are not released count {self.largest_unseen} at most, but for the same probability"
         )
 

@@ -94,9 +94,9 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             - ``count``: whole and non-negative. One value stands for all small counts, 0 included, and is
               not 0 itself. **The table does not add up**: children do not sum to their parent.
             - ``error_bound``: how far the true count is from `count` at most, with probability
-              ``1 - failure`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`. (True counts are those
-              of the rows that fit the domain and were kept for their unit. The guarantee is for data sets
-              of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
+              ``1 - failure_probability`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`. (True
+              counts are those of the rows that fit the domain and were kept for their unit. The guarantee is
+              for data sets of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
 
             Structural zeros have the count and the bound 0. ``attrs["dp"]`` tells how the table was
             made; it is for display and proves nothing.
@@ -136,7 +136,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     @property
     def headline(self) -> str:
         """The release in a sentence."""
-        return f"Plan of {self.promise}{source_in_words(self.domain)}"
+        return f"Plan of {self._guarantee_sentence}{source_in_words(self.domain)}"
 
     def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""

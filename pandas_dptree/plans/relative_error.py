@@ -76,8 +76,8 @@ class RelativeErrorPlan(Plan):
         return self.thresholds.tau
 
     @property
-    def failure(self) -> float:
-        """The probability with which any one count may be further off than what is promised."""
+    def failure_probability(self) -> float:
+        """The probability with which any one count may be further off than is guaranteed."""
         return self.thresholds.eta
 
     @property
@@ -153,20 +153,20 @@ class RelativeErrorPlan(Plan):
             "consistency": "none",
             "alpha": self.mechanism.alpha,
             "threshold": self.threshold,
-            "failure": self.failure,
+            "failure_probability": self.failure_probability,
             "calibration": self.mechanism.calibration,
             "clip": self.mechanism.clip,
             "rmse_bound": self.rmse_bound,
         }
 
     @property
-    def promise(self) -> str:
-        """What is promised of the counts, and to whom, for a headline."""
+    def _guarantee_sentence(self) -> str:
+        """State for the headline what is guaranteed for the counts, and whom they protect."""
         in_any_case = "" if self.max_error is None else f", and by {self.max_error:.15g} in any case"
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
             f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
-            f"{self.failure:g} each{in_any_case}: {self.protection}"
+            f"{self.failure_probability:g} each{in_any_case}: {self.protection}"
         )
 
     def compare(self) -> pd.DataFrame:
@@ -177,7 +177,7 @@ class RelativeErrorPlan(Plan):
         pandas.DataFrame
             Indexed by ``calibration`` and ``clip``: this plan's first. In numbers of records: ``threshold``;
             ``error_bound``, that of a released count up to the threshold, and ``max_error``, which holds in
-            any case (missing without clip); and ``failure``, the probability with which a count may be
+            any case (missing without clip); and ``failure_probability``, with which a count may be
             further off than its bound. For a threshold that is given, with this plan alone.
         """
         own = self.mechanism
@@ -194,7 +194,7 @@ class RelativeErrorPlan(Plan):
                 "threshold": thresholds.tau,
                 "error_bound": math.floor(own.alpha * thresholds.tau),
                 "max_error": _max_error(chain),
-                "failure": thresholds.eta,
+                "failure_probability": thresholds.eta,
             }
         index = pd.MultiIndex.from_tuples(rows, names=["calibration", "clip"])
         return pd.DataFrame(list(rows.values()), index=index).astype({"max_error": "Int64"})

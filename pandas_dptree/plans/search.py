@@ -327,7 +327,7 @@ def _loss_for(
     if epsilon is not None or rho is not None:
         PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
     pure = PrivacyLoss(epsilon=1.0)
-    never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
+    never_pure = not any(noise.supports(pure) for noise in noises_for(mechanism, pure, None))
     concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:

@@ -349,7 +349,12 @@ def test_structural_zeros_need_a_file_of_keys(files, capsys):
 
 
 def test_counts_with_bounded_relative_error(files, capsys):
-    for more in ([], ["--failure", "0.01", "--calibration", "proof"], ["--clip"], ["--threshold", "90000"]):
+    for more in (
+        [],
+        ["--failure-probability", "0.01", "--calibration", "proof"],
+        ["--clip"],
+        ["--threshold", "90000"],
+    ):
         assert run(files, "counts", *FACTOR, *more) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "level,region,district,count,error_bound" and lines[1].startswith("total,,,")
@@ -363,7 +368,10 @@ def test_counts_with_bounded_relative_error(files, capsys):
     [
         (["--mechanism", "multiplicative"], "`--alpha` must be given with --mechanism multiplicative"),
         (["--threshold", "5000"], "`--threshold` has no meaning with --mechanism auto"),
-        (["--mechanism", "laplace", "--failure", "0.1"], "`--failure` has no meaning with"),
+        (
+            ["--mechanism", "laplace", "--failure-probability", "0.1"],
+            "`--failure-probability` has no meaning with",
+        ),
         (["--calibration", "exact", "--alpha", "0.25"], "`--calibration` has no meaning with"),
         (["--clip"], "`--clip` has no meaning with"),
         (["--alpha", "nan"], "`--alpha` must be"),
@@ -371,7 +379,7 @@ def test_counts_with_bounded_relative_error(files, capsys):
         ([*FACTOR[:2], "--alpha", "0.25"], "`--delta` must be above 0"),
         ([*FACTOR, "--alpha", "1"], "`--alpha` must be at least 0.001 and below 1"),
         ([*FACTOR, "--alpha", "nan"], "`--alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--failure", "0"], "`--failure` must be at least"),
+        ([*FACTOR, "--failure-probability", "0"], "`--failure-probability` must be at least"),
         ([*FACTOR, "--threshold", "10"], "`--threshold` is too small for the guarantee"),
         ([*FACTOR, "--threshold", "inf"], "`--threshold` must be at least 1"),
         ([*FACTOR, "--threshold", "90000", "--clip"], "`--threshold` cannot be chosen with clip"),

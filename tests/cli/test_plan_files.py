@@ -77,7 +77,15 @@ def test_a_plan_with_known_counts_is_released(files, public, capsys):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_a_plan_of_factors_is_released(files, public, capsys, name):
-    options = ["--failure", "0.01", "--clip", "--calibration", "proof", "--privacy-unit", "person"]
+    options = [
+        "--failure-probability",
+        "0.01",
+        "--clip",
+        "--calibration",
+        "proof",
+        "--privacy-unit",
+        "person",
+    ]
     more = ["--max-contributions", "2", "--structural-zeros", "closed", "--out", str(files / "plan.json")]
     assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
     printed = capsys.readouterr().out
@@ -86,7 +94,9 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     )
     plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert printed == f"{plan}\n"
-    assert plan.mechanism == dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof", clip=True)
+    assert plan.mechanism == dpt.Multiplicative(
+        alpha=0.25, failure_probability=0.01, calibration="proof", clip=True
+    )
     assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
 
     out = files / name

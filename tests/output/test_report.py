@@ -162,7 +162,11 @@ def test_protection_of_other_tables(visits, clinics, addresses):
     assert "protected like its values" in " ".join(statement(addresses.attrs["dp"]))
     assert "It is missing (–) where none was measured" in addresses.dp.to_html()
     factor = visits.dp.tree_counts(
-        BY, domain=clinics, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.1)
+        BY,
+        domain=clinics,
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism=dpt.Multiplicative(alpha=0.25, failure_probability=0.1),
     )
     assert "it holds with a probability of 0.9." in factor.dp.to_html()
 

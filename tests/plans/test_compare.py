@@ -134,7 +134,7 @@ def test_alpha_makes_the_largest_error_small(options, consistency):
         .alpha_rmse(0.1)
         .max()
         for noise in (dpt.Laplace(), dpt.Gaussian())
-        if noise.can_give(PrivacyLoss(**options))
+        if noise.supports(PrivacyLoss(**options))
         for objective in ("worst", "levels")
     ]
     assert isinstance(best, Plan)
