@@ -1,4 +1,4 @@
-"""What is public of an array: its dimensions and coordinates, as keys, leaves and labels of the answer."""
+"""The public part of an array: its dimensions and coordinates, as keys, leaves and labels of the result."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]:
-    """Find a key of the array: its dimension, and its labels along it."""
+    """Return the dimension of a key, and its labels along it."""
     coordinate = array.coords[name]
     return coordinate.dims[0], pd.Series(coordinate.variable.to_index_variable().to_index())
 
 
 def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
-    """List the dimensions that names are on, after a check that each has a label for each index of one."""
+    """List the dimensions of names, after a check that each has one label per index of one dimension."""
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
             "array",
@@ -77,7 +77,7 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
 
 
 def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
-    """Refuse dimensions of which dask does not know how long they are."""
+    """Refuse dimensions of a length that dask does not know."""
     unknown = [dim for dim, size in sizes.items() if size != size]
     if unknown:
         raise ColumnsError(
@@ -87,7 +87,7 @@ def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
 
 
 def domain_of(array: xr.DataArray, by: By) -> Domain:
-    """Make the domain of an array from its coordinates, and from what derived levels make of them."""
+    """Make the domain of an array from its coordinates, and from the levels derived from them."""
     each = by if isinstance(by, (list, tuple)) else [by]
     if any(isinstance(levels, DerivedLevels) and levels.implicit for levels in each):
         raise ArgumentError(
@@ -114,7 +114,7 @@ def domain_of(array: xr.DataArray, by: By) -> Domain:
 
 
 def _check_places(array: xr.DataArray, derived: Sequence[Derived]) -> None:
-    """Refuse derived levels in which no cell lies, whose counts would all be 0: coordinates are public."""
+    """Refuse derived levels that contain no cell; coordinates are public, and all counts would be 0."""
     for levels in derived:
         leaf = _derived_leaves(array, dims_of(array, levels.columns), levels)
         if leaf.size and (leaf < 0).all():
@@ -126,17 +126,12 @@ def _check_places(array: xr.DataArray, derived: Sequence[Derived]) -> None:
 
 
 def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
-    """Check that an array has the keys of a domain, and that the answer has a place for each.
-
-    Returns
-    -------
-    tuple of hashable
-        The dimensions that are added up.
+    """Check that an array has the keys of a domain, and return the dimensions to sum over.
 
     Raises
     ------
     ColumnsError
-        If keys are missing, of another type, or named as something else is.
+        If keys are missing, of another type, or their names are also used otherwise.
     ArgumentError
         If the array has another shape than a quadtree was made for.
     """
@@ -167,12 +162,9 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
 
 
 def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
-    """Find the leaf of each cell: an array of the shape of the dimensions, -1 where there is none.
+    """Find the leaf of each cell: an array of the shape of the dimensions, -1 if there is none.
 
-    Raises
-    ------
-    ArgumentError
-        If no cell at all has one, whose counts would all be 0: coordinates are public.
+    Raises an `ArgumentError` if no cell has a leaf; coordinates are public, and all counts would be 0.
     """
     leaf = _leaves_of(array, dims, domain)
     if leaf.size and (leaf < 0).all():
@@ -202,9 +194,9 @@ def _leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) ->
 
 
 def centres_of(array: xr.DataArray, domain: Domain) -> dict[Hashable, list[FloatArray]]:
-    """Give the centres of the nodes of each level, along each dimension on which they lie if it has numbers.
+    """Compute the centres of the nodes of each level, along each of their dimensions that has numbers.
 
-    There are none where the nodes of a level lie side by side.
+    There are none if the nodes of a level lie along one dimension.
     """
     levels = sole(domain)
     if levels is None or levels.plane is None:
@@ -226,7 +218,7 @@ def _middles(ends: FloatArray) -> FloatArray:
 
 
 def _means(values: FloatArray, starts: IntArray) -> FloatArray:
-    """Give the mean of each part; for parts of one size exactly that of xarray's ``coarsen``."""
+    """Compute the mean of each part; for parts of equal size exactly that of xarray's ``coarsen``."""
     sizes = np.diff(starts)
     if (sizes == sizes[0]).all():
         return np.asarray(values.reshape(len(sizes), -1).mean(axis=1))
@@ -234,7 +226,7 @@ def _means(values: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
-    """Take the labels of all cells."""
+    """Make a domain from the labels of all cells."""
     dims = dims_of(array, plain)
     found = [labels_of(array, name) for name in plain]
     odd = [
@@ -254,7 +246,7 @@ def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
 
 
 def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derived) -> IntArray:
-    """Find the leaf of each cell of the dimensions that derived levels read, in the levels' own domain."""
+    """Find the leaf, in the domain of derived levels, of each cell of the dimensions that they read."""
 
     def column(name: Hashable) -> pd.Series:
         dim, labels = labels_of(array, name)
@@ -266,7 +258,7 @@ def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derive
 
 
 def _each_cell(array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, labels: pd.Series) -> pd.Series:
-    """Hand the labels along one dimension to all cells of some."""
+    """Broadcast the labels along one dimension to all cells."""
     row = _along(array, dims, (dim,), np.arange(len(labels)))
     return labels.iloc[row.ravel()].reset_index(drop=True)
 
@@ -274,7 +266,7 @@ def _each_cell(array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, lab
 def _along(
     array: xr.DataArray, dims: Sequence[Hashable], own: Sequence[Hashable], values: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """Hand what belongs to the indices of some dimensions to all cells there."""
+    """Broadcast values along some dimensions to all cells."""
     own = list(own)
     turned = values.transpose([own.index(dim) for dim in dims if dim in own])
     places = turned.reshape([array.sizes[dim] if dim in own else 1 for dim in dims])
@@ -282,7 +274,7 @@ def _along(
 
 
 def kept_coordinates(array: xr.DataArray, others: Sequence[Hashable]) -> xr.Dataset:
-    """Keep the coordinates of the dimensions that are not added up, as a file can hold them."""
+    """Return the coordinates of the dimensions that are not summed over, as a file can hold them."""
     stacked = [dim for dim in others if isinstance(array.indexes.get(dim), pd.MultiIndex)]
     coordinates = array.reset_index(stacked).coords
     kept = {name: each for name, each in coordinates.items() if set(each.dims) <= set(others)}
@@ -290,7 +282,7 @@ def kept_coordinates(array: xr.DataArray, others: Sequence[Hashable]) -> xr.Data
 
 
 def _plain_variable(variable: xr.Variable) -> xr.Variable:
-    """Hold text and categories along one dimension as every file format can."""
+    """Convert one-dimensional text and categories to types that every file format can hold."""
     if variable.ndim != 1 or (isinstance(variable.dtype, np.dtype) and variable.dtype.kind not in "UT"):
         return variable
     labels = pd.Series(variable.to_index_variable().to_index())

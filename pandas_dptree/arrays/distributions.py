@@ -1,4 +1,4 @@
-"""Distributions along a dimension of an array whose indices are bins."""
+"""Distributions along a dimension of bins."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def plan_distribution(
     edges: Sequence[Any] | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> DistributionPlan:
-    """Describe the release of a distribution along a dimension. Spends nothing, and looks at no cell.
+    """Plan the release of a distribution along a dimension. Spends nothing, and reads no cell.
 
     Parameters
     ----------
     array : xarray.DataArray
-        Of which only the size and the labels of the dimension are looked at.
+        Only the size and the labels of the dimension are read.
     dim : hashable
-        The dimension whose indices are bins, side by side and rising.
+        The dimension of the bins, which are adjacent and ascending.
     edges : sequence, optional
-        Where the bins begin and end: one value more than there are bins. By default the ends of the
-        intervals that are their labels.
+        The ends of the bins: one value more than there are bins. By default the ends of the intervals that
+        are their labels.
     **options
 
     Returns
     -------
     DistributionPlan
-        That of one distribution. `cdf` and `quantiles` release any number of them by it, side by side, of
-        this array or of others with the same bins; and its own `release` takes the counts of one.
+        For one distribution. `cdf` and `quantiles` release any number of parallel distributions with it, of
+        this array or of others with the same bins; its own `release` takes the counts of one.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def cdf(
     rng: np.random.Generator | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
-    """Tell how many records, and what part of them, lie below the end of each bin along a dimension.
+    """Release how many records, and what share of them, lie below the end of each bin along a dimension.
 
     Parameters
     ----------
@@ -113,11 +113,10 @@ def cdf(
         As for `plan_distribution`.
     plan : DistributionPlan, optional
         From `plan_distribution`, or any other without groups and without a privacy unit, for the same
-        dimension and bins. It takes the place of the edges and of the options that describe one, and saves
-        most of the time.
+        dimension and bins. It replaces the edges and the options of a plan, and saves most of the time.
     confidence : float, optional
-        For example 0.95: adds ``lower`` and ``upper``, between which all true counts of one of the other
-        indices lie at once with this probability. At most 0.999.
+        For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a distribution
+        simultaneously with this probability. At most 0.999.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
     **options
@@ -125,9 +124,9 @@ def cdf(
     Returns
     -------
     xarray.Dataset
-        ``count``, whole and rising; ``cdf``, its part of the total (missing where nobody is counted); and
-        ``std_error`` of the counts before they were made so. The coordinate of the dimension holds the ends
-        of the bins. All other dimensions are kept, with a distribution for each of their indices.
+        ``count``, whole and non-decreasing; ``cdf``, its share of the total (missing for a total of 0); and
+        ``std_error`` of the counts before this correction. The coordinate of the dimension has the ends of
+        the bins. All other dimensions are kept, with a distribution for each of their indices.
 
     Raises
     ------
@@ -166,22 +165,23 @@ def quantiles(
     rng: np.random.Generator | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
-    """Tell below which value a part of the records lies, along a dimension of bins.
+    """Release quantiles of the records along a dimension of bins.
 
     Parameters
     ----------
     array, dim, edges, plan, rng
         As for `cdf`.
     q : float or sequence of float
-        The parts, from 0 to 1; 0.5 for the median.
+        The levels, from 0 to 1; 0.5 for the median.
     confidence : float, default 0.95
-        How often all true quantiles of one of the other indices lie within ``lower`` and ``upper`` at once.
+        The probability that ``lower`` and ``upper`` contain all true quantiles of a distribution
+        simultaneously.
     **options
 
     Returns
     -------
     xarray.Dataset
-        ``value``, ``lower`` and ``upper``, as `Distribution.quantiles` tells, along a dimension ``q`` and
+        ``value``, ``lower`` and ``upper``, as from `Distribution.quantiles`, along a dimension ``q`` and
         all dimensions but that of the bins.
 
     Raises
@@ -209,9 +209,9 @@ def _released(
     options: CellDistributionOptions,
     rng: np.random.Generator | None,
 ) -> tuple[Distribution, list[Hashable]]:
-    """Measure the distribution at each index of the other dimensions, which are named beside it.
+    """Release the distribution at each index of the other dimensions, and return these as well.
 
-    Without any index, nobody is measured as one group, so that the answer has its types.
+    If there is no index, one empty group is measured, so that the result has its types.
     """
     noise_source(rng)  # is checked before anything takes time
     check_cells(array)
@@ -232,7 +232,7 @@ def _released(
 
 
 def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, given: Sequence[str]) -> None:
-    """Check that an array can be released by a plan."""
+    """Check that a plan can be used for an array."""
     if given:
         raise ArgumentError(
             given[0],
@@ -283,7 +283,7 @@ def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
 
 
 def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
-    """Read the edges of bins from labels that are intervals side by side; None if they are not."""
+    """Read the edges of bins from labels that are adjacent intervals; None if they are not."""
     index = array.indexes.get(dim)
     if not isinstance(index, pd.IntervalIndex) or not (index.right[:-1] == index.left[1:]).all():
         return None
@@ -291,7 +291,7 @@ def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
 
 
 def _are_edges(bins: Bins, labels: list[Any]) -> bool:
-    """Whether the labels of a dimension, read as edges, are those of some bins."""
+    """Check whether the labels of a dimension, read as edges, are those of some bins."""
     other = Bins.of(bins.column, bounds=None, bins=labels)
     same_type = bins.edges.dtype == other.edges.dtype and (bins.timezone is None) == (other.timezone is None)
     return same_type and np.array_equal(bins.edges, other.edges)
@@ -300,7 +300,7 @@ def _are_edges(bins: Bins, labels: list[Any]) -> bool:
 def _unfolded(
     array: xr.DataArray, others: Sequence[Hashable], table: pd.DataFrame, dim: Hashable, labels: Any
 ) -> xr.Dataset:
-    """Give each column of a table, which lists group after group, the dimensions of the array."""
+    """Reshape each column of a table, which lists the groups in order, to the dimensions of the array."""
     shape = [array.sizes[name] for name in others]
     shown = [name for name in ("count", "cdf", "value", "lower", "upper") if name in table]
     dataset = kept_coordinates(array, others).assign(

@@ -1,4 +1,4 @@
-"""What is public of a dataset: the names and types of its variables, and the keys that they share."""
+"""The public part of a dataset: the names and types of its variables, and the keys that they share."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def keys_of(dataset: xr.Dataset, by: By) -> Domain:
 
 
 def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
-    """Make an array with the dimensions and coordinates of a dataset, and nothing in it.
+    """Make an array with the dimensions and coordinates of a dataset, but without data.
 
-    What the sources of the keys are not on is cut to no index at all.
+    Dimensions without a source of the keys are cut to length 0.
     """
     has = [name for name in sources if name in dataset.dims or name in dataset.coords]
     needed = {dim for name in has for dim in dataset[name].dims}
@@ -88,7 +88,7 @@ def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
 
 
 def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain) -> None:
-    """Check by name, type and dimensions that all variables can be released together."""
+    """Check by names, types and dimensions that all variables can be released together."""
     if any(map(is_hash, names)):
         raise ArgumentError(
             "variables",
@@ -126,7 +126,7 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def own_of(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-    """Give each variable its own, from a mapping or one value for all."""
+    """Return the value of each variable, from a mapping or one value for all."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(names, given)
     unlike = [name for name in dict.fromkeys([*names, *given]) if name not in names or name not in given]
@@ -139,7 +139,7 @@ def own_of(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashabl
 
 
 def quantities_of(names: Sequence[Hashable], bounds: Any, granularity: Any) -> list[Quantity]:
-    """Describe what is added up in each variable: values between bounds, or records."""
+    """Describe what is summed in each variable: values between bounds, or records."""
     limits = own_of("bounds", bounds, names)
     summed = [name for name in names if limits[name] is not None]
     if granularity is not None and not summed:

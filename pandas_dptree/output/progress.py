@@ -1,9 +1,9 @@
-"""A bar for work that takes long, on standard error.
+"""A progress bar on standard error.
 
-**Privacy.** Which steps there are, what they are called, their order and how much of the bar each takes
-follow from a plan alone. No number of records is shown, and no rate. The time on the bar may depend on the
-records, as the time of the release itself does: the bar is for whoever runs the release, who has the records
-anyway, and not for publishing.
+**Privacy.** The steps, their names, their order and their shares of the bar follow from a plan alone. No
+number of records is shown, and no rate. The elapsed time may depend on the records, as the time of the
+release itself does: the bar is for the person who runs the release, who has the records anyway, and not for
+publishing.
 """
 
 from __future__ import annotations
@@ -31,29 +31,18 @@ def nothing() -> None:
 
 @contextmanager
 def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
-    """Show a bar for as long as a block of code runs.
+    """Show a bar while a block of code runs, if `shown`.
 
-    Parameters
-    ----------
-    shown : bool
-        Whether there is a bar at all. tqdm is imported only if there is.
-    steps : sequence of (str, int)
-        The steps of the block, in their order, from public arguments alone.
-
-    Yields
-    ------
-    callable
-        To be called after each step but the last, which ends with the block.
+    `steps` are those of the block, in order, from public arguments alone. The block gets a function to call
+    after each step but the last, which ends with the block. tqdm is imported only if there is a bar.
 
     Raises
     ------
     ArgumentError
-        If `shown` is no bool.
+        If `shown` is not a bool.
     MissingExtraError
         If tqdm is not installed.
 
-    Examples
-    --------
     >>> with progress_bar(False, [("counting", 10), ("writing", 5)]) as done:
     ...     total = sum(range(10))
     ...     done()

@@ -1,4 +1,4 @@
-"""The released table → a page to print, which says in words what protects it."""
+"""HTML reports of released tables, with a description of their privacy protection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report_page(
     columns: Hashable | list[Hashable] | None,
     max_rows: int | None,
 ) -> str:
-    """Lay out a page: see `DataFrame.dp.to_html`."""
+    """Make a page: see `DataFrame.dp.to_html`."""
     if title is not None and not isinstance(title, str):
         raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
     released = Released.of(table)
@@ -64,13 +64,7 @@ def report_page(
 
 
 def write_page(page: str, path: str | PathLike[str]) -> None:
-    """Write a page to a file, whole or not at all.
-
-    Raises
-    ------
-    ArgumentError
-        If the file cannot be written.
-    """
+    """Write a page to a file, completely or not at all; raise an `ArgumentError` if that is impossible."""
     # errors="replace" is for lone surrogates, which are no UTF-8
     fill = partial(Path.write_text, data=page, encoding="utf-8", errors="replace", newline="\n")
     try:
@@ -84,17 +78,9 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
 
 
 def statement(provenance: Mapping[str, Any]) -> list[str]:
-    """Say in words what a release says of its protection.
+    """Describe the protection of a release in sentences of plain text.
 
-    Parameters
-    ----------
-    provenance : mapping
-        What a released table has in ``attrs["dp"]``; empty if it was lost.
-
-    Returns
-    -------
-    list of str
-        Plain text, one sentence or two each.
+    `provenance` is from ``attrs["dp"]`` of a released table; it is empty if that was lost.
     """
     if not provenance:
         return ["How this table was made, and what protects it, is unknown: the table does not tell."]
@@ -178,7 +164,7 @@ def _rows(provenance: Mapping[str, Any]) -> str:
 
 
 def _source(provenance: Mapping[str, Any]) -> str:
-    """Tell where the keys came from."""
+    """Describe where the keys came from."""
     return {
         "given": "Whoever released it gave the list of them, as public.",
         "categories": "They are the categories of the keys, which whoever released it declared public.",
@@ -187,7 +173,7 @@ def _source(provenance: Mapping[str, Any]) -> str:
 
 
 def _quantities(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Give what the release says of each of its columns."""
+    """Return the provenance of each column."""
     several = provenance.get("quantities")
     if isinstance(several, Mapping):
         return {str(name): each for name, each in several.items() if isinstance(each, Mapping)}
@@ -221,7 +207,7 @@ def _repeatable(provenance: Mapping[str, Any]) -> bool:
 
 
 def _warnings(provenance: Mapping[str, Any]) -> list[str]:
-    """Say in what way the table protects nobody."""
+    """List why the table protects nobody, if so."""
     warnings = {
         "This table is a test. Its noise came from a generator that can be repeated: it protects "
         "nobody.": _repeatable(provenance),
@@ -231,7 +217,7 @@ def _warnings(provenance: Mapping[str, Any]) -> list[str]:
 
 
 def _left_out_in_words(levels: Sequence[tuple[str, int]]) -> str:
-    """Tell which levels a page does not show."""
+    """Describe which levels a page does not show."""
     named = _listed([f"{name} ({size:,} rows)" for name, size in levels])
     return f"This page leaves out {named}, for which the table is too long."
 
@@ -259,7 +245,7 @@ def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str,
 
 
 def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
-    """Tell what stands behind ±."""
+    """Explain the numbers after ±."""
     if kind == "standard error" and provenance.get("mechanism") == "truncated_laplace":
         return "± is one standard error of the noise. It is missing (–) where none was measured."
     if kind == "standard error":
@@ -273,7 +259,7 @@ def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
 
 
 def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[tuple[str, int]]]:
-    """Choose the rows of as many levels, from the root down, as there is room for; list the other levels."""
+    """Select the rows of the first levels, up to `max_rows`, and list the other levels."""
     if max_rows is not None:
         max_rows = whole_number("max_rows", max_rows, at_least=1, hint="None shows all rows.")
     levels = released.levels
@@ -291,7 +277,7 @@ def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[t
 
 
 def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenance: Mapping[str, Any]) -> str:
-    """Lay out the rows. Whatever comes from the table is escaped here, and nowhere else."""
+    """Make the HTML table. All text from the released table is escaped here, and nowhere else."""
     try:
         import great_tables
     except ImportError:
@@ -330,7 +316,7 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenan
 
 
 def _digits(value: Shown) -> tuple[int, int]:
-    """Choose the decimals of the values and of their errors, such that no error looks like none."""
+    """Choose the decimals of the values and of their errors, so that no error is shown as 0."""
     errors = np.zeros(0) if value.error is None else value.error
     errors = errors[np.isfinite(errors) & (errors > 0)]
     digits = -int(np.floor(np.log10(errors.min()))) if len(errors) else 2
@@ -338,7 +324,7 @@ def _digits(value: Shown) -> tuple[int, int]:
 
 
 def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
-    """Write numbers, with a dash for those that are missing."""
+    """Format numbers, with a dash for missing ones."""
     return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
 
 
