@@ -78,7 +78,7 @@ def plan_distribution(
     if given is None:
         raise ArgumentError(
             "edges",
-            f"must be given: the labels of {quote(dim)} are no intervals side by side.",
+            f"must be given: the labels of {quote(dim)} are not adjacent intervals.",
             hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
         )
     bins = Bins.of(dim, bounds=None, bins=given)
@@ -145,11 +145,11 @@ def cdf(
     >>> dict(table.sizes), table["age"].values.tolist()
     ({'state': 2, 'age': 4}, [18.0, 40.0, 65.0, 120.0])
     """
-    dims_of(array, ())  # it is an array
+    dims_of(array, ())  # checks that it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
     found, others = _released(array, dim, plan, edges, options, rng)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
-    table = _unfolded(array, others, found.cdf(confidence=confidence), dim, ends)
+    table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
@@ -195,10 +195,10 @@ def quantiles(
     >>> dict(quantiles(ages, "age", [0.25, 0.5], edges=[0, 18, 40, 65, 120], epsilon=1.0).sizes)
     {'state': 2, 'q': 2}
     """
-    dims_of(array, ())  # it is an array
+    dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
     found, others = _released(array, dim, plan, edges, options, rng)
-    return _unfolded(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
+    return _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
 
 def _released(
@@ -213,7 +213,7 @@ def _released(
 
     If there is no index, one empty group is measured, so that the result has its types.
     """
-    noise_source(rng)  # is checked before anything takes time
+    noise_source(rng)  # checked before any long step
     check_cells(array)
     if plan is None:
         plan = plan_distribution(array, dim, edges=edges, **options)
@@ -225,7 +225,7 @@ def _released(
     counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
     if not counts.size:
         counts = np.zeros(n_bins, dtype=np.int64)
-    if others:  # whose indices stand in the array
+    if others:  # their indices come from the array
         unknown = np.full(n_groups, -1, dtype=np.int64)
         plan = replace(plan, totals=(unknown,), source="observed")
     return plan.release(counts.reshape(n_groups, n_bins), rng=rng), others
@@ -236,22 +236,22 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
     if given:
         raise ArgumentError(
             given[0],
-            "cannot be given beside a plan, which has it.",
+            "cannot be combined with a plan, which already contains it.",
             hint="leave it out, or plan anew with array.dp.plan_distribution.",
         )
     if not isinstance(plan, DistributionPlan) or plan.domain is not None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
-            "must be one of a distribution, without groups and without a privacy unit: cells do not tell "
+            "must be one of a distribution, without groups and without a privacy unit: cells do not show "
             "whose records they hold.",
-            hint="make one with array.dp.plan_distribution(dim, ...), and answer for max_contributions.",
+            hint="make one with array.dp.plan_distribution(dim, ...), and state max_contributions.",
         )
     _check_dim(array, dim)
     if dim != plan.bins.column:
         raise ArgumentError(
             "dim",
             f"is {quote(dim)}, and the plan is for {quote(plan.bins.column)}.",
-            hint="name the dimension that it was made for; array.rename gives another that name.",
+            hint="name the dimension of the plan, or rename the dimension with array.rename.",
         )
     labels = _labels(array, dim)
     if plan.bins.n_bins != array.sizes[dim] or (labels is not None and not _are_edges(plan.bins, labels)):
@@ -263,7 +263,7 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
     if array.ndim > 1 and plan.totals[0][0] >= 0:
         raise ArgumentError(
             "plan",
-            "knows a total, and does not tell of which of the distributions it speaks.",
+            "has a known total, but does not say for which of the distributions.",
             hint="plan without `known`, or release one distribution at a time.",
         )
 
@@ -276,7 +276,7 @@ def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
     if dim not in array.dims:
         raise ColumnsError(
             "dim",
-            "is no dimension of the array",
+            "is not a dimension of the array",
             columns=[dim],
             hint=f"{did_you_mean([dim], array.dims)}it has {listed(array.dims)}.",
         )
@@ -297,7 +297,7 @@ def _are_edges(bins: Bins, labels: list[Any]) -> bool:
     return same_type and np.array_equal(bins.edges, other.edges)
 
 
-def _unfolded(
+def _reshaped(
     array: xr.DataArray, others: Sequence[Hashable], table: pd.DataFrame, dim: Hashable, labels: Any
 ) -> xr.Dataset:
     """Reshape each column of a table, which lists the groups in order, to the dimensions of the array."""

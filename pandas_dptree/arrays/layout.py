@@ -15,10 +15,10 @@ from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.plans.additive import AdditivePlan
 
-__all__ = ["laid_out"]
+__all__ = ["lay_out_forest"]
 
 
-def laid_out(
+def lay_out_forest(
     plan: AdditivePlan,
     array: xr.DataArray,
     others: Sequence[Hashable],

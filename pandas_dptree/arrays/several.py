@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays import tables
-from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
+from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, per_variable, quantities_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.combine import By
@@ -221,7 +221,7 @@ def plan(
     )
     domain = keys_of(dataset, by)
     check_variables(dataset, names, domain)
-    most = own_of("max_contributions", max_contributions, names)
+    most = per_variable("max_contributions", max_contributions, names)
     quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
     scales = [scale_of_sum(each) for each in quantities.values()]
     return plan_jointly(domain, quantities, scales, contributions=most, **options)
@@ -268,7 +268,7 @@ def release(
     if plan.means or others:
         raise ArgumentError(
             "plan",
-            "shows means of cells, or sums under other names, which only tables of records can have.",
+            "has means, or sums under other names, which are only possible for tables of records.",
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
@@ -287,7 +287,7 @@ def release(
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
-            # What they share comes from the same coordinates and the same domain.
+            # Shared variables come from the same coordinates and the same domain.
             f"/{key}": xr.merge([tree[key] for tree in trees], compat="override", join="override")
             for key in trees[0]
         }

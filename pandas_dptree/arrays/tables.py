@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
-from pandas_dptree.arrays.layout import laid_out
+from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
@@ -221,7 +221,7 @@ def plan(
     if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
-            "cannot be used where there are several trees: it does not tell of which of them it speaks.",
+            "cannot be used with several trees: it does not say for which of them.",
             hint="leave it out, or name all dimensions in `by`.",
         )
     found = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
@@ -275,8 +275,8 @@ def measured_tree(
     if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
-            "must have a domain and no privacy unit: cells do not tell whose records they hold.",
-            hint="make one with array.dp.plan(by, ...), and answer for max_contributions; one for a dataset "
+            "must have a domain and no privacy unit: cells do not show whose records they hold.",
+            hint="make one with array.dp.plan(by, ...), and state max_contributions; one for a dataset "
             "is released by dataset.dp.release(plan), and one of a distribution by "
             "array.dp.cdf(dim, plan=plan).",
         )
@@ -288,21 +288,21 @@ def measured_tree(
     if others and any(least.any() for least in plan.known.least):
         raise ArgumentError(
             "plan",
-            "knows counts, and does not tell of which of the trees it speaks.",
+            "has known counts, but does not say for which of the trees.",
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
     leaf = leaves_of(array, dims, plan.domain)
     with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
-        if not n_trees:  # zeros are measured, and nothing of it is shown
+        if not n_trees:  # zeros are measured, but not shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
         provenance = plan.provenance(rng)
-        if others:  # the answer has their indices as well, which stand in the array
+        if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
-        return laid_out(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
+        return lay_out_forest(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:

@@ -64,7 +64,7 @@ __all__ = ["factorization_error", "factorization_norm", "witness", "worst_node_s
 
 FloatArray = npt.NDArray[np.float64]
 
-_MOST_KINDS = 20_000  # a second at most
+_MOST_KINDS = 20_000  # takes at most a second
 
 
 def factorization_norm(tree: Tree) -> tuple[float, float]:

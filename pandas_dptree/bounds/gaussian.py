@@ -53,16 +53,16 @@ from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 
 __all__ = ["MAX_KINDS", "gap_of", "gaussian_lower_bound"]
 
-MAX_KINDS = 100_000  # some five seconds on one core
-_MOST_KINDS = 20_000  # for the gap of a plan, which is shown unasked: a second at most
+MAX_KINDS = 100_000  # takes about five seconds on one core
+_MOST_KINDS = 20_000  # for the gap of a plan, which every plan shows: takes at most a second
 
-_MOST_STEPS = 100  # usually it takes less than ten, and less than fifty for the worst level
-_TOLERANCE = 1e-7  # the search ends when a step gains less, relatively
-_COARSE, _FINE = (0.8, 10.0), (0.4, 23.0)  # (step, how far beyond the spectrum) of the integration
-# What the integration may err upwards, 4.1 exp(-pi**2 / 0.4) = 8e-11 of the integral, twice since it is
-# squared. Floats add 1e-13; all that is lost beyond the ends of the integration is lost on the safe side.
+_MOST_STEPS = 100  # usually fewer than ten are needed, and fewer than fifty for the worst level
+_TOLERANCE = 1e-7  # the search ends when the relative gain of a step is smaller
+_COARSE, _FINE = (0.8, 10.0), (0.4, 23.0)  # (step, margin beyond the spectrum) of the integration
+# The upward error of the integration, 4.1 exp(-pi**2 / 0.4) = 8e-11 of the integral, twice since it is
+# squared. Floats add 1e-13; what is cut off at the ends of the integration only lowers the bound.
 _ROUNDING = 2e-10
-_BATCH = 2**19  # how many numbers to deal with at a time
+_BATCH = 2**19  # how many numbers to process at a time
 
 
 def gaussian_lower_bound(
@@ -132,25 +132,25 @@ def gaussian_lower_bound(
         level_parts /= level_parts.sum()
     best, least_square = (leaf_parts, level_parts), 0.0
     for _ in range(_MOST_STEPS):
-        nuclear, leaf_aims, level_aims = dual.evaluate(leaf_parts, level_parts, *_COARSE)
+        nuclear, leaf_targets, level_targets = dual.evaluate(leaf_parts, level_parts, *_COARSE)
         if nuclear**2 > least_square:
             best = leaf_parts, level_parts
         if nuclear**2 < least_square * (1 + _TOLERANCE):
             break
         least_square = nuclear**2
-        # The diagonal of W**(1/2) is proportional to y**(1/2) where U is diagonal, and not far from it
-        # elsewhere: going twice as far as to where it is makes up for that.
-        leaf_parts = _beyond(leaf_parts, leaf_aims)
+        # The diagonal of W**(1/2) is proportional to y**(1/2) if U is diagonal, and close to it otherwise.
+        # A step of twice the length compensates for that.
+        leaf_parts = _extrapolated(leaf_parts, leaf_targets)
         leaf_parts = leaf_parts / (leaf_parts * dual.sizes[-1]).sum()
         if objective == "worst":
-            level_parts = _beyond(level_parts, level_aims)
+            level_parts = _extrapolated(level_parts, level_targets)
             level_parts = level_parts / level_parts.sum()
     return dual.evaluate(*best, *_FINE)[0] ** 2 * (1 - _ROUNDING)
 
 
-def _beyond(parts: FloatArray, aims: FloatArray) -> FloatArray:
+def _extrapolated(parts: FloatArray, targets: FloatArray) -> FloatArray:
     """Move positive numbers to the given ones and as far again, in proportion; 0 stays."""
-    return aims * np.divide(aims, parts, out=np.zeros_like(parts), where=parts > 0)
+    return targets * np.divide(targets, parts, out=np.zeros_like(parts), where=parts > 0)
 
 
 class _Dual:
@@ -167,7 +167,7 @@ class _Dual:
         leaves = [np.ones_like(self.sizes[-1])]
         for level in reversed(range(orbits.depth)):
             leaves.append(orbits.sum_children(level, leaves[-1]))
-        self._stands_alone = [below == 1 for below in reversed(leaves)]
+        self._has_one_leaf = [below == 1 for below in reversed(leaves)]
         self._unit_costs = [  # of one node's variance
             weight / max(total, 1) * listed / size
             for weight, total, listed, size in zip(
@@ -192,22 +192,22 @@ class _Dual:
         points = np.exp(step * np.arange(first // step, last // step + 2))  # t; ds = dt / t
         by_leaf, by_level = np.zeros_like(leaf_parts), np.zeros(len(costs))
         at_once = max(1, _BATCH // max(len(kind) for kind in self.sizes))
-        for some in np.split(points, range(at_once, len(points), at_once)):
-            leaves, levels = self._derivatives(costs, leaf_parts, some**2)
-            by_leaf += leaves @ (2 / math.pi * step * some)[:, None]
-            by_level += levels @ (2 / math.pi * step * some)
+        for batch in np.split(points, range(at_once, len(points), at_once)):
+            leaves, levels = self._derivatives(costs, leaf_parts, batch**2)
+            by_leaf += leaves @ (2 / math.pi * step * batch)[:, None]
+            by_level += levels @ (2 / math.pi * step * batch)
         trace = float((by_leaf * self.sizes[-1]).sum())
         return trace, by_leaf / trace, by_level / trace
 
     def _spectrum(self, costs: list[FloatArray], leaf_parts: FloatArray) -> tuple[float, float]:
         """Bound the eigenvalues of W from both sides; those below contribute less than 1e-10 together."""
-        all_above, alone = costs[0], costs[0] * self._stands_alone[0]
+        all_above, single = costs[0], costs[0] * self._has_one_leaf[0]
         for level in range(self.orbits.depth):
             all_above = self.orbits.spread(level, all_above) + costs[level + 1]
-            alone = self.orbits.spread(level, alone) + costs[level + 1] * self._stands_alone[level + 1]
+            single = self.orbits.spread(level, single) + costs[level + 1] * self._has_one_leaf[level + 1]
         diagonal = all_above * leaf_parts
         high = float((diagonal * self.sizes[-1]).sum())  # the trace of W
-        low = float((alone * leaf_parts)[diagonal > 0].min())  # W is at least this diagonal
+        low = float((single * leaf_parts)[diagonal > 0].min())  # W is at least this diagonal
         return max(low, high * (1e-10 / float(self.sizes[-1].sum())) ** 2), high
 
     def _derivatives(
@@ -278,10 +278,10 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
         return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
     if min(scale.min() for scale in plan.node_noise_scales) < 1.5:
         return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
-    bound = _remembered_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
+    bound = _cached_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
     if bound is None:
         return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
-    # The loss allows a sum of precisions: exactly with a rho, and else what is proven of an even split.
+    # The sum of precisions that the loss allows: exact with a rho, otherwise proven for an even split.
     even = plan.noise.noise_scales(plan.loss, plan.sensitivity, np.ones(plan.tree.depth + 1))
     spent = np.zeros(1)
     for level, scale in enumerate(plan.node_noise_scales):
@@ -295,7 +295,7 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
 
 
 @lru_cache(maxsize=4)
-def _remembered_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
+def _cached_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
     """Cache the lower bound for the other plans of a comparison."""
     return gaussian_lower_bound(
         tree, objective=objective, level_weights=np.array(level_weights), max_kinds=_MOST_KINDS

@@ -72,7 +72,7 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-_SAFETY = 1e-7  # bounds are lowered by this much, relatively: more than floats and root finding err
+_SAFETY = 1e-7  # bounds are lowered by this relative amount: more than the error of floats and root finding
 
 
 def step_loss(n_children: npt.ArrayLike, eta: float) -> FloatArray:
@@ -252,7 +252,7 @@ def published_packing_threshold(
     eta = checked_eta(eta)
     _, leaves = _walk(tree, 0.0, 2, tree.depth)
     choices = sum(int(counts.max() > 1) for counts in tree.child_counts)
-    enough = math.log(8) / (2 * (0.5 - eta) ** 2)  # then the median errs with a probability of 1/8
+    enough = math.log(8) / (2 * (0.5 - eta) ** 2)  # the median is then wrong with a probability of 1/8
     copies = np.unique(np.rint(np.geomspace(1, 100 * enough + 1, 2000)))
     wrong = np.where(copies == 1, eta, np.exp(-2 * copies * (0.5 - eta) ** 2))
     copies, wrong = copies[wrong <= 1 / 8], wrong[wrong <= 1 / 8]
@@ -272,7 +272,7 @@ def _least_rows(tree: Tree, loss: PrivacyLoss, eta: float) -> float:
     risk = loss.delta * math.exp(-epsilon) / -math.expm1(-epsilon)
     most = max((int(counts.max()) for counts in tree.child_counts), default=1)
     shapes = [(most, tree.depth)]
-    if tree.n_leaves * risk > 0.01:  # below, no smaller tree can gain more than that, in nats
+    if tree.n_leaves * risk > 0.01:  # otherwise no smaller tree can gain more than 0.01 nats
         widths = [*(2**k for k in range(1, (most - 1).bit_length())), most]
         shapes = [(widest, depth) for widest in widths for depth in range(1, tree.depth + 1)]
     nats = 0.0
@@ -289,7 +289,7 @@ def _best_of_rows(tree: Tree, loss: PrivacyLoss) -> float:
     def rows_at(eta: float) -> float:
         return _least_rows(tree, loss, eta)
 
-    # Once m may be any number, the product rises and then falls; the best whole m are next to that.
+    # For real m the product rises and then falls; the best integers are next to its maximum.
     found = minimize_scalar(
         lambda root: -root * rows_at(root**2), bounds=(0, math.sqrt(0.5)), method="bounded"
     )

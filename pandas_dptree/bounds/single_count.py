@@ -58,7 +58,7 @@ def single_count_error(*, epsilon: float, delta: float = 0.0, alpha: float = 0.0
     33.14
     """
     loss, alpha = PrivacyLoss(epsilon=epsilon, delta=delta), checked_alpha(alpha)
-    rows, delta_of, half = _far_data(loss)
+    rows, delta_of, half = _row_numbers(loss)
     return float((1 - alpha) * (np.sqrt(1 - delta_of) * rows / 2 * _sech(half)).max())
 
 
@@ -91,13 +91,13 @@ def noise_floor(*, epsilon: float, delta: float = 0.0) -> float:
     >>> round(noise_floor(epsilon=1.0), 4), round(noise_floor(epsilon=0.1, delta=1e-3), 4)
     (0.9595, 9.4238)
     """
-    rows, delta_of, half = _far_data(PrivacyLoss(epsilon=epsilon, delta=delta))
-    told_apart = delta_of + (1 - delta_of) * np.tanh(half) ** 2
-    square = rows**2 / 4 * (1 - delta_of) * _sech(half) ** 2 / told_apart
+    rows, delta_of, half = _row_numbers(PrivacyLoss(epsilon=epsilon, delta=delta))
+    separation = delta_of + (1 - delta_of) * np.tanh(half) ** 2
+    square = rows**2 / 4 * (1 - delta_of) * _sech(half) ** 2 / separation
     return float(np.sqrt(square).max())
 
 
-def _far_data(loss: PrivacyLoss) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _row_numbers(loss: PrivacyLoss) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return numbers of rows that include a near-optimal one, with their delta and half their epsilon.
 
     These are all small numbers and some up to 10 / epsilon. Each gives a valid bound.

@@ -52,13 +52,13 @@ def prefix_estimates(
         raise ArgumentError(
             "measured",
             f"must be one finite number for each of the {strategy.n_bins} bins.",
-            hint="pass what measure_prefix_sums gave for this strategy.",
+            hint="pass the result of measure_prefix_sums for this strategy.",
         )
-    free = np.cumsum(_solve(strategy, values, power=1) / strategy.weights)
+    estimates = np.cumsum(_solve(strategy, values, power=1) / strategy.weights)
     if total is None:
-        return free
+        return estimates
     covariances = _covariances_with_total(strategy)
-    return np.asarray(free - covariances / covariances[-1] * (free[-1] - total))
+    return np.asarray(estimates - covariances / covariances[-1] * (estimates[-1] - total))
 
 
 def prefix_variances(
@@ -143,9 +143,9 @@ def _sums_over_earlier(u: FloatArray, p: FloatArray) -> FloatArray:
         earlier = padded.reshape(-1, 2, size)[:, 0]
         lags = np.arange(2 * size)
         mirrored = np.arange(0, n, 2 * size)[:, None] * 2 + size + lags
-        straight = rfft(p[lags % len(p)]) * rfft(earlier, 2 * size)
-        crossed = rfft(p[mirrored % len(p)]) * rfft(earlier[:, ::-1], 2 * size)
-        sums.reshape(-1, 2, size)[:, 1] += irfft(straight + crossed, 2 * size)[:, size:]
+        differences = rfft(p[lags % len(p)]) * rfft(earlier, 2 * size)
+        totals = rfft(p[mirrored % len(p)]) * rfft(earlier[:, ::-1], 2 * size)
+        sums.reshape(-1, 2, size)[:, 1] += irfft(differences + totals, 2 * size)[:, size:]
     return sums[: len(u)]
 
 
@@ -173,9 +173,9 @@ def range_variances(
     single = stops == starts + 1
     p = antiperiodic(idct(_eigenvalues(strategy) ** -2.0, type=3))
     variances = (u**2 * (p[0] + p[1::2]))[starts]
-    places = np.arange(strategy.n_bins)
+    bins = np.arange(strategy.n_bins)
     for row in np.flatnonzero(~single):
-        inside = (places >= starts[row]) & (places < stops[row])
+        inside = (bins >= starts[row]) & (bins < stops[row])
         variances[row] = (_solve(strategy, np.where(inside, u, 0.0), power=1) ** 2).sum()
     if known_total:
         sums = np.insert(_covariances_with_total(strategy), 0, 0.0)

@@ -152,19 +152,19 @@ def interval_estimates(
         return [(sign, found) for found in cover(tree, first, last, with_root=has_total)]
 
     bins = tree.n_leaves
-    ways = {
+    covers = {
         "cover": nodes(1, start, stop),
         "prefixes": nodes(1, 0, stop) + nodes(-1, 0, start),
         "complement": nodes(1, 0, bins) + nodes(-1, 0, start) + nodes(-1, stop, bins),
     }
     if not has_total:
-        del ways["complement"]
+        del covers["complement"]
     estimates = []
-    for way, signed in ways.items():
+    for way, signed in covers.items():
         value = variance = 0.0
         for sign, (level, first, last) in _net(signed):
             measured = measurements[level]
-            assert measured is not None  # only the root may be, and then no cover uses it
+            assert measured is not None  # only the root may be None, and then no cover uses it
             value += sign * float(measured[first:last].sum())
             variance += float(noise[level][first:last].sum())
         estimates.append(IntervalEstimate(way=way, value=value, variance=variance))
@@ -180,11 +180,11 @@ def _net(signed: Sequence[tuple[int, NodeRange]]) -> Iterator[tuple[int, NodeRan
     for sign, nodes in signed:
         changes[nodes.level, nodes.first] += sign
         changes[nodes.level, nodes.stop] -= sign
-    places = sorted(changes)
+    positions = sorted(changes)
     sign = 0
-    for here, after in pairwise(places):
+    for here, after in pairwise(positions):
         sign += changes[here]
-        if sign:  # it is 0 again at the end of every level
+        if sign:  # the sign is 0 again at the end of every level
             yield sign, NodeRange(here[0], here[1], after[1])
 
 
@@ -254,19 +254,19 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     branching, scales = branching_of(tree), _checked_scales(tree, noise_scales)
     sides = 1 if queries == "prefixes" else 2
     has_total = math.isfinite(scales[0])
-    whole = (scales[0], 1) if has_total else (scales[1], branching[0])
-    largest = max([whole[0], *scales[1:]])
+    total = (scales[0], 1) if has_total else (scales[1], branching[0])
+    largest = max([total[0], *scales[1:]])
     if largest == 0:
         return 0.0
     levels = list(zip(branching, scales[1:], tree.level_sizes[1:], strict=True))
-    from_largest = whole[0] * whole[1] * (1 + math.log(whole[1]))
+    from_largest = total[0] * total[1] * (1 + math.log(total[1]))
     from_largest += sum(sides * (n - 1) * b * (1 + math.log(size)) for n, b, size in levels)
     fractions = np.geomspace(1e-6, 0.999, 1000)
     log_sum = sides * sum(
         (_log_geometric(_log_moment(fractions * b / largest), n) for n, b, _ in levels), 0.0
     )
-    log_whole = whole[1] * _log_moment(fractions * whole[0] / largest)
-    from_moments = largest / fractions * (math.log(2) + np.logaddexp(log_sum, log_whole))
+    log_total = total[1] * _log_moment(fractions * total[0] / largest)
+    from_moments = largest / fractions * (math.log(2) + np.logaddexp(log_sum, log_total))
     return float(min(from_largest, from_moments.min()))
 
 
@@ -289,7 +289,7 @@ def _checked_scales(tree: Tree, noise_scales: Sequence[float]) -> list[float]:
         raise ArgumentError(
             "noise_scales",
             f"must hold a number of at least 0 for each of {tree.depth + 1} levels.",
-            hint="0 where the counts are known; only a root above other levels may be inf, not measured.",
+            hint="use 0 for known counts; only a root above other levels may be inf (not measured).",
         )
     return scales
 

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-Whole = TypeVar("Whole", int, npt.NDArray[np.int64])
+Integer = TypeVar("Integer", int, npt.NDArray[np.int64])
 
 
 def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
@@ -254,7 +254,7 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
         raise ArgumentError(
             "branching",
             f"{quote(list(factors))} has {leaves} leaves, too few for {bins} bins.",
-            hint="choose factors whose product is at least n_bins.",
+            hint="choose factors with a product of at least n_bins.",
         )
     uses, size = [], 1
     for factor in reversed(factors):
@@ -263,11 +263,11 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
     return tuple(reversed(uses))
 
 
-def digit_sum(n_bins: int, size: Whole, factor: Whole) -> Whole:
+def digit_sum(n_bins: int, size: Integer, factor: Integer) -> Integer:
     """Sum the digit ``t // size % factor`` over ``t = 0 … n_bins - 1``, for numbers or arrays of them."""
     periods, rest = n_bins // (size * factor), n_bins % (size * factor)
     last, within = rest // size, rest % size
-    total: Whole = size * (periods * (factor * (factor - 1) // 2) + last * (last - 1) // 2) + last * within
+    total: Integer = size * (periods * (factor * (factor - 1) // 2) + last * (last - 1) // 2) + last * within
     return total
 
 
@@ -388,7 +388,7 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
         raise ArgumentError(
             "height",
             f"is too large: {levels} levels for {bins} bins make branching factors below 3.",
-            hint="choose a height of at most log(n_bins) / log(3), or search whole numbers by optimal_tree.",
+            hint="choose a height of at most log(n_bins) / log(3), or use optimal_tree.",
         )
     return factor, 4 * bins * levels**3 * (factor - 1) / _checked_epsilon(epsilon) ** 2
 
@@ -447,7 +447,7 @@ def _level_variances(branching: Sequence[int], variances: npt.ArrayLike) -> list
             "variances",
             f"must be {len(branching)} numbers, one for each level below the root, "
             f"not {quote(noise.tolist())}.",
-            hint="the total's is total_variance.",
+            hint="pass the variance of the total as total_variance.",
         )
     return [_checked_variance("variances", variance) for variance in noise.tolist()]
 

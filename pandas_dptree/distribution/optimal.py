@@ -58,15 +58,15 @@ __all__ = ["PrefixTree", "best_tree", "linear_prefix_shares", "prefix_lower_boun
 
 Branching = tuple[int, ...]
 
-_NEGLIGIBLE = 1e-9  # a smaller share is none
-_USELESS = 1e-3  # a level with a smaller share is on its way to none
-_WORTHWHILE = 1e-6  # a smaller relative gain is none
-_SEARCH_STEPS = 25  # of the descent: enough to tell trees apart
+_NEGLIGIBLE = 1e-9  # smaller shares are set to 0
+_USELESS = 1e-3  # a level with a smaller share counts as unmeasured
+_WORTHWHILE = 1e-6  # smaller relative gains are ignored
+_SEARCH_STEPS = 25  # of the descent: enough to compare trees
 _FINALISTS = 6
-_IMAGINARY_STEP = 1e-30  # relative: its square is nothing beside 1
+_COMPLEX_STEP = 1e-30  # relative: its square is negligible
 _FINAL_STEPS = 300
 _TOLERANCE = 1e-5
-_CALIBRATIONS = 2  # of an (epsilon, delta), each followed by a descent
+_CALIBRATIONS = 2  # for an (epsilon, delta), each followed by a descent
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,16 @@ def best_tree(
     >>> tree.branching, round(tree.error, 3)
     ((16, 16), 6.248)
     """
-    bins = _checked(n_bins)
-    kinds = (
+    bins = _checked_bins(n_bins)
+    types = (
         ("noise", noise, AdditiveNoise),
         ("loss", loss, PrivacyLoss),
         ("sensitivity", sensitivity, Sensitivity),
     )
-    for argument, given, kind in kinds:
-        if not isinstance(given, kind):
+    for argument, given, type_ in types:
+        if not isinstance(given, type_):
             raise ArgumentError(
-                argument, f"must be of type {kind.__name__}, not {quote(given)}.", hint="see the example."
+                argument, f"must be of type {type_.__name__}, not {quote(given)}.", hint="see the example."
             )
     search = _Search(bins, noise, loss, sensitivity, total_known)
     if bins == 1:
@@ -161,7 +161,7 @@ def best_tree(
             best = min([best, *fresh], key=lambda tree: seen[tree][0])
         idle = 0 if seen[best][0] < least * (1 - _WORTHWHILE) else idle + 1
         least = min(least, seen[best][0])
-        if idle == 2:  # a depth more than one that is too many
+        if idle == 2:  # two depths in a row without a gain
             break
     ranked = sorted(seen, key=lambda tree: seen[tree][0])[: 4 * _FINALISTS]
     finalists = dict(_merged(tree, seen[tree][1], bins) for tree in reversed(ranked))
@@ -246,14 +246,14 @@ def prefix_lower_bound(n_bins: int, noise_variance: float = 1.0, *, total_known:
     >>> round(prefix_lower_bound(256), 2), round(prefix_lower_bound(256, total_known=True), 2)
     (2.47, 2.03)
     """
-    bins = _checked(n_bins)
+    bins = _checked_bins(n_bins)
     if total_known:
         angles = np.arange(1, bins) * (math.pi / (2 * bins))
-        room = bins * max(bins - 1, 1)
+        squared_norm_bound = bins * max(bins - 1, 1)
     else:
         angles = np.arange(1, 2 * bins, 2) * (math.pi / (4 * bins + 2))
-        room = bins**2
-    return float((0.5 / np.sin(angles)).sum() * math.sqrt(noise_variance / room))
+        squared_norm_bound = bins**2
+    return float((0.5 / np.sin(angles)).sum() * math.sqrt(noise_variance / squared_norm_bound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +277,10 @@ class _Search:
         leaves = np.stack([_leaves(tree) for tree in trees], axis=1)
         variance = self.variance(np.ones(len(leaves) - 1))
         problem = self.uniform_problem(leaves, variance)
-        splits = [linear_prefix_shares(self.imagined(leaves), problem.weights)]
+        splits = [linear_prefix_shares(self.unpadded(leaves), problem.weights)]
         if not variance.is_linear:
-            # The best split without least squares, with the root and without.
-            start = np.cbrt(problem.weights / self.imagined(leaves))
+            # Start from the best split without least squares, with the root and without.
+            start = np.cbrt(problem.weights / self.unpadded(leaves))
             rootless = np.where(np.arange(len(leaves))[:, None] > 0, start, 0.0)
             starts = [rootless] if self.total_known else [rootless, start]
             splits = [problem.descend(_normalised(each), steps=_SEARCH_STEPS)[0] for each in starts]
@@ -334,7 +334,7 @@ class _Search:
 
     def uniform_problem(self, leaves: FloatArray, variance: VarianceFunction) -> Problem:
         """Formulate the choice of shares as a problem, as if the trees had no more leaves than bins."""
-        leaves = self.imagined(leaves)
+        leaves = self.unpadded(leaves)
         energies = np.maximum(mean_prefix_energies(leaves, self.n_bins), 0.0)
         if self.total_known:
             energies[0] = 0.0
@@ -346,7 +346,7 @@ class _Search:
         floor = np.zeros((len(leaves), 1))
         return Problem(model=model, variance=variance, weights=energies, worst=False, floor=floor)
 
-    def imagined(self, leaves: FloatArray) -> FloatArray:
+    def unpadded(self, leaves: FloatArray) -> FloatArray:
         """Replace the number of leaves below the root by the number of bins."""
         return np.concatenate([np.full_like(leaves[:1], self.n_bins), leaves[1:]])
 
@@ -361,7 +361,7 @@ class _Search:
         def model(precisions: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
             means = np.zeros_like(precisions)
             means[0] = self.variances(leaves, precisions)
-            size = _IMAGINARY_STEP * precisions.max()
+            size = _COMPLEX_STEP * precisions.max()
             steps = precisions[:, None, :] + 1j * size * np.eye(levels)[:, :, None]
             stepped = padded_prefix_variances(
                 leaves, steps.reshape(levels, -1), self.n_bins, total_known=self.total_known
@@ -447,7 +447,7 @@ def _prime_factors(number: int) -> Branching:
     return (*factors, number) if number > 1 else tuple(factors)
 
 
-def _checked(n_bins: int) -> int:
+def _checked_bins(n_bins: int) -> int:
     """Check a number of bins."""
     whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
     if not whole or not 1 <= n_bins <= 2**53:

@@ -184,7 +184,7 @@ def range_variances(
         np.where(ends[rows[0]] > 0, _prefix_covariances(tree, variances, last[rows]), 0.0)
         for rows in ([0], [1], [0, 1])
     )
-    # rounding may leave less than nothing
+    # rounding may make it negative
     return np.asarray(np.maximum(of_start + of_stop - 2 * of_both, 0.0))
 
 
@@ -218,12 +218,12 @@ def padded_prefix_variances(
     and equal, so sums over them are polynomials of their number. Only sums, products and quotients of the
     precisions are used, so derivatives can be taken by complex steps.
     """
-    nothing = _Kind(*np.zeros((5, *precisions.shape[1:]), dtype=precisions.dtype))
-    one = np.ones_like(nothing.leaves)
-    whole, cut = _Kind(one, 1 / precisions[-1], one, one, nothing.leaves), nothing
+    absent = _Kind(*np.zeros((5, *precisions.shape[1:]), dtype=precisions.dtype))
+    one = np.ones_like(absent.leaves)
+    whole, cut = _Kind(one, 1 / precisions[-1], one, one, absent.leaves), absent
     for above, below, precision in zip(leaves[-2::-1], leaves[:0:-1], precisions[-2::-1], strict=True):
         cut = _parent(n_bins % above // below, whole, cut, precision)
-        whole = _parent(above / below, whole, nothing, precision)
+        whole = _parent(above / below, whole, absent, precision)
     is_cut = n_bins < leaves[0]
     squares, residuals, variance = (
         np.where(is_cut, getattr(cut, name), getattr(whole, name))
@@ -253,7 +253,7 @@ def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArra
     has_cut = cut.leaves.real > 0
     before_cut = n_whole * whole.variance
     total = before_cut + cut.variance
-    # The children before the i-th have the variance A = i V in all: sums of 1, A and A squared over i.
+    # The i children before a child have the total variance A = i V: sums of 1, A and A squared over i.
     ones = (n_whole, has_cut)
     before = (n_whole * (n_whole - 1) / 2 * whole.variance, has_cut * before_cut)
     squared = (
@@ -267,7 +267,7 @@ def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArra
         squares = squares + a2 * child.leaves + 2 * a * child.variance * child.factors
         squares = squares + n * child.variance**2 * child.squares
         residuals = residuals + a * child.leaves + n * (child.variance * child.squares + child.residuals)
-    known = ~(total.real > 0)  # or there is no such node
+    known = ~(total.real > 0)  # or the node does not exist
     total = np.where(known, 1.0, total)
     return _Kind(
         leaves,
@@ -350,6 +350,6 @@ def _checked_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> l
             "variances",
             f"must hold, for each of {tree.depth + 1} levels, a number of at least 0 or one per node; "
             "those of the leaves are finite.",
-            hint="inf above the leaves where nothing was measured, and 0 where the count is known.",
+            hint="use inf for unmeasured nodes above the leaves, and 0 for known counts.",
         )
     return levels

@@ -77,10 +77,10 @@ def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
     check_levels(tree, "values", values)
     before = np.zeros(1, dtype=np.asarray(values[-1]).dtype)
     for level, branching in enumerate(branching_of(tree)):
-        family = np.reshape(np.asarray(values[level + 1]), (-1, branching))
-        elder = np.zeros_like(family)
-        np.cumsum(family[:, :-1], axis=1, out=elder[:, 1:])
-        before = (before[:, None] + elder).ravel()
+        children = np.reshape(np.asarray(values[level + 1]), (-1, branching))
+        preceding = np.zeros_like(children)
+        np.cumsum(children[:, :-1], axis=1, out=preceding[:, 1:])
+        before = (before[:, None] + preceding).ravel()
     total = values[0] if values[0] is not None else np.sum(np.asarray(values[1]), keepdims=True)
     return np.append(before[1:], np.asarray(total))
 
@@ -234,8 +234,8 @@ def _cover_weights(
     else:
         raise ArgumentError(
             "weights",
-            "cannot be 'equal' where the total was not measured: nothing is known from the right.",
-            hint='weights="precision" leaves out what is not known.',
+            "cannot be 'equal' if the total was not measured: there is no estimate from the right.",
+            hint='use weights="precision".',
         )
     weight[-1] = 0.0
     right = np.where(weight > 0, right, 0.0)
@@ -247,7 +247,7 @@ def branching_of(tree: Tree) -> list[int]:
     if not tree.is_uniform:
         raise ArgumentError(
             "tree",
-            "has levels whose nodes have unequally many children.",
+            "is not level-uniform: nodes of one level have different numbers of children.",
             hint="make it with Tree.from_branching.",
         )
     return [int(counts[0]) for counts in tree.child_counts]
@@ -263,7 +263,7 @@ def check_levels(tree: Tree, argument: str, values: Sequence[Values | None]) -> 
         raise ArgumentError(
             argument,
             f"must hold an array for each level, of lengths {tree.level_sizes}.",
-            hint="only the root may be left out: None.",
+            hint="only the root may be None.",
         )
 
 
@@ -278,7 +278,7 @@ def checked_noise(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> list[
         raise ArgumentError(
             "noise_variances",
             f"must hold, for each of {tree.depth + 1} levels, a variance of at least 0 or one per node.",
-            hint="0 where the count is known, inf where nothing was measured; the leaves must be finite.",
+            hint="use 0 for known counts and inf for unmeasured nodes; the leaves must be finite.",
         )
     return noise
 

@@ -24,10 +24,10 @@ __all__ = ["Strategies", "StrategyName"]
 StrategyName = Literal["auto", "tree", "factorization"]
 
 _MOST_LEAVES = 10**9
-"""Of a tree that is given: more would not fit into memory."""
+"""The limit for a caller's tree: more would not fit into memory."""
 
 _MOST_PER_BIN = 1000
-"""Leaves of a tree that is given, for each bin: those beyond the bins only cost noise and memory."""
+"""The limit of leaves per bin for a caller's tree: those beyond the bins only cost noise and memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Strategies:
             measured = partial(self._tree, noise, tree, known_total=known_total)
             factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
-                found.append(partial(self._factorization_or, measured))
+                found.append(partial(self._factorization_if_possible, measured))
                 continue
             found += [measured] * (strategy != "factorization") + [self.factorization] * factorized
         if not found:
@@ -82,7 +82,7 @@ class Strategies:
                 "needs Gaussian noise for a factorization.",
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
-        return _possible(found)
+        return _feasible(found)
 
     def all(self, *, known_total: bool) -> list[Strategy]:
         """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
@@ -90,7 +90,7 @@ class Strategies:
         for tree in ("tree", "factorization"):
             try:
                 found += self.candidates("auto", tree, known_total=known_total)
-            except ArgumentError:  # of factorizations: too many bins, or no noise for them
+            except ArgumentError:  # a factorization with too many bins, or without suitable noise
                 continue
         return found
 
@@ -103,7 +103,7 @@ class Strategies:
             )
             branching, shares = best.branching, np.array(best.shares)
         else:
-            branching, shares = _given(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
+            branching, shares = _checked_branching(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
         return self.tree(noise, branching, shares)
 
     def tree(self, noise: AdditiveNoise, branching: Any, shares: npt.ArrayLike) -> TreePrefixes:
@@ -114,11 +114,11 @@ class Strategies:
         0. Only their proportions matter. Raises an `ArgumentError` if there is no such tree, or the noise
         cannot provide this loss with such shares.
         """
-        branching, parts = _given(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
+        branching, parts = _checked_branching(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
         if parts.shape != (len(branching) + 1,) or not parts[-1] > 0:
             raise ArgumentError(
                 "shares",
-                f"must be one for each of {len(branching) + 1} levels, and above 0 for the last.",
+                f"must be one number for each of {len(branching) + 1} levels, and above 0 for the last.",
                 hint="for example shares=[0, 0.5, 0.5] for two levels below the root.",
             )
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
@@ -165,14 +165,14 @@ class Strategies:
             raise ValueError("an unknown kind of measurement")
         return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
 
-    def _factorization_or(self, otherwise: Callable[[], Strategy]) -> Strategy:
+    def _factorization_if_possible(self, otherwise: Callable[[], Strategy]) -> Strategy:
         try:
             return self.factorization()
         except ArgumentError:
             return otherwise()
 
 
-def _possible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
+def _feasible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
     """Build the strategies that the bins and the loss allow; raise the first refusal if there are none."""
     found, refusals = [], []
     for make in makers:
@@ -185,7 +185,7 @@ def _possible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
     return found
 
 
-def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
+def _checked_branching(tree: Any, n_bins: int) -> tuple[int, ...]:
     """Check a caller's number of children per level."""
     whole = isinstance(tree, (Sequence, np.ndarray)) and all(
         isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in tree

@@ -27,10 +27,10 @@ __all__ = ["FactorizedPrefixes", "Strategy", "TreePrefixes"]
 FloatArray = npt.NDArray[np.float64]
 
 _FEWEST_DRAWS = 1000
-"""How many times, at least, the noise is drawn to find what it stays below."""
+"""The least number of draws of the noise, to find a quantile of the largest error."""
 
-_AT_ONCE = 2**21
-"""How many bins of imaginary groups are dealt with at a time."""
+_BATCH = 2**21
+"""How many bins of simulated groups are processed at a time."""
 
 
 class Strategy(ABC):
@@ -71,8 +71,8 @@ class Strategy(ABC):
 
     def errors(self, n_groups: int, source: ByteSource, *, known_total: bool) -> FloatArray:
         """Draw the errors of groups, shape (n_groups, n_bins): the estimates for groups without values."""
-        nobody = np.zeros((n_groups, self.n_bins), dtype=np.int64)
-        return self.estimates(nobody, np.full(n_groups, 0 if known_total else -1), source)
+        no_values = np.zeros((n_groups, self.n_bins), dtype=np.int64)
+        return self.estimates(no_values, np.full(n_groups, 0 if known_total else -1), source)
 
     def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
         r"""Compute half widths of a simultaneous band for the errors of a group, shape (n_bins,).
@@ -96,7 +96,7 @@ def _largest_errors(strategy: Strategy, known_total: bool, n_draws: int) -> Floa
     source = byte_source(np.random.default_rng(0))
     errors = np.sqrt(strategy.variances(known_total=known_total))
     largest = []
-    for start in range(0, n_draws, step := max(_AT_ONCE // strategy.n_bins, 1)):
+    for start in range(0, n_draws, step := max(_BATCH // strategy.n_bins, 1)):
         drawn = np.abs(strategy.errors(min(step, n_draws - start), source, known_total=known_total))
         ratios = np.divide(drawn, errors, out=np.zeros_like(drawn), where=errors > 0)
         largest.append(ratios.max(axis=1))
@@ -127,7 +127,7 @@ class TreePrefixes(Strategy):
         if not self.shares:
             raise ArgumentError(
                 "strategy",
-                "cannot be written down: its noise does not follow from shares of the budget.",
+                "cannot be serialized: its noise does not follow from shares of the budget.",
                 hint="make the plan with plan_distribution.",
             )
         return {
@@ -166,7 +166,7 @@ class TreePrefixes(Strategy):
         exact = forest.roll_up(padded.reshape(-1))
         noisy = list(measure(self.noise, exact, [np.inf, *self.noise_scales], source))
         for level, empty in enumerate(self._empty[1:], start=2):
-            if empty.any():  # which has no noise, even on a level that is not measured
+            if empty.any():  # these have no noise, even on a level that is not measured
                 measured = noisy[level]
                 values = np.zeros(len(exact[level]), dtype=np.int64) if measured is None else measured
                 noisy[level] = np.where(np.tile(empty, n_groups), 0, values)

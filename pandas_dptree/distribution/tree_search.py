@@ -69,8 +69,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MOST_BINS = 2**31  # sums of digits stay below 2**63
-_SLACK = 1 + 1e-9  # more than floats err, so that rounding never drops the best tree
-_STEP = 1e-3  # of the logarithm of a ratio, in the table of bounds
+_SLACK = 1 + 1e-9  # more than the rounding error, which must never drop the best tree
+_STEP = 1e-3  # the step of the logarithm of a ratio, in the table of bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def optimal_tree(
     bins = whole_number(
         "n_bins", n_bins, at_least=1, at_most=MOST_BINS, hint="it is the number of bins, for example 256."
     )
-    most = (bins - 1).bit_length()  # more levels, and the first would have a single node with bins
+    most = (bins - 1).bit_length()  # with more levels, the first would have a single node with bins
     heights = list(range(min(most, 1), most + 1))
     if height is not None:
         hint = f"at most {most} levels branch over {bins} bins; leave it out to get the best height."
@@ -165,7 +165,7 @@ def optimal_tree(
     if branching is None:
         raise ArgumentError(
             "height",
-            f"{height}: {bins} is no product of so many whole numbers above 1.",
+            f"cannot be {height}: {bins} is not a product of {height} whole numbers above 1.",
             hint="allow padding, or leave out height.",
         )
     if math.prod(branching) == bins:
@@ -203,7 +203,7 @@ def _search(n_bins: int, heights: list[int], *, even: bool, padding: bool) -> tu
 def _near_equal(n_bins: int, height: int) -> tuple[int, ...]:
     """Return factors that differ by at most one, with the least sufficient product."""
     factor = max(2, math.floor(n_bins ** (1 / height))) if height else 2
-    factor += (factor + 1) ** height <= n_bins  # the float may fall just below a whole number
+    factor += (factor + 1) ** height <= n_bins  # the float may be just below an integer
     larger = next(k for k in range(height + 1) if factor ** (height - k) * (factor + 1) ** k >= n_bins)
     return (factor,) * (height - larger) + (factor + 1,) * larger
 
@@ -216,7 +216,9 @@ def _search_height(
         return ()
     candidates = None if padding else _divisors(n_bins)
     sizes, costs = np.ones(1, dtype=np.int64), np.zeros(1)
-    steps: list[tuple[IntArray, IntArray]] = []  # of each level: factors, and from which sizes they came
+    steps: list[
+        tuple[IntArray, IntArray]
+    ] = []  # for each level: the factors, and the positions of the sizes below
     for left in range(height - 1, 0, -1):
         before, factors = _factors(n_bins, sizes, limit - costs, left, candidates, even=even)
         reached = sizes[before] * factors
@@ -248,7 +250,7 @@ def _factors(
     rest, which is at least that after the largest possible factor.
     """
     most = (n_bins - 1) // (sizes << (left - 1))
-    for _ in range(10 if np.isfinite(spare).all() else 0):  # each makes the largest factor smaller, if it can
+    for _ in range(10 if np.isfinite(spare).all() else 0):  # each step may lower the largest factor
         rest = _least_rest(n_bins, sizes * np.maximum(most, 1), left, even=even)
         uses = np.maximum(spare - rest, 0) ** (1 if even else 3)
         most = np.minimum(most, (8 * uses / n_bins + 4) / 3).astype(np.int64)
@@ -293,22 +295,22 @@ def _least_costs() -> FloatArray:
     least: FloatArray = np.cbrt(ratios - 1)  # a top level, and nothing below it
     best_factor = best_branching_factor()
     slope = math.cbrt(best_factor - 1) / math.log(best_factor)
-    width = int(math.log(2) / _STEP) - 1  # so that z / n is in a cell that is done
-    deficit = 0.0  # how far the bounds of done cells are below the tangent
+    width = int(math.log(2) / _STEP) - 1  # so that z / n is in a finished cell
+    deficit = 0.0  # how far the bounds of finished cells are below the tangent
     for start in range(width, cells, width):
         done, block = least[:start], slice(start, min(start + width, cells))
         cell = np.arange(block.start, block.stop)
         tangent = slope * _STEP * (cell + 1)
         deficit = max(deficit, float((slope * _STEP * np.arange(1, start + 1) - done).max()))
         for factor in range(2, int(ratios[block][-1] * math.exp(_STEP)) + 1):
-            # From 23 on this rises with the factor: no larger one can lower any bound of the block.
+            # From 23 on the excess rises with the factor: no larger one can lower any bound of the block.
             excess = math.cbrt(0.75 * factor - 1) - slope * math.log(factor) - deficit - slope * _STEP
             if factor >= 23 and excess >= (least[block] - tangent).max():
                 break
             low = cell - math.ceil(math.log(factor) / _STEP)
             rest = np.minimum(done[np.maximum(low, 0)], done[np.maximum(low + 1, 0)])
             above = np.maximum(ratios[block] / factor, 1)
-            part = above % 1  # part (1 - part) moves by no more than the ratio does: within a cell
+            part = above % 1  # within a cell, part (1 - part) changes by no more than the ratio
             loss = np.minimum(part * (1 - part) + above * math.expm1(_STEP), 0.25) / above
             own = factor * (1 - loss) - 1
             least[block] = np.where(low + 1 >= 0, np.minimum(least[block], np.cbrt(own) + rest), least[block])

@@ -97,13 +97,13 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     estimates = np.empty((len(tables), len(paths)))
     for number, table in enumerate(tables):
         *keys, values = _columns(table, [*nodes.by, column], "released")
-        place = paths.get_indexer(_paths(nodes.located(keys), np.int64(len(keys))))
-        if not np.array_equal(np.sort(place), np.arange(len(paths))):
+        position = paths.get_indexer(_paths(nodes.located(keys), np.int64(len(keys))))
+        if not np.array_equal(np.sort(position), np.arange(len(paths))):
             raise ArgumentError(
                 "released", f"must list the same nodes in every table; table {number} and table 0 differ.",
-                hint="release by the same plan, and select the same rows of each table.",
+                hint="release with the same plan, and select the same rows of each table.",
             )  # fmt: skip
-        estimates[number, place] = _numbers(values, "released")
+        estimates[number, position] = _numbers(values, "released")
     if isinstance(truth, np.ndarray):
         true = _numbers(truth, "truth")
         if true.shape != (len(paths),):
@@ -114,7 +114,7 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     else:
         true = _truth(truth, nodes, paths, column)
     listed = first[["level", *nodes.by]].copy()
-    listed.attrs = {}  # the provenance of one release
+    listed.attrs = {}  # they describe one release only
     return Aligned(estimates, true, listed)
 
 
@@ -149,25 +149,25 @@ def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) ->
     ends = np.count_nonzero(present, axis=0)
     listed = ~(present[1:] & ~present[:-1]).any(axis=0)
     if levels is None:
-        own = ends
+        depths = ends
         listed &= ~_continued(codes, ends, nodes)
     else:
-        own = _depths(levels, nodes.by)
-        compared = np.isin(own, nodes.depth)
-        listed &= np.where(compared, own == ends, own >= 0)
-        if _paths(codes[:, compared], own[compared]).has_duplicates:
+        depths = _depths(levels, nodes.by)
+        compared = np.isin(depths, nodes.depth)
+        listed &= np.where(compared, depths == ends, depths >= 0)
+        if _paths(codes[:, compared], depths[compared]).has_duplicates:
             raise ArgumentError(
-                "truth", "tells some nodes twice.",
-                hint="tell each once; or pass the numbers of the finest groups alone, without a level.",
+                "truth", "lists some nodes twice.",
+                hint="list each once; or pass only the numbers of the finest groups, without a level.",
             )  # fmt: skip
     true = np.zeros(len(paths))
     for depth in np.unique(nodes.depth):
-        rows = np.flatnonzero(own >= depth if levels is None else own == depth)
-        place = paths.get_indexer(_paths(codes[:, rows], depth))
-        listed[rows] &= place >= 0
-        true += np.bincount(np.maximum(place, 0), np.where(place < 0, 0.0, numbers[rows]), len(paths))
+        rows = np.flatnonzero(depths >= depth if levels is None else depths == depth)
+        position = paths.get_indexer(_paths(codes[:, rows], depth))
+        listed[rows] &= position >= 0
+        true += np.bincount(np.maximum(position, 0), np.where(position < 0, 0.0, numbers[rows]), len(paths))
     if (~listed & (numbers != 0)).any():
-        raise ArgumentError(  # whose they are is as secret as the truth
+        raise ArgumentError(  # their keys are as secret as the truth
             "truth", "counts records that the released table does not list.",
             hint="leave out the records that the domain does not list, as the release did; and where rows of "
             "the table were selected, select the same of the truth.",
@@ -193,7 +193,7 @@ def _truth_columns(
         named = list(truth.index.names)
         if named == [None] * len(named):
             named = list(nodes.by[: len(named)])
-        keys = {name: truth.index.get_level_values(place) for place, name in enumerate(named)}
+        keys = {name: truth.index.get_level_values(position) for position, name in enumerate(named)}
         table: Any = pd.DataFrame({**keys, column: truth.array})
     else:
         table = collected(truth, "truth")
@@ -219,8 +219,8 @@ def _paths(codes: IntArray, depth: npt.NDArray[np.int64] | np.int64) -> pd.Multi
 def _depths(levels: pd.Series, by: Sequence[Hashable]) -> IntArray:
     """Return the number of keys of each row's level, -1 for an unknown level."""
     depth_of = {name: depth for depth, name in enumerate([ROOT, *by])}
-    place, names = pd.factorize(levels)
-    return np.array([*(depth_of.get(name, -1) for name in names), -1])[place]
+    position, names = pd.factorize(levels)
+    return np.array([*(depth_of.get(name, -1) for name in names), -1])[position]
 
 
 def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Series]:
@@ -231,7 +231,7 @@ def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Se
             argument, "lacks the columns", columns=lacking,
             hint="pass a table of this package, and name the numbers to compare, for example column=\"cost\"."
             if argument == "released"
-            else "group by all keys of the released table, and name the numbers as it does.",
+            else "group by all keys of the released table, and give the numbers the same name.",
         )  # fmt: skip
     return pick_columns(table, names, argument=argument)
 
@@ -243,7 +243,5 @@ def _numbers(values: Any, argument: str) -> FloatArray:
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if not np.isfinite(numbers).all():
-        raise ArgumentError(
-            argument, "must hold finite numbers alone.", hint="leave out what is missing, or fill it."
-        )
+        raise ArgumentError(argument, "must hold only finite numbers.", hint="drop or fill missing values.")
     return numbers

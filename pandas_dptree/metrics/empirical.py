@@ -35,7 +35,7 @@ __all__ = [
 Numbers = npt.NDArray[Any]
 
 _ROUNDING = 1e-12
-"""A bound that is passed by rounding alone is kept."""
+"""Bounds are widened by this relative amount, against rounding."""
 
 
 @overload
@@ -228,7 +228,7 @@ def accuracy(
     [0.5, 0.5]
     """
     pair = aligned(released, truth, column)
-    return pair.labelled("accuracy", _kept(pair, alpha, thresholds))
+    return pair.labelled("accuracy", _share_within_tolerance(pair, alpha, thresholds))
 
 
 def is_accurate(
@@ -271,8 +271,8 @@ def is_accurate(
     check_at_least("eta", eta, 0.0)
     if eta > 1:
         raise ArgumentError("eta", f"must be at most 1, not {quote(eta)}.", hint="it is a share of releases.")
-    kept = _kept(aligned(released, truth, column), alpha, thresholds)
-    return bool((kept >= 1 - eta - _ROUNDING).all())
+    shares = _share_within_tolerance(aligned(released, truth, column), alpha, thresholds)
+    return bool((shares >= 1 - eta - _ROUNDING).all())
 
 
 def l2_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "count") -> float:
@@ -333,7 +333,7 @@ def _excess(pair: Aligned, alpha: float) -> FloatArray:
     return np.asarray(np.maximum(excess, 0.0))
 
 
-def _kept(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
+def _share_within_tolerance(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
     """Compute for each node the share of releases within its tolerance."""
     check_at_least("alpha", alpha, 0.0)
     least = _thresholds(pair, thresholds)

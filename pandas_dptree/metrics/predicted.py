@@ -154,16 +154,16 @@ def estimate_alpha_rmse(
         real_numbers("fourth_cumulants", fourth_cumulants, hint=_HINT),
         alpha * np.abs(real_numbers("truth", truth, hint=_HINT)),
     )
-    usual = (variance > 0) & np.isfinite(variance)
-    spread = np.sqrt(np.where(usual, variance, 1.0))
+    regular = (variance > 0) & np.isfinite(variance)
+    spread = np.sqrt(np.where(regular, variance, 1.0))
     with np.errstate(over="ignore"):
-        kurtosis = np.where(usual, np.maximum(fourth, 0.0), 0.0) / spread**2 / spread**2
+        kurtosis = np.where(regular, np.maximum(fourth, 0.0), 0.0) / spread**2 / spread**2
     laplace = np.minimum(kurtosis / 12, 1 / 4) ** (1 / 4)
     normal = np.sqrt(np.maximum(1 - 2 * laplace**2, 0.0))
-    u = np.minimum(tolerance / spread, 1e6)  # beyond, all is 0
-    alone = Gaussian().squared_excess(normal, u, continuous=True)
-    excess = alone + 4 * laplace**2 * _beyond(normal, laplace, u)
-    return np.asarray(np.where(usual, spread * np.sqrt(excess), np.sqrt(variance)))
+    u = np.minimum(tolerance / spread, 1e6)  # beyond this, all is 0
+    normal_excess = Gaussian().squared_excess(normal, u, continuous=True)
+    excess = normal_excess + 4 * laplace**2 * _tail_probability(normal, laplace, u)
+    return np.asarray(np.where(regular, spread * np.sqrt(excess), np.sqrt(variance)))
 
 
 def accuracy_from_rmse(
@@ -265,19 +265,19 @@ def check_at_least(
         raise ArgumentError(argument, f"must be {bound}, not {quote(value)}.", hint="pass a finite number.")
 
 
-def _beyond(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:
+def _tail_probability(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:
     r"""Compute P(Y > t) for the sum Y of a normal variable of scale s and a Laplace variable of scale b.
 
     It is :math:`\Phi(-u) + \frac12 (A(r - u) - A(r + u))` with :math:`u = t/s`, :math:`r = s/b` and
 
     .. math:: A(x) = e^{(x^2 - u^2)/2}\,\Phi(-x) = \tfrac12 e^{-u^2/2}\,\mathrm{erfcx}(x/\sqrt2).
     """
-    from scipy.special import erfcx, ndtr  # as above
+    from scipy.special import erfcx, ndtr  # costs a tenth of a second to import
 
-    s = np.maximum(normal, 1e-9)  # below, the normal part is as good as none
+    s = np.maximum(normal, 1e-9)  # below this, the normal part is negligible
     u, r = t / s, s / np.maximum(laplace, 1e-150)
     x = r - u
-    # Where x is below 0, the scaled function overflows, and the exponent of the other form is negative.
+    # For x below 0 the scaled function overflows, and the exponent of the other form is negative.
     falling = np.exp(np.minimum(r * (r / 2 - u), 0.0)) * ndtr(-x)
     density = np.exp(-(u**2) / 2) / 2
     near = np.where(x < 0, falling, density * erfcx(np.maximum(x, 0.0) / np.sqrt(2)))

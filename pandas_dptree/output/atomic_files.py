@@ -20,7 +20,7 @@ def check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise IsADirectoryError
-    _beside(path.resolve()).cleanup()
+    _temporary_folder(path.resolve()).cleanup()
 
 
 def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = True) -> None:
@@ -35,22 +35,22 @@ def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = T
     OSError
         If the file cannot be written.
     """
-    path = path.resolve()  # what a link leads to may be on another file system
-    with _beside(path) as scratch:
+    path = path.resolve()  # a link's target may be on another file system
+    with _temporary_folder(path) as scratch:
         whole = Path(scratch) / path.name
         fill(whole)
         if replace:
             os.replace(whole, path)
         else:
-            _move_where_nothing_is(whole, path)
+            _move_without_replacing(whole, path)
 
 
-def _beside(path: Path) -> tempfile.TemporaryDirectory[str]:
+def _temporary_folder(path: Path) -> tempfile.TemporaryDirectory[str]:
     """Make a temporary folder on the same file system, so that a file can be moved in one step."""
     return tempfile.TemporaryDirectory(dir=path.parent, prefix=".dptree-")
 
 
-def _move_where_nothing_is(whole: Path, path: Path) -> None:
+def _move_without_replacing(whole: Path, path: Path) -> None:
     """Rename a file, unless one with the new name exists."""
     try:
         os.link(whole, path)

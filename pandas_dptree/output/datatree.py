@@ -28,12 +28,12 @@ Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
 
 def check_groups(by: Sequence[Hashable]) -> None:
     """Check that each level's name can name a group."""
-    unfit = [
+    invalid = [
         name for name in by if not isinstance(name, str) or not name or "/" in name or name in (".", "..")
     ]
-    if unfit:
+    if invalid:
         raise ColumnsError(
-            "by", "names what cannot name a group of the answer", columns=unfit,
+            "by", "has names that cannot be groups of the result", columns=invalid,
             hint="rename the coordinates: each level becomes a group, named by a text without slashes.",
         )  # fmt: skip
 
@@ -43,7 +43,7 @@ def check_free(array: xr.DataArray, taken: Collection[Hashable]) -> None:
     clashing = [name for name in dict.fromkeys([*array.dims, *array.coords]) if name in taken]
     if clashing:
         raise ColumnsError(
-            "array", "has dimensions or coordinates named as the answer names its own", columns=clashing,
+            "array", "has dimensions or coordinates with names of variables of the result", columns=clashing,
             hint="rename them with array.rename(...).",
         )  # fmt: skip
 
@@ -53,7 +53,7 @@ def check_held(names: Iterable[Hashable], *, argument: str) -> None:
     slashed = [name for name in names if isinstance(name, str) and "/" in name]
     if slashed:
         raise ColumnsError(
-            argument, "has names with slashes, which stand between the groups of the answer", columns=slashed,
+            argument, "has names with slashes, which separate the groups of the result", columns=slashed,
             hint="rename them with rename(...).",
         )  # fmt: skip
 
@@ -108,16 +108,16 @@ def release_tree(
     groups = {}
     for level, name in enumerate(level_names(domain)):
         if not level:
-            lay: Layout = _root()
+            layout: Layout = _root()
         elif plane is not None:
-            lay = _grid(plane, level, centres, described)
+            layout = _grid(plane, level, centres, described)
         else:
-            lay = _line(domain, level, name, described)
+            layout = _line(domain, level, name, described)
         group = coordinates.assign(
-            {key: ((*dims, *lay.dims), lay.pick(levels[level])) for key, levels in values.items()}
-            | {key: (lay.dims, lay.pick(levels[level])) for key, levels in public.items()}
-        ).assign_coords(lay.coordinates)
-        for key in lay.indexed:
+            {key: ((*dims, *layout.dims), layout.pick(levels[level])) for key, levels in values.items()}
+            | {key: (layout.dims, layout.pick(levels[level])) for key, levels in public.items()}
+        ).assign_coords(layout.coordinates)
+        for key in layout.indexed:
             group = group.set_xindex(key)
         groups[f"/{name}"] = group
     tree = xr.DataTree.from_dict(groups)
@@ -146,12 +146,12 @@ def _root() -> Layout:
 
 def _line(domain: Domain, level: int, name: Hashable, described: Attributes) -> Layout:
     """Lay out nodes along one dimension, with their keys."""
-    shown = domain.tree.listed(level)
+    listed = domain.tree.listed(level)
     keys = domain.keys(level)
     coordinates: dict[Hashable, Any] = {
         key: ((name,), plain(keys[key]), described.get(key)) for key in keys.columns
     }
-    return Layout((name,), lambda nodes: nodes[..., shown], coordinates, list(keys.columns[:-1]))
+    return Layout((name,), lambda nodes: nodes[..., listed], coordinates, list(keys.columns[:-1]))
 
 
 def _grid(plane: Plane, level: int, centres: Centres, described: Attributes) -> Layout:

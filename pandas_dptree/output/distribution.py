@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["COMPANIONS", "Distribution"]
 
 COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
-"""What the tables tell of a group, so that neither a key nor, beside keys, the column bears such a name."""
+"""Columns of the tables: no key may have such a name, nor may the column if there are keys."""
 
 HIGHEST_CONFIDENCE = 0.999
-"""More would take too many draws of the noise to find what it stays below."""
+"""A higher one would need too many draws of the noise."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -126,7 +126,7 @@ class Distribution:
             "std_error": self.std_errors,
         }
         if confidence is not None:
-            columns["lower"], columns["upper"] = self._within(confidence)
+            columns["lower"], columns["upper"] = self._band(confidence)
         return self._table(columns, self.bins.index)
 
     def histogram(self) -> pd.DataFrame:
@@ -207,21 +207,22 @@ class Distribution:
             If a level is not between 0 and 1, or the confidence not between 0 and 0.999.
         """
         parts = np.atleast_1d(np.asarray(q, dtype=object))
-        if parts.ndim != 1 or not len(parts) or not all(map(_is_part, parts)):
+        if parts.ndim != 1 or not len(parts) or not all(map(_is_fraction, parts)):
             raise ArgumentError(
                 "q", f"must be numbers from 0 to 1, not {quote(q)}.", hint="for example [0.1, 0.5]."
             )
         share = parts.astype(np.float64)
-        lower, upper = self._within(confidence)
+        lower, upper = self._band(confidence)
         bands = list(zip(lower, upper, strict=True))
         last = self.bins.n_bins - 1
         places = {
             "value": [_quantiles(count, share) for count in self.cumulative],
-            "lower": [  # the start of the first bin, too, where there can be no values at all
-                _reached(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0) for least, most in bands
+            "lower": [  # the start of the first bin, too, if there can be no values at all
+                _first_bin_with(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0)
+                for least, most in bands
             ],
             "upper": [
-                np.minimum(_reached(least, np.maximum(share * most[-1], 1)), last) + 1
+                np.minimum(_first_bin_with(least, np.maximum(share * most[-1], 1)), last) + 1
                 for least, most in bands
             ],
         }
@@ -253,7 +254,7 @@ class Distribution:
             If matplotlib is not installed.
         """
         row, name = self._row(group)
-        lower, upper = (None, None) if confidence is None else self._within(confidence)
+        lower, upper = (None, None) if confidence is None else self._band(confidence)
         band = None if lower is None or upper is None else (lower[row], upper[row])
         edges, unit = self.bins.values_at(np.arange(self.bins.n_bins + 1)), ""
         if edges.dtype.kind == "m":
@@ -281,7 +282,7 @@ class Distribution:
             )
         return int(np.flatnonzero(found)[0]), ", ".join(map(str, path)) or "total"
 
-    def _within(self, confidence: float) -> tuple[IntArray, IntArray]:
+    def _band(self, confidence: float) -> tuple[IntArray, IntArray]:
         """Return the simultaneous band of all true counts: whole, non-decreasing, and ending in known totals.
 
         It is extended to contain `cumulative`, which may leave the band of the estimates if these are not
@@ -334,7 +335,7 @@ def _pairs(ranges: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-def _is_part(value: Any) -> bool:
+def _is_fraction(value: Any) -> bool:
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
     return number and bool(0 <= value <= 1)
 
@@ -345,12 +346,12 @@ def _quantiles(count: IntArray, share: FloatArray) -> FloatArray:
     if not total:
         return np.full(len(share), np.nan)
     wanted = share * total
-    place = _reached(count, np.maximum(wanted, 1))
+    place = _first_bin_with(count, np.maximum(wanted, 1))
     before = np.where(place > 0, count[place - 1], 0)
     return np.asarray(place + np.clip((wanted - before) / (count[place] - before), 0.0, 1.0))
 
 
-def _reached(count: IntArray, wanted: FloatArray) -> IntArray:
+def _first_bin_with(count: IntArray, wanted: FloatArray) -> IntArray:
     """Find the first bin with a cumulative count of at least `wanted`; one beyond the last if none."""
-    # parts of a total are exact to 2**-52: what is wanted by so little more is wanted by rounding
+    # shares of a total are exact to 2**-52: a smaller excess is due to rounding
     return np.searchsorted(count, wanted * (1 - 2.0**-50), side="left")

@@ -25,13 +25,13 @@ from pandas_dptree.privacy.quantity import Quantity
 __all__ = ["Totals", "totals_of", "totals_of_groups", "usual_causes", "warn_if_empty"]
 
 Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
-"""By name, a quantity's total, or those of trees side by side, and how large the noise of one may be."""
+"""By name, a quantity's total, or those of parallel trees, and how large the noise of one may be."""
 
 _FEWEST = 3.0
-"""Standard errors. The noise of one total is above them in fewer than one release in a hundred."""
+"""Standard errors: the noise of one total exceeds this many in fewer than one release in a hundred."""
 
 _KEYS_MISSED = (
-    'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501", True for 1)'
+    'keys that differ from those of the domain (other case, blanks at the end, "501" for "00501", True for 1)'
 )
 
 
@@ -102,4 +102,4 @@ def usual_causes(
     if privacy_unit is not None:
         causes.append(f"rows without a unit in {quote(privacy_unit)}")
     causes = causes or ["numbers that are missing or negative, which count as 0"]
-    return f"if there should be more in it, look for {'; '.join(causes)}."
+    return f"if it should hold more, look for {'; '.join(causes)}."

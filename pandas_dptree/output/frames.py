@@ -19,7 +19,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 __all__ = ["COMPANIONS", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
 
 COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
-"""What a table may tell about each quantity."""
+"""Suffixes of the columns that a table may have for each quantity."""
 
 
 def prefix_of(column: Hashable | None) -> str:
@@ -44,7 +44,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
     if clashing:
         raise ColumnsError(
             argument,
-            "would give two columns of the released table one name",
+            "would give two columns of the released table the same name",
             columns=clashing,
             hint=f"rename them; for each column the table keeps its name, and its name with "
             f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
@@ -111,19 +111,19 @@ def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], 
     if "level" not in columns or not values:
         raise ArgumentError(
             "released",
-            "is not a table that was released: it lacks the level, or values with a standard error.",
+            "is not a released table: it lacks the level, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "That of a distribution of all records has no levels: pandas prints it with table.to_html().",
+            "A distribution of all records has no levels: pandas prints it with table.to_html().",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
     listed = isinstance(level.dtype, pd.CategoricalDtype) and ROOT in level.cat.categories[:1]
-    keys = list(level.cat.categories[1:]) if listed else between  # the latter after a file, or a filter
-    parts = between[-1:] if _tells_apart(released, between, keys if listed else list(level.unique())) else []
+    keys = list(level.cat.categories[1:]) if listed else between  # the latter if filtered, or from a file
+    parts = between[-1:] if _has_parts(released, between, keys if listed else list(level.unique())) else []
     return [key for key in keys if key not in parts], parts, values
 
 
-def _tells_apart(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
+def _has_parts(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
     """Check whether the last column before the values holds the bins, ranges or parts of a distribution.
 
     A key has no values in rows of coarser levels alone. But a user may have added another column there.
@@ -184,12 +184,12 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
         for key in by[:depth]
         if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
     }
-    with warnings.catch_warnings(action="ignore"):  # of tuples that pandas cannot sort
+    with warnings.catch_warnings(action="ignore"):  # about tuples that pandas cannot sort
         return rows.astype(types).set_index([*by[:depth], *parts])
 
 
 _RENAMING = (
-    "rename columns and levels alike, as in "
+    "rename columns and levels together, as in "
     'counts["level"] = counts["level"].cat.rename_categories({"state": "State"}).'
 )
 
@@ -228,7 +228,7 @@ def _take(labels: pd.Index, codes: IntArray) -> Any:
     if isinstance(labels, pd.CategoricalIndex):
         return pd.Categorical.from_codes(codes, dtype=labels.array.dtype)
     if isinstance(labels, pd.IntervalIndex) and labels.left.dtype.kind in "iu":
-        # Where one may be missing, ends are floats, which not every whole number is.
+        # With missing intervals, ends become floats, which cannot hold every integer.
         if any(float(end) != end for end in (*labels.left, *labels.right)):
             return pd.Series(labels.astype(object).array.take(codes, allow_fill=True), dtype=object)
     masked = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(labels.dtype.kind)

@@ -88,7 +88,7 @@ class ReleasedPlots:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Raise an `ArgumentError`, since a kind of plot must be chosen."""
-        raise ArgumentError("plot", "has pictures of two kinds.", hint="call plot.levels() or plot.icicle().")
+        raise ArgumentError("plot", "has two kinds of plots.", hint="call plot.levels() or plot.icicle().")
 
     def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
         """Draw the largest nodes of each level as dots, with whiskers for their errors.
@@ -141,13 +141,13 @@ class ReleasedPlots:
             axes.set_yticks(position, names, parse_math=False)
             axes.set_ylim(len(largest) - 0.5, -0.5)
             some = f"the {len(largest)} largest of {len(rows):,}, " if len(largest) < len(rows) else ""
-            title = f"{_short(name)}: {some}{_error_in_words(shown, rows)}"
+            title = f"{_short(name)}: {some}{_describe_errors(shown, rows)}"
             axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
             axes.locator_params(axis="x", nbins=6)
             axes.xaxis.set_major_formatter("{x:,.10g}")
             axes.grid(axis="x", alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
-        label = f"{shown.name} {_whiskers_in_words(shown, self._table)}"
+        label = f"{shown.name} {_describe_whiskers(shown, self._table)}"
         panels[-1, 0].set_xlabel(label, parse_math=False)
         return np.asarray(panels[:, 0], dtype=object)
 
@@ -217,7 +217,7 @@ class ReleasedPlots:
             branchvalues="total",
             customdata=[
                 [_markup(released.path(row)), text]
-                for row, text in zip(rows, _told(shown, relative), strict=True)
+                for row, text in zip(rows, _hover_texts(shown, relative), strict=True)
             ],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
             texttemplate="%{label}<br>%{value:,}",
@@ -231,20 +231,20 @@ class ReleasedPlots:
 
     def __repr__(self) -> str:
         """List the plots."""
-        return "Pictures of a released table: .levels(), .icicle()"
+        return "Plots of a released table: .levels(), .icicle()"
 
 
 _SHADES = ["#0b4f6c", "#3d8fa8", "#a5cbd6", "#f4f4f2"]
-"""From what is sure to what is all noise."""
+"""From certain values to pure noise."""
 
 _DARK = -2.26
-"""Below it the shades are so dark that white is easier to read on them than black."""
+"""Below this, shades are so dark that white text is easier to read than black."""
 
 
 def _largest(size: FloatArray, numbers: FloatArray, rows: IntArray, n: int) -> IntArray:
     """Find the largest among some rows that have a number; ties keep their order."""
-    there = rows[~np.isnan(numbers[rows])]
-    return there[np.argsort(-size[there], kind="stable")[:n]]
+    present = rows[~np.isnan(numbers[rows])]
+    return present[np.argsort(-size[present], kind="stable")[:n]]
 
 
 def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
@@ -256,14 +256,14 @@ def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
     return None if shown.error is None else np.stack([shown.error[rows]] * 2)
 
 
-def _whiskers_in_words(shown: Shown, table: pd.DataFrame) -> str:
+def _describe_whiskers(shown: Shown, table: pd.DataFrame) -> str:
     """Describe the whiskers."""
     if shown.interval is None:
         return "" if shown.error is None else f"± {shown.error_name}"
     return f"with its {share_of(provenance_of(table))} interval".replace("  ", " ")
 
 
-def _error_in_words(shown: Shown, rows: IntArray) -> str:
+def _describe_errors(shown: Shown, rows: IntArray) -> str:
     """Describe the range of the errors of a level."""
     errors = np.zeros(0) if shown.error is None else shown.error[rows]
     errors = errors[~np.isnan(errors)]
@@ -273,7 +273,7 @@ def _error_in_words(shown: Shown, rows: IntArray) -> str:
     return f"{shown.error_name} {least}" + ("" if least == most else f" to {most}")
 
 
-def _told(shown: Shown, relative: FloatArray | None) -> list[str]:
+def _hover_texts(shown: Shown, relative: FloatArray | None) -> list[str]:
     """Format each value with its error."""
     name = _markup(shown.name)
     values = [f"{name} {value:,.0f}" if shown.whole else f"{name} {_brief(value)}" for value in shown.numbers]
@@ -312,8 +312,8 @@ def _check_areas(released: Released, shown: Shown) -> None:
         raise ArgumentError(
             "value",
             f"{problem}, in the column {quote(shown.name)}, and areas cannot show that.",
-            hint='value="count" draws how many there are.' if "count" in {*released.columns} - {shown.name}
-            else "draw counts, or sums of what is never negative, released with "
+            hint='value="count" draws the counts.' if "count" in {*released.columns} - {shown.name}
+            else "draw counts, or sums of non-negative values, released with "
             'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '
             "plot.levels() shows any table.",
         )  # fmt: skip

@@ -17,10 +17,10 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
 __all__ = ["Done", "Step", "nothing", "progress_bar"]
 
 Step = tuple[str, int]
-"""What is being done, and how much work it is beside the other steps: how many nodes it goes over, say."""
+"""The name of a step, and its work relative to the other steps, such as its number of nodes."""
 
 Done = Callable[[], None]
-"""Called whenever a step is done, and the next one begins."""
+"""Called when a step is done and the next one begins."""
 
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}"
 
@@ -60,7 +60,7 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
     tqdm = _tqdm()
     names, sizes = zip(*steps, strict=True)
     following = zip(names[1:], sizes, strict=False)
-    # Every step is shown as it begins, however fast: what appears does not depend on the time.
+    # Every step is shown when it begins, however fast, so the output does not depend on the time.
     with tqdm(total=sum(sizes), desc=names[0], bar_format=_FORMAT, mininterval=0, miniters=1) as bar:
 
         def done() -> None:

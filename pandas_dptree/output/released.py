@@ -70,15 +70,15 @@ class Released:
         if not len(table) or (depth < 0).any():
             raise ArgumentError(
                 "released",
-                "has rows of no level." if len(table) else "has no rows.",
-                hint=f"keep rows whose level is one of {listed([ROOT, *keys])}.",
+                "has rows without a known level." if len(table) else "has no rows.",
+                hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
             )
         released = cls(table, keys, columns, depth.astype(np.int64))
         if len(np.unique(np.column_stack([depth, released.groups]), axis=0)) < len(table):
             raise ArgumentError(
                 "released",
                 "has several rows for one node.",
-                hint="take the tables of two releases one by one; read a CSV file with "
+                hint="pass the tables of two releases separately; read a CSV file with "
                 'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
             )
         return released
@@ -99,8 +99,8 @@ class Released:
         if not is_name(name) or name not in self.columns:
             raise ArgumentError(
                 argument,
-                f"is not shown by the table: {quote(name, of=of)}.",
-                hint=f"take one of {listed(self.columns)}.",
+                f"is not a column of values of the table: {quote(name, of=of)}.",
+                hint=f"choose one of {listed(self.columns)}.",
             )
         prefix = prefix_of(None if name == "count" else name)
         kind = next((kind for kind in _ERRORS if f"{prefix}{kind}" in self.table), None)
@@ -120,8 +120,8 @@ class Released:
         except (TypeError, ValueError):
             raise ArgumentError(
                 "released",
-                f"holds what is no number, in the column {quote(column)}.",
-                hint="take the table as it was, before its numbers were written as text.",
+                f"holds values that are not numbers, in the column {quote(column)}.",
+                hint="pass the table from before its numbers were converted to text.",
             ) from None
 
     @cached_property
@@ -134,7 +134,7 @@ class Released:
         above = np.zeros(len(self.table), dtype=np.int64)
         for place, key in enumerate(self.keys):
             below = self.depth > place
-            codes = canonical_codes(self.table[key])[0] + 1  # 0 for what is missing: a remainder
+            codes = canonical_codes(self.table[key])[0] + 1  # 0 for a missing key: a remainder
             above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
             groups[below, place] = above[below]
         return groups
@@ -161,7 +161,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = _whole_again(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
+            text = _restore_integers(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -196,10 +196,10 @@ class Released:
 
 
 REMAINDER = "(other)"
-"""What the rows are called that stand for all that is not shown."""
+"""The name of rows for all nodes that are not shown."""
 
 _ERRORS = {"std_error": "standard error", "error_bound": "error bound"}
-"""What tells how far off a value is, and how that is called."""
+"""Suffixes of the columns of errors, and their names."""
 
 
 def provenance_of(table: pd.DataFrame) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def share_of(provenance: Mapping[str, Any]) -> str:
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
 
 
-def _whole_again(keys: pd.Series) -> pd.Series:
+def _restore_integers(keys: pd.Series) -> pd.Series:
     """Convert keys that a CSV file turned into floats, because some are missing, back to integers."""
     known = keys.dropna()
     whole = pd.api.types.is_float_dtype(keys) and ((known % 1 == 0) & (known.abs() < 2**53)).all()
