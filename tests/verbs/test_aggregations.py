@@ -300,7 +300,7 @@ def test_plans_for_records_are_not_for_datasets():
     domain = dpt.Domain.from_frame(pd.DataFrame({"region": ["A", "B"]}), by=["region"])
     dataset = xr.Dataset({"cost": array, "paid": array, "count": array})
     for asked in ({"cost": dpt.mean("cost", **COST)}, {"paid": dpt.sum("cost", **COST)}):
-        with pytest.raises(dpt.ArgumentError, match="only tables of records can have"):
+        with pytest.raises(dpt.ArgumentError, match="only possible for tables of records"):
             dataset.dp.release(dpt.plan_agg(domain, asked, epsilon=1.0))
 
 
