@@ -117,7 +117,7 @@ def test_a_plan_that_knows_a_total_is_for_one_distribution(ages: xr.DataArray) -
     one = ages.isel(sex=0, state=0)
     plan = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, known={"total": int(one.sum())})
     assert one.dp.cdf("age", plan=plan)["count"][-1] == one.sum()
-    with pytest.raises(ArgumentError, match="`plan` knows a total"):
+    with pytest.raises(ArgumentError, match="`plan` has a known total"):
         ages.dp.cdf("age", plan=plan)
 
 
@@ -165,7 +165,7 @@ def test_no_distributions_at_all(ages: xr.DataArray) -> None:
         ({"edges": [0, 2, 1, 3, 4]}, "edges in increasing order"),
         ({"dim": "nowhere"}, "`dim` names neither dimensions nor coordinates"),
         ({"dim": ["age"]}, "`dim` must name one dimension"),
-        ({"dim": "old"}, "no dimension"),
+        ({"dim": "old"}, "not a dimension"),
         ({"epsilon": None}, "epsilon"),
         ({"max_contributions": 0}, "max_contributions"),
         ({"rng": 3}, "rng"),
@@ -177,7 +177,7 @@ def test_distributions_that_cannot_be_made(ages: xr.DataArray, options: dict, ma
     given = {"dim": "age", "edges": EDGES, "epsilon": 1.0, **options}
     with pytest.raises(ArgumentError, match=match):
         ages.dp.cdf(given.pop("dim"), **given)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         ages.rename(sex="lower").dp.cdf("age", edges=EDGES, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         ages.rename(sex="q").dp.quantiles("age", 0.5, edges=EDGES, epsilon=1.0)

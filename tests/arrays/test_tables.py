@@ -174,7 +174,7 @@ def test_repeated_labels_are_added_up() -> None:
 def test_other_arguments_that_cannot_be_used(cube: xr.DataArray) -> None:
     with pytest.raises(ArgumentError, match=r"must be an xarray\.DataArray"):
         arrays.tree_counts(pd.DataFrame({"city": [1]}), ["city"], epsilon=1.0)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="`known` cannot be used where there are several trees"):
+    with pytest.raises(ArgumentError, match="`known` cannot be used with several trees"):
         cube.dp.tree_counts(BY, epsilon=1.0, known={"total": 3})
     with pytest.raises(ArgumentError, match="`granularity` has no meaning"):
         cube.dp.plan(BY, epsilon=1.0, granularity=1)
@@ -192,7 +192,7 @@ def test_other_arguments_that_cannot_be_used(cube: xr.DataArray) -> None:
     with pytest.raises(ColumnsError, match=r"`plan` names neither dimensions nor coordinates.*'state'"):
         cube.drop_vars("state").dp.release(planned)
     known = cube.isel(month=0).dp.plan(BY, epsilon=1.0, known={"total": 3})
-    with pytest.raises(ArgumentError, match="`plan` knows counts"):
+    with pytest.raises(ArgumentError, match="`plan` has known counts"):
         cube.dp.release(known)
 
 

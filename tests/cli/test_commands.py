@@ -293,7 +293,7 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
         ("sums", ["--column", "cost", "--bounds", "5", "0"], "the lower one first, not (5.0, 0.0)"),
         ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`--bounds` must be two finite numbers"),
         ("sums", ["--column", "cost", "--bounds", "0", "5", "--granularity", "-1"], "positive number"),
-        ("sums", ["--column", "region", "--bounds", "0", "5"], "one name: 'region'"),
+        ("sums", ["--column", "region", "--bounds", "0", "5"], "the same name: 'region'"),
         ("sums", [*["--column", "cost"] * 2, "--bounds", "0", "5"], "'cost'"),
         ("means", ["--column", "costs", "--bounds", "0", "5"], "`records` lacks the columns: 'costs'"),
         ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),

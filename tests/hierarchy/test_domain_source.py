@@ -160,11 +160,11 @@ def test_plans_state_the_source_unless_the_keys_were_given(source):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("given", "Whoever released it gave the list of them"),
-        ("categories", "They are the categories of the keys, which whoever released it declared public"),
+        ("given", "The publisher provided the list of them"),
+        ("categories", "They are the categories of the keys, which the publisher declared public"),
         (
             "observed",
-            "They are the keys that stand in the records, which whoever released it declared public",
+            "They are the keys in the records, which the publisher declared public",
         ),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_page_claims_nothing_that_the_table_does_not_state(odd):
     if odd == "missing":  # as in a table of the first version
         del provenance["domain_source"]
     statements = " ".join(statement(provenance))
-    assert "not protected. Whoever released it declared the list of them public." in statements
+    assert "not protected. The publisher declared the list of them public." in statements
 
 
 # Plans as JSON

@@ -62,7 +62,7 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     assert "leaves out" not in means.dp.to_html(max_rows=None)
     assert "in at least about 90 % of all releases" in text
     assert "they may be a single number" in text
-    assert "right to first order" in text
+    assert "first-order approximation" in text
     assert any(row[1] == "–" for row in rows)
     lower, upper = means.loc[0, ["lower", "upper"]].astype(int)
     assert rows[0][9] == f"{lower:,} to {upper:,}"
@@ -141,7 +141,7 @@ def test_protection_in_words(visits, clinics, options, words):
 
 
 def test_a_repeatable_release_claims_no_protection(counts):
-    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. Had the noise been secret")
+    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. If the noise had been secret")
 
 
 def test_protection_of_other_tables(visits, clinics, addresses):

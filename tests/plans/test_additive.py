@@ -332,7 +332,7 @@ def test_known_counts_that_json_contradicts_are_named(domain):
 @pytest.mark.parametrize("ending", ["std_error", "lower", "upper", "measurement", "noise_scale"])
 def test_a_key_may_not_be_named_as_a_column_of_errors(ending):
     domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
-    with pytest.raises(dpt.ColumnsError, match="two columns of the released table one name"):
+    with pytest.raises(dpt.ColumnsError, match="two columns of the released table the same name"):
         dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))
 
 

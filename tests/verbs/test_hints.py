@@ -202,7 +202,7 @@ MISTAKES = {
     ),
     "a variable in another case": (
         lambda: DATASET.dp.tree_counts("state", variables=["U"], epsilon=1.0),
-        "no data variables of the dataset: 'U'",
+        "not data variables of the dataset: 'U'",
         "did you mean 'u'?",
     ),
     "a level in another case": (
@@ -280,24 +280,24 @@ MISTAKES = {
     "a column renamed": (
         lambda: RENAMED.dp.level("Day"),
         "`released` lacks the columns of levels: 'Day'",
-        "rename columns and levels alike",
+        "rename columns and levels together",
     ),
     "a level not renamed": (
         lambda: RENAMED.dp.level("day"),
         "`name` is not a level: 'day'",
-        r"the levels are \['total', 'Region', 'Day'\]; rename columns and levels alike",
+        r"the levels are \['total', 'Region', 'Day'\]; rename columns and levels together",
     ),
     "a level renamed alone": (
         lambda: COUNTS.assign(level=COUNTS["level"].cat.rename_categories({"Day": "day"})).dp.level("day"),
         "`released` lacks the columns of levels: 'day'",
-        "rename columns and levels alike",
+        "rename columns and levels together",
     ),
     "levels of a table with an index": (
         lambda: COUNTS.set_index(["Region", "Day"]).dp.level("Day"),
         "`released` lacks the columns of levels: 'Region', 'Day'",
         r"reset_index\(\)",
     ),
-    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has pictures of two kinds", r"plot.levels\(\)"),
+    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has two kinds of plots", r"plot.levels\(\)"),
     # types
     "a number for records": (
         lambda: dpt.tree_counts(3, "Day", epsilon=1.0, domain=DAYS),

@@ -38,9 +38,9 @@ def test_names_that_are_no_text(by: list[Hashable]) -> None:
     table = dpt.tree_counts(records_of(keys, [1, 2]), by, domain=keys, epsilon=EXACT)
     assert table.dp.level(by[-1])["count"].tolist() == [1, 2]
     assert table.dp.level(by[-1]).index.names == by
-    with pytest.raises(ColumnsError, match="cannot name a group of the answer"):
+    with pytest.raises(ColumnsError, match="cannot be groups of the result"):
         array_of(keys, [1, 2]).dp.tree_counts(by, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="cannot name a group of the answer"):
+    with pytest.raises(ColumnsError, match="cannot be groups of the result"):
         dpt.arrays.release(dpt.plan(dpt.Domain.from_frame(keys, by=by), epsilon=1.0), array_of(keys, [1, 2]))
 
 

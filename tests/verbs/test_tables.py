@@ -328,7 +328,7 @@ def test_more_bad_arguments(visits, clinics):
     with pytest.raises(dpt.ArgumentError, match="cannot be identified"):
         plan = dpt.plan(domain, epsilon=1.0, privacy_unit="person", max_contributions=2)
         plan.release(np.zeros(domain.tree.n_leaves, int))
-    with pytest.raises(dpt.ArgumentError, match="not a table that was released"):
+    with pytest.raises(dpt.ArgumentError, match="not a released table"):
         visits.dp.level("region")
     trips = dpt.datasets.taxi_trips(n_trips=0, n_cells=2)
     for mistaken in (
