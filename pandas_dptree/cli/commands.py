@@ -36,7 +36,7 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import SumOptions, refuse_others
+from pandas_dptree.plans.options import SumOptions, require_supported
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs import plans, tables
 
@@ -355,7 +355,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     plan: Plan
     if len(values["columns"]) > 1:
         hint = "leave it out, or plan each column with its part of the loss."
-        own = refuse_others(SumOptions, options, what="a plan for sums of several columns", hint=hint)
+        own = require_supported(SumOptions, options, what="a plan for sums of several columns", hint=hint)
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         (column,) = values["columns"]

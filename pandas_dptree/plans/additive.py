@@ -22,7 +22,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import release
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import Estimating
+from pandas_dptree.plans.options import Estimation
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import options_of
 
@@ -288,7 +288,7 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in options_of(Estimating)},
+            **{name: getattr(self, name) for name in options_of(Estimation)},
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -325,7 +325,7 @@ class AdditivePlan(Measurement):
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
-            **{name: data[name] for name in options_of(Estimating)},
+            **{name: data[name] for name in options_of(Estimation)},
             **common,
         )
 

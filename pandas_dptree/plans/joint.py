@@ -35,7 +35,7 @@ from pandas_dptree.plans.execute import (
     release_steps,
     unbiased,
 )
-from pandas_dptree.plans.options import JointOptions, completed
+from pandas_dptree.plans.options import JointOptions, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -452,7 +452,7 @@ def plan_jointly(
     **options
         As of a plan of one quantity.
     """
-    given = completed(JointOptions, options)
+    given = with_defaults(JointOptions, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
     public = Known.read(domain, known)
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():

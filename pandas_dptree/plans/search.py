@@ -29,14 +29,14 @@ from pandas_dptree.plans.options import (
     AdditiveOptions,
     AllOptions,
     AlphaOptions,
-    Estimating,
+    Estimation,
     ImplicitOptions,
     PlanOptions,
     RelativeErrorOptions,
-    completed,
-    has_no_meaning,
-    refuse_others,
+    require_supported,
     taken_from,
+    unsupported_options,
+    with_defaults,
 )
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -86,8 +86,8 @@ def _find_plan_by_alpha(
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least alpha-mRMSE."""
     hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
-    judged = refuse_others(AlphaOptions, options, what="plans that are judged by alpha", hint=hint)
-    given = completed(AlphaOptions, judged)
+    judged = require_supported(AlphaOptions, options, what="plans that are judged by alpha", hint=hint)
+    given = with_defaults(AlphaOptions, judged)
     automatic = given["mechanism"] == "auto"
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     noises = noises_for(given["mechanism"], loss, given["split"])
@@ -96,7 +96,7 @@ def _find_plan_by_alpha(
         own: AlphaOptions = {**judged, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = has_no_meaning(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
     wish = Multiplicative(alpha=alpha, clip=True)
@@ -116,12 +116,12 @@ def _find_multiplicative_plan(
     """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
-    own = refuse_others(
+    own = require_supported(
         RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
     )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
-    given = completed(RelativeErrorOptions, own)
+    given = with_defaults(RelativeErrorOptions, own)
     _check_epsilon(given["epsilon"])
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
@@ -139,7 +139,7 @@ def find_plan(
 ) -> AdditivePlan:
     """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
     check_public(domain)
-    given = completed(AdditiveOptions, options)
+    given = with_defaults(AdditiveOptions, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
     check_choice("consistency", given["consistency"], CONSISTENCIES)
@@ -193,7 +193,7 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
-            **taken_from(Estimating, given),
+            **taken_from(Estimation, given),
             split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,
@@ -245,12 +245,12 @@ def find_implicit_plan(
     **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
-    given = completed(ImplicitOptions, options)
+    given = with_defaults(ImplicitOptions, options)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
     whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
     warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
-        refuse_others(
+        require_supported(
             RelativeErrorOptions,
             options,
             what="counts with bounded relative error",
@@ -296,7 +296,7 @@ def find_plan_of_prefixes(
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for a tree of all prefixes, as far as the options of `tree_counts` allow."""
     mechanism = options.pop("mechanism", "auto")
-    own = refuse_others(
+    own = require_supported(
         ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
     )
     if not isinstance(mechanism, Multiplicative):

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from pandas_dptree.plans.options import (
-    Aiming,
     AnyMechanism,
     ArrayOptions,
     Bounds,
+    BudgetSplit,
     CellOptions,
     DistributionOptions,
-    Estimating,
+    ErrorObjective,
+    Estimation,
     Groups,
     JointOptions,
-    Judging,
     Keys,
-    Knowing,
+    KnownCounts,
     KnownTotals,
     Loss,
     NamedNoise,
     Relation,
     Running,
-    Splitting,
     Strategies,
     SumOptions,
+    TargetErrors,
     Tolerance,
     Unit,
 )
@@ -41,7 +41,17 @@ __all__ = [
 
 
 class ReleaseCounts(
-    Loss, Unit, Keys, AnyMechanism, Tolerance, Splitting, Judging, Estimating, Knowing, Running, total=False
+    Loss,
+    Unit,
+    Keys,
+    AnyMechanism,
+    Tolerance,
+    BudgetSplit,
+    ErrorObjective,
+    Estimation,
+    KnownCounts,
+    Running,
+    total=False,
 ):
     """Of `tree_counts`."""
 
@@ -62,11 +72,11 @@ class ReleaseSeries(Bounds, Loss, Relation, NamedNoise, Strategies, KnownTotals,
     """Of `release_distribution` and its siblings, for a single series."""
 
 
-class PlanArray(ArrayOptions, Aiming, Knowing, total=False):
+class PlanArray(ArrayOptions, TargetErrors, KnownCounts, total=False):
     """Of `arrays.plan`."""
 
 
-class ReleaseArrayCounts(ArrayOptions, Knowing, Running, total=False):
+class ReleaseArrayCounts(ArrayOptions, KnownCounts, Running, total=False):
     """Of `arrays.tree_counts`."""
 
 
