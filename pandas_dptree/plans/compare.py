@@ -1,4 +1,4 @@
-"""Plans that could spend the same privacy loss on the same domain, side by side."""
+"""Comparison of plans that spend the same privacy loss on the same domain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Kind = TypeVar("Kind", bound=Measurement)
 
 
 def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, float] | None) -> pd.DataFrame:
-    """Compare the mechanisms and splits that could spend the same loss: see `AdditivePlan.compare`."""
+    """Compare mechanisms and splits for the same loss: see `AdditivePlan.compare`."""
     others = [
         variant(plan, noise, split)
         for noise in candidate_noises("auto", plan.loss)
@@ -57,7 +57,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
 
 
 def _by_objective(plans: Sequence[Measurement]) -> pd.DataFrame:
-    """Show each plan's standard errors, and what the objective makes of them."""
+    """Tabulate each plan's standard errors, and its error under the objective."""
     table = _table({(each.noise.name, str(each.split)): each.std_errors for each in plans}, plans[0])
     table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
     table.insert(len(table.columns), "gap", [each.gap for each in plans], True)
@@ -74,7 +74,7 @@ def _counts(plan: Measurement, counts: Mapping[Hashable, float] | None) -> Float
 
 
 def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> ClippedThresholds | None:
-    """Lay out the thresholds that the plan's loss allows on its tree, if any."""
+    """Return the thresholds that the plan's loss affords on its tree, if there are any."""
     if plan.quantity != COUNT:
         return None
     wish = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
@@ -100,7 +100,7 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
 
 
 def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
-    """Plan the same release with another noise and another split."""
+    """Plan the same release with another noise and split."""
     shares = split_budget(
         plan.tree,
         noise=noise,

@@ -105,7 +105,7 @@ class DistributionPlan(Plan):
         return loss.epsilon is not None and noise.delta(loss.epsilon, scales, sensitivity) <= loss.delta
 
     @property
-    def columns_counted(self) -> tuple[Hashable, ...]:
+    def columns_used(self) -> tuple[Hashable, ...]:
         """The keys of the groups, and the column that is counted."""
         return (self.bins.column, *self.level_names[1:])
 
@@ -273,7 +273,7 @@ class DistributionPlan(Plan):
         """The noise."""
         return self.strategy.noise.name
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         """Describe what is measured, in plain JSON."""
         return {
             "column": str(self.bins.column),

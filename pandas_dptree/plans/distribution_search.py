@@ -1,4 +1,4 @@
-"""From options to the best plan for the distribution of a column."""
+"""The search for the best plan for the distribution of a column."""
 
 from __future__ import annotations
 

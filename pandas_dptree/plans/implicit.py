@@ -293,7 +293,7 @@ class ImplicitPlan(PrefixPlan):
         """The mechanism, as ``attrs`` and JSON name it."""
         return "truncated_laplace"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         levels = list(zip(self.level_names, self.noise, strict=True))
         return {
             "noise_scale": {name: noise.noise_scale for name, noise in levels},

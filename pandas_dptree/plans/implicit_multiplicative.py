@@ -165,8 +165,8 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
             return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)
         return sparse_threshold_counts(total, nodes_above, self.chain, rng=rng)
 
-    def _manner(self) -> dict[str, Any]:
-        return {**RelativeErrorPlan._manner(self), "largest_unseen": self.largest_unseen}
+    def _provenance_details(self) -> dict[str, Any]:
+        return {**RelativeErrorPlan._provenance_details(self), "largest_unseen": self.largest_unseen}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:

@@ -28,10 +28,10 @@ from pandas_dptree.plans.execute import (
     Levels,
     Measured,
     causes_of,
+    column_prefix,
     columns_of,
     measured,
     measurement_columns,
-    prefix_for,
     release_steps,
     unbiased,
 )
@@ -201,10 +201,10 @@ class JointPlan(Plan):
         )
 
     @property
-    def _rows(self) -> str:
+    def _rows_in_words(self) -> str:
         bounds = {name: plan.max_contributions for name, plan in self.plans.items()}
         if len(set(bounds.values())) == 1:
-            return super()._rows
+            return super()._rows_in_words
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
     def to_frame(self) -> pd.DataFrame:
@@ -299,8 +299,8 @@ class JointPlan(Plan):
         for name, plan in self.plans.items():
             if name not in self.means:
                 root = {
-                    name: plan.in_column(values[name].shown[0]),
-                    f"{prefix_for(name)}std_error": plan.node_std_errors[0],
+                    name: plan.in_column_units(values[name].shown[0]),
+                    f"{column_prefix(name)}std_error": plan.node_std_errors[0],
                 }
                 totals |= totals_of(root, {name: plan.quantity})
         return totals
@@ -342,7 +342,7 @@ class JointPlan(Plan):
             return "sum"
         return "count" if self.shows_count or name != self.count else "not shown"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         return {}
 
     # JSON
@@ -358,7 +358,7 @@ class JointPlan(Plan):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: AdditivePlan.part_from(
+            name: AdditivePlan.from_part(
                 each,
                 hierarchy,
                 loss=PrivacyLoss(**each["loss"]),
@@ -584,7 +584,7 @@ def _mean_columns(
         mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
         means.append(_from_middle(plan, mean))
         errors.append(np.hypot(error, unit * mean * count_error) / records)
-    prefix = prefix_for(name)
+    prefix = column_prefix(name)
     columns: dict[Hashable, Levels] = {name: means, f"{prefix}std_error": errors}
     if plan.confidence is not None:
         ends = [
@@ -601,7 +601,7 @@ def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
     """Give the value that is so many units from the middle of the bounds, and within them as floats are."""
     quantity = plan.quantity
     low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
-    return np.clip(float(quantity.origin) + plan.in_column(units), low, high)
+    return np.clip(float(quantity.origin) + plan.in_column_units(units), low, high)
 
 
 def _mean_intervals(

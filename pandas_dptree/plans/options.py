@@ -278,8 +278,8 @@ class Estimation(TypedDict, total=False):
             '{"totals", "adaptive", "joint"}',
             'How to correct negative estimates. ``"totals"``: one family at a time (the children of a node), '
             'from the root down; totals stay as accurate as in least squares. ``"adaptive"``: likewise, but '
-            "small counts shrink and large counts hardly change, as far as the noisy counts of the level suggest; "
-            "more accurate where most leaves are empty, and a few times slower. "
+            "small counts shrink and large counts hardly change, as far as the noisy counts of the level "
+            "suggest; more accurate where most leaves are empty, and a few times slower. "
             '``"joint"``: one least-squares fit of all nodes, closest to the truth as a whole, but with '
             "totals that are too large where most leaves are empty.",
         ),

@@ -44,7 +44,7 @@ class RelativeErrorPlan(Plan):
         The thresholds, at the loss that `group_loss` gives for one row.
     """
 
-    _most_rows: ClassVar[int | None] = 12
+    _max_rows: ClassVar[int | None] = 12
 
     mechanism: Multiplicative
     chain: Thresholds | ClippedThresholds = field(init=False)
@@ -148,7 +148,7 @@ class RelativeErrorPlan(Plan):
         """The mechanism, as ``attrs`` and JSON name it."""
         return "multiplicative"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         return {
             "consistency": "none",
             "alpha": self.mechanism.alpha,
