@@ -1,8 +1,8 @@
-r"""Counts with bounded relative error, of implicit trees.
+"""Plans for counts with bounded relative error of implicit trees.
 
-The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which
-nodes there can be is public: a tree of prefixes follows from its description.
+The algorithm runs only on the few nodes that can reach a threshold. The result is that of the complete tree,
+so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. The set of possible
+nodes is public: it follows from the description of the tree.
 
 References
 ----------
@@ -44,25 +44,17 @@ __all__ = ["ImplicitMultiplicativePlan"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
-    """What a release of the large nodes of an implicit tree will ask, and how far their counts can be off.
+    """A release of large nodes of an implicit tree, with bounded relative error, described before it happens.
 
     Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
-    privacy parameters alone.
+    privacy parameters alone. Its attributes are those of `Plan` (the loss has an epsilon and a delta), and:
 
     Attributes
     ----------
     tree : BitPrefixes or CharPrefixes
         The tree.
-    loss : PrivacyLoss
-        The privacy loss of one release: epsilon and delta, for one unit.
     mechanism : Multiplicative
-        What is asked for.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
+        The guarantee that was asked for.
     chain : Thresholds or ClippedThresholds
         The thresholds, at the loss that `group_loss` gives for one row.
 
@@ -98,46 +90,38 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         ----------
         data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
         pandas.DataFrame
-            Level by level, one row for each node that reached a threshold, and for the root in any case:
-            ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a node's
-            depth), and
+            Level by level, one row for the root and each node that reached a threshold: ``level`` (ordered
+            categorical), one column per level such as ``ip/8`` (missing below a node's depth), and
 
             - ``count``: whole and non-negative. **The table does not add up**: children do not sum to their
-              parent. A root that reaches no threshold has the one value that stands for all small counts,
-              with clip moved into its window.
+              parent. A root that reaches no threshold has the one value that stands for all small counts;
+              with clip it is moved into its window.
             - ``error_bound``: how far the true count is from `count` at most,
               :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
               with a bound that does not hold is at most `failure`. (True counts are those of the rows that
               fit the tree and were kept for their unit. The guarantee is for data sets of at most 2**40 such
-              rows.) With clip, no count is further off than `max_error`.
+              rows.) With clip, no error is above `max_error`.
 
-            The ancestors of a released node are there, too. A node that holds nobody never is; one that is
-            not released holds `largest_unseen` at most, but for the same probability.
+            The ancestors of released nodes are in the table as well; empty nodes never are. A node that is
+            not released holds at most `largest_unseen`, except with the same probability.
 
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe or cannot be counted.
-        ColumnsError
-            If a column is missing or repeated, or is of a type that cannot fit the tree.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
+            cannot fit the tree.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
-        follow from the plan alone; which nodes appear is covered by the loss. Records that do not fit the
-        tree are dropped, and nothing tells how many. The bounds are functions of the released counts.
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        **Privacy**: as for `Plan.release`. The columns and types of the table follow from the plan alone;
+        which nodes appear is covered by the loss. Records that do not fit the tree are dropped, and their
+        number is not reported. The bounds are functions of the released counts.
         """
         with progress_bar(progress, STEPS) as done:
             names, counts = zip(*self._settled(data, rng, done), strict=True)
@@ -174,7 +158,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
     @property
     def headline(self) -> str:
-        """The release in a sentence."""
+        """The release in one sentence."""
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self.promise}. "
             f"Nodes that are not released count {self.largest_unseen} at most, but for the same probability"
@@ -182,9 +166,9 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
 
 def _nodes_above(keys: Keys, rows: IntArray, tree: PrefixTree, least: int) -> list[Nodes]:
-    """List the nodes below the root that more than so many records have, by their prefixes.
+    """List the nodes below the root with more than `least` records, by their prefixes.
 
-    A node has no more records than its parent, which is therefore listed too.
+    A node has no more records than its parent, so its parent is listed too.
     """
     found = []
     for prefixes, counts in nonempty_levels(keys, rows, tree):

@@ -1,4 +1,4 @@
-"""Several quantities under one privacy loss: counts, sums and means of the same records, or variables."""
+"""Plans for several quantities under one privacy loss: counts, sums and means, or several variables."""
 
 from __future__ import annotations
 
@@ -73,25 +73,25 @@ class JointPlan(Plan):
     loss : PrivacyLoss
         That of the whole release.
     plans : mapping of AdditivePlan
-        What is measured, by the name that the table gives it. The plans agree on all but what is added up,
-        how many records of a unit they hold, and their part of the loss. A count of records that is called
-        ``"count"`` has an error called ``"std_error"``; of all else the names of errors begin with its own.
+        What is measured, by the name that the table gives it. The plans differ only in what is added up, how
+        many records of a unit they count, and their part of the loss. The error column of a count of records
+        named ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the
+        quantity.
     means : tuple of hashable
-        Names of sums in whose place the table shows means: their quotients by the count.
+        Names of the sums that the table shows as means: divided by the count.
     count : hashable or None
-        The name of the plan that counts the records of these means.
+        The name of the plan that counts the records for these means.
     shows_count : bool
         Whether the table shows that count.
     neighbors, privacy_unit
         As for each of the plans.
     max_contributions : int
-        How many rows of a unit are counted: the most in any of the plans.
+        The largest `max_contributions` of all plans.
 
     Raises
     ------
     ArgumentError
-        If the plans are for different hierarchies, units or kinds of noise, or spend more than the loss
-        together.
+        If the plans are for different hierarchies, units or kinds of noise, or together exceed the loss.
     """
 
     kind: ClassVar[str] = "joint"
@@ -135,7 +135,7 @@ class JointPlan(Plan):
         super().__post_init__()
 
     def _check_parts(self) -> None:
-        """Check what is measured, under which names, and what the table makes of it."""
+        """Check the quantities, their names, and how the table shows them."""
         named = all(name is not None and is_name(name) for name in self.plans)
         if (
             not self.plans
@@ -158,11 +158,11 @@ class JointPlan(Plan):
             raise ArgumentError("count", "must name a count of records, or be None.", hint=_MADE_BY)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what is needed to copy the plan, or to pickle it."""
+        """Return the state for copying and pickling."""
         return {**self.__dict__, "plans": dict(self.plans)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make a copy, of what `__getstate__` gave."""
+        """Restore the state returned by `__getstate__`."""
         self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
 
     @property
@@ -186,12 +186,12 @@ class JointPlan(Plan):
 
     @property
     def mechanism_name(self) -> str:
-        """The kind of noise, as ``attrs`` and JSON name it."""
+        """The name of the noise in ``attrs`` and JSON."""
         return self._first.mechanism_name
 
     @property
     def headline(self) -> str:
-        """The release in a sentence: quantities and their parts of the loss, noise, and the whole loss."""
+        """The release in one sentence: quantities and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(
             f"{name} ({plan.loss.in_words if plan.spends else 'public'})" for name, plan in self.plans.items()
         )
@@ -208,13 +208,13 @@ class JointPlan(Plan):
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plans out as a frame.
+        """Return the plans as one frame.
 
         Returns
         -------
         pandas.DataFrame
-            One row per quantity and level: ``quantity``, and what `AdditivePlan.to_frame` tells. A share is
-            that of the quantity's own part of the loss.
+            One row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`. Shares
+            refer to the quantity's own part of the loss.
         """
         tables = [plan.to_frame() for plan in self.plans.values()]
         names = [name for name, table in zip(self.plans, tables, strict=True) for _ in table.index]
@@ -236,17 +236,14 @@ class JointPlan(Plan):
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        """Spend the budget: measure the records, and return the table.
+        """Spend the budget: measure the records and return the table.
 
         Parameters
         ----------
         data : dataframe
-            The records, one row each. (A plan for a dataset is released by `dataset.dp.release`.)
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private. By default
-            all randomness comes from the operating system's cryptographic source.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm.
+            The records, one row each. (`dataset.dp.release` releases a plan for a dataset.)
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
@@ -256,14 +253,13 @@ class JointPlan(Plan):
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe, or cannot be counted.
-        ColumnsError
-            If a column is missing or repeated, or of a type that cannot be read.
+            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
+            cannot be read.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew, once for all quantities together. A
-        record that lacks one of the values is dropped from all of them, like one outside the domain.
+        **Privacy**: as for `Plan.release`; the loss is spent once for all quantities together. A record that
+        lacks one of the values is dropped from all of them, like one outside the domain.
         """
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
         check_names(self.level_names[1:], named, argument="plans")
@@ -294,7 +290,7 @@ class JointPlan(Plan):
         return table
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
-        """Read the totals of counts and sums. A mean tells nothing of how many there are; its count does."""
+        """Return the totals of counts and sums. Those of means do not show how many records there are."""
         totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
         for name, plan in self.plans.items():
             if name not in self.means:
@@ -306,17 +302,9 @@ class JointPlan(Plan):
         return totals
 
     def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """Describe how a release by this plan is made: what all quantities share, and what is each one's.
+        """Describe how a release by this plan is made: what all quantities share, and each quantity separately.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator, optional
-            The source of noise, if it is not the operating system's.
-
-        Returns
-        -------
-        dict
-            Plain JSON. It is for display, and proves nothing.
+        As for `Plan.provenance`.
         """
         each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
         common = each[next(iter(each))].copy()
@@ -335,7 +323,7 @@ class JointPlan(Plan):
         return {**shared, **self.loss.to_dict(), "quantities": own}
 
     def _shown(self, name: Hashable) -> str:
-        """Say as what the table shows a quantity."""
+        """Return how the table shows a quantity."""
         if name in self.means:
             return "mean"
         if self.plans[name].quantity != COUNT:
@@ -384,7 +372,7 @@ def plan_sums(
     quantities: Sequence[Quantity],
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
+    """Plan the sums of several columns; each error is scaled by the most that a row can add."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     named = {each.name: each for each in quantities}
     return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
@@ -400,24 +388,23 @@ def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack
 
 
 def scale_of_sum(quantity: Quantity) -> float:
-    """Give the most that a row can add to a sum, by which its errors are measured."""
+    """Return the most that a row can add to a sum, by which its errors are scaled."""
     return float(max(abs(quantity.low), abs(quantity.high)) * quantity.unit)
 
 
 def scale_of_mean(centred: Quantity) -> float:
-    """Give half the width of the bounds of a mean, by which its errors are measured."""
+    """Return half the width of the bounds of a mean, by which its errors are scaled."""
     return float((centred.high - centred.low) * centred.unit) / 2
 
 
 def scale_of_count(n_means: int, *, shown: bool = False) -> float:
-    r"""Give the scale by which the errors of a count are measured that means are made with.
+    r"""Return the scale of the errors of a count by which means are divided.
 
-    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and
-    :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
-    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
-    the average over all t between the bounds, each of the columns measured by half the width h of its
-    bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that is asked for as well matters as much as any
-    other quantity.
+    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and :math:`t = S
+    / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance :math:`(\mathrm{Var}\,S +
+    t^2\,\mathrm{Var}\,N) / N^2`. The budget minimizes its average over all t between the bounds, with each
+    column scaled by half the width h of its bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that the
+    table shows too matters as much as any other quantity.
     """
     return float(np.sqrt(3 / (n_means + 3 * shown)))
 
@@ -433,24 +420,24 @@ def plan_jointly(
     shows_count: bool = True,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    r"""Divide a privacy loss such that the squared errors, each in its own scale, have the least sum.
+    r"""Divide a privacy loss to minimize the sum of squared errors, each in its own scale.
 
-    An error whose variance falls like :math:`s^{-k}` with the share s of the loss, from
-    :math:`\Delta^2` in its scale, has the least sum with the others for :math:`s \propto \Delta^{2/(1+k)}`.
+    For an error with variance proportional to :math:`\Delta^2 s^{-k}` in its scale, where s is its share of
+    the loss, the sum is least for :math:`s \propto \Delta^{2/(1+k)}`.
 
     Parameters
     ----------
     domain : Domain
     quantities : mapping of Quantity
-        By the names that the table gives them.
+        By their names in the table.
     scales : sequence of float
-        For each quantity, by what its errors are measured.
+        The scale of each quantity's errors.
     contributions : mapping of int, optional
-        How many records of one unit each quantity holds, if they differ.
+        How many records of one unit each quantity counts, if they differ.
     means, count, shows_count
-        As of `JointPlan`.
+        As for `JointPlan`.
     **options
-        As of a plan of one quantity.
+        As for a plan of one quantity.
     """
     given = with_defaults(JointOptions, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
@@ -523,7 +510,7 @@ def _shares(
 
 
 def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]) -> list[AdditivePlan]:
-    """Spend what an (epsilon, delta) allows beyond the rho that implies it, as far as that is proven."""
+    """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
     if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
         return plans
     epsilon = loss.epsilon
@@ -540,7 +527,7 @@ def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[fl
 
 
 def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
-    """Find out whether plans for the same records keep to a loss together.
+    """Check whether plans for the same records together keep to a loss.
 
     Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
     """
@@ -562,7 +549,7 @@ def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
 
 
 def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
-    """Give a delta of plans together: 1, unless their noise composes as Gaussian noise does."""
+    """Return a delta of the plans together: 1 unless their noise composes as Gaussian noise does."""
     if not all(plan.noise.euclidean for plan in plans):
         return 1.0
     scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
@@ -574,7 +561,7 @@ def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
 def _mean_columns(
     name: Hashable, plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
 ) -> dict[Hashable, Levels]:
-    """Divide sums by counts, with the errors of the quotients to first order: see `tree_means`."""
+    """Divide sums by counts, with the quotients' errors to first order: see `tree_means`."""
     unit = float(plan.quantity.unit)
     means, errors = [], []
     for total, count, error, count_error in zip(
@@ -598,7 +585,7 @@ def _mean_columns(
 
 
 def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
-    """Give the value that is so many units from the middle of the bounds, and within them as floats are."""
+    """Convert units from the middle of the bounds to values, clipped to the bounds as floats."""
     quantity = plan.quantity
     low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
     return np.clip(float(quantity.origin) + plan.in_column_units(units), low, high)
@@ -607,7 +594,7 @@ def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
 def _mean_intervals(
     plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Give the ends of the intervals around the means of each level, in units of the sums."""
+    """Return the ends of the intervals around the means of each level, in units of the sums."""
     assert plan.confidence is not None
     unit = float(plan.quantity.unit)
     return [

@@ -1,7 +1,7 @@
-"""What plans of counts with bounded relative error have in common, whether their trees are listed or not.
+"""The base class of plans for counts with bounded relative error, on listed and implicit trees.
 
-The privacy loss is stated for a unit, and the mechanism takes it for one row that is added or removed:
-`group_loss` stands between the two.
+The privacy loss is stated for a unit, while the mechanism expects that of one added or removed row:
+`group_loss` converts one into the other.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RelativeErrorPlan(Plan):
-    """Thresholds, and how far the counts can be off that come of them: a function of public arguments alone.
+    """Thresholds, and the errors of counts estimated with them: a function of public arguments alone.
 
     Attributes
     ----------
     mechanism : Multiplicative
-        What is asked for.
+        The guarantee that was asked for.
     chain : Thresholds or ClippedThresholds
         The thresholds, at the loss that `group_loss` gives for one row.
     """
@@ -50,7 +50,7 @@ class RelativeErrorPlan(Plan):
     chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments, and lay out the thresholds."""
+        """Check the arguments, and compute the thresholds."""
         if not isinstance(self.mechanism, Multiplicative):
             raise ArgumentError(
                 "mechanism",
@@ -61,7 +61,7 @@ class RelativeErrorPlan(Plan):
         object.__setattr__(self, "chain", self._chain(self.mechanism))
 
     def _chain(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
-        """Lay out the thresholds of a mechanism, at the loss that is left for one row."""
+        """Compute the thresholds of a mechanism, at the loss of one row."""
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         return mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
 
@@ -72,7 +72,7 @@ class RelativeErrorPlan(Plan):
 
     @property
     def threshold(self) -> float:
-        """The count up to which errors are relative to this threshold, and not to the count."""
+        """The count up to which errors are relative to this threshold instead of the count."""
         return self.thresholds.tau
 
     @property
@@ -84,7 +84,7 @@ class RelativeErrorPlan(Plan):
     def max_error(self) -> int | None:
         """How far a released count can be from the true one, with certainty; None without clip.
 
-        That is twice the radius of the window. Without clip there is no such bound.
+        It is twice the radius of the window.
         """
         return _max_error(self.chain)
 
@@ -92,14 +92,14 @@ class RelativeErrorPlan(Plan):
     def rmse_bound(self) -> float | None:
         """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
 
-        An estimate may then be off by any amount, however rarely. Of an implicit tree, a
-        node that is not released counts as no error: the bound is on the mean over all releases, and not over
-        those with the node in them. For the root, which is always there, the two are one.
+        Without clip, an estimate can be off by any amount, however rarely. In an implicit tree, a node that
+        is not released counts as no error: the bound is on the mean over all releases, not only those that
+        show the node. For the root, which is always shown, there is no difference.
         """
         return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
 
     def error_bound(self, counts: npt.ArrayLike) -> IntArray:
-        r"""Tell how far the true counts can be from released ones.
+        r"""Compute how far true counts can be from released ones.
 
         Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
         :math:`w \le c/(1 - \alpha)`. So the distance is at most
@@ -128,11 +128,11 @@ class RelativeErrorPlan(Plan):
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
     def total_of(self, table: pd.DataFrame) -> Totals:
-        """Read the total out of a released table, with how far that of nobody can be from 0."""
+        """Return the total of a released table, and the error bound of an empty table's total."""
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay out what can come out.
+        """Return the possible released values.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class RelativeErrorPlan(Plan):
 
     @property
     def mechanism_name(self) -> str:
-        """The mechanism, as ``attrs`` and JSON name it."""
+        """The name of the mechanism in ``attrs`` and JSON."""
         return "multiplicative"
 
     def _provenance_details(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class RelativeErrorPlan(Plan):
             Indexed by ``calibration`` and ``clip``: this plan's first. In numbers of records: ``threshold``;
             ``error_bound``, that of a released count up to the threshold, and ``max_error``, which holds in
             any case (missing without clip); and ``failure``, the probability with which a count may be
-            further off than its bound. For a threshold that is given, with this plan alone.
+            further off than its bound. With a given threshold, only this plan.
         """
         own = self.mechanism
         wishes = [own]
@@ -206,10 +206,10 @@ class RelativeErrorPlan(Plan):
 
     @classmethod
     def _guarantee(cls, data: Mapping[str, Any]) -> Multiplicative:
-        """Read what is asked for; none of it may be left to a default."""
+        """Read the guarantee; none of its fields may be left to a default."""
         return Multiplicative(**{each.name: data["guarantee"][each.name] for each in fields(Multiplicative)})
 
 
 def _max_error(chain: Thresholds | ClippedThresholds) -> int | None:
-    """Give how far a released count can be from the true one, with certainty; None without clip."""
+    """Return how far a released count can be from the true one, with certainty; None without clip."""
     return 2 * chain.window_noise.radius if isinstance(chain, ClippedThresholds) else None

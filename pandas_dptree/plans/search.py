@@ -1,4 +1,4 @@
-"""From options to the best plan that they allow."""
+"""The search for the best plan that the options allow."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _find_multiplicative_plan(
     mechanism: Multiplicative,
     options: PlanOptions | AlphaOptions,
 ) -> MultiplicativePlan:
-    """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
+    """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
     own = require_supported(
@@ -217,7 +217,7 @@ def find_plan(
 def _shares(
     split: Split | Mapping[Hashable, float], names: Sequence[Hashable], public: Known
 ) -> Split | FloatArray:
-    """Check a split: give its name, or the share of each level."""
+    """Check a split, and return its name or the share of each level."""
     if isinstance(split, str):
         check_choice("split", split, SPLITS)
         return split
@@ -273,7 +273,7 @@ def find_implicit_plan(
 
 
 def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
-    """Check a split of an implicit tree: give the share of each level."""
+    """Check a split of an implicit tree, and return the share of each level."""
     if isinstance(split, Mapping):
         shares = tuple(split.get(name, 0.0) for name in names)
         numbers = all(
@@ -294,7 +294,7 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
 def find_plan_of_prefixes(
     tree: PrefixTree, **options: Unpack[AllOptions]
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a tree of all prefixes, as far as the options of `tree_counts` allow."""
+    """Find the plan for a tree of all prefixes, if the options of `tree_counts` allow it."""
     mechanism = options.pop("mechanism", "auto")
     own = require_supported(
         ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
@@ -307,7 +307,7 @@ def find_plan_of_prefixes(
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
-    """List the noises that a plan may choose from."""
+    """List the kinds of noise that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     check_choice("mechanism", mechanism, MECHANISMS)
@@ -323,7 +323,7 @@ def _loss_for(
     delta: float,
     rho: float | None,
 ) -> tuple[AdditiveNoise, PrivacyLoss]:
-    """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
+    """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     if epsilon is not None or rho is not None:
         PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
     pure = PrivacyLoss(epsilon=1.0)
@@ -351,7 +351,7 @@ def _check_epsilon(epsilon: float | None) -> None:
 
 
 def check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
-    """Refuse anything that is not a public description of the hierarchy, such as records."""
+    """Raise unless `domain` is a public description of the hierarchy: records are not allowed."""
     if not isinstance(domain, allowed):
         kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)
         raise ArgumentError(
