@@ -40,7 +40,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
             raise ArgumentError(
                 "counts",
                 "has no meaning without alpha.",
-                hint="for example alpha=0.1; it is a relative error.",
+                hint="add alpha, a relative error, for example alpha=0.1.",
             )
         return _by_objective([plan, *sorted(others, key=lambda other: other.expected_error)])
     errors = {
@@ -77,8 +77,8 @@ def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> Cl
     """Return the thresholds that the plan's loss affords on its tree, if there are any."""
     if plan.quantity != COUNT:
         return None
-    wish = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
-    chain = wish.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
+    mechanism = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
+    chain = mechanism.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
     assert chain is None or isinstance(chain, ClippedThresholds)
     return chain
 

@@ -75,7 +75,7 @@ class DistributionPlan(Plan):
         if self.strategy.n_bins != self.bins.n_bins or not fits:
             raise ArgumentError(
                 "totals",
-                "and `strategy` must be for these groups and bins.",
+                "and `strategy` must fit the groups and the bins.",
                 hint="make the plan with plan_distribution.",
             )
         if not all(scale > 0 for scale in self.strategy.noise_scales) or not self._is_within_loss:
@@ -300,10 +300,12 @@ class DistributionPlan(Plan):
         ['gaussian', 'gaussian', 'laplace']
         """
         known_total = all((each >= 0).all() for each in self.totals)
-        ways = Strategies(
+        strategies = Strategies(
             self.bins.n_bins, self.loss, self.neighbors, self.max_contributions, len(self.totals)
         ).all(known_total=known_total)
-        plans = sorted((replace(self, strategy=way) for way in ways), key=lambda each: each.errors.mean())
+        plans = sorted(
+            (replace(self, strategy=each) for each in strategies), key=lambda plan: plan.errors.mean()
+        )
         return pd.DataFrame(
             [
                 {
@@ -336,8 +338,8 @@ class DistributionPlan(Plan):
         elif len(self.totals[0]) > 1:
             raise ArgumentError(
                 "totals",
-                "cannot be written down: they are of groups without names.",
-                hint="write the plan of one distribution down; it releases any number of them side by side.",
+                "cannot be serialized: the groups have no names.",
+                hint="serialize the plan of one distribution; it releases any number of them side by side.",
             )
         elif self.totals[0][0] >= 0:
             known = {"total": int(self.totals[0][0])}
@@ -351,14 +353,14 @@ class DistributionPlan(Plan):
         totals = known_totals(
             hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known)
         )
-        ways = Strategies(
+        strategies = Strategies(
             bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
         )
         return cls(
             bins=bins,
             domain=hierarchy,
             totals=totals,
-            strategy=ways.read(data["strategy"]),
+            strategy=strategies.read(data["strategy"]),
             source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
             **common,
         )
@@ -384,14 +386,14 @@ def check_columns(column: Any, domain: Any) -> None:
     if clashing:
         raise ColumnsError(
             "by",
-            "names columns that the tables of the distribution have besides",
+            "names columns that the tables of a distribution use themselves",
             columns=clashing,
-            hint=f"rename or copy the columns; taken are that of the values, and {', '.join(COMPANIONS)}.",
+            hint=f"rename or copy the columns; the value column and {', '.join(COMPANIONS)} are taken.",
         )
     if column in ("level", *COMPANIONS):
         raise ColumnsError(
             "column",
-            "is named like another column of the tables",
+            "has the name of another column of the tables",
             columns=[column],
             hint=f"rename it; with groups, the names level, {', '.join(COMPANIONS)} are taken.",
         )

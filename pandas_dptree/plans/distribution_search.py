@@ -16,8 +16,8 @@ from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_distribution_plan"]
 
-_MOST_CELLS = 10**8
-"""Bins of all groups of a level together: more would not fit into memory."""
+_MAX_CELLS = 10**8
+"""The maximum number of bins of all groups of a level together: more would not fit into memory."""
 
 
 def find_distribution_plan(
@@ -30,30 +30,30 @@ def find_distribution_plan(
 ) -> DistributionPlan:
     """Find the plan of least expected error: see `pandas_dptree.plan_distribution`."""
     given = with_defaults(DistributionOptions, options)
-    cut = Bins.of(column, bounds=bounds, bins=bins)
+    column_bins = Bins.of(column, bounds=bounds, bins=bins)
     check_columns(column, domain)
     n_groups = 1 if domain is None else max(domain.tree.level_sizes)
-    if n_groups * cut.n_bins > _MOST_CELLS:
+    if n_groups * column_bins.n_bins > _MAX_CELLS:
         raise ArgumentError(
             "bins",
-            f"are too many: {cut.n_bins:,} in each of {n_groups:,} groups, and together at most "
-            f"{_MOST_CELLS:,} can be counted.",
-            hint="take fewer bins, or leave out the finest level of the groups.",
+            f"are too many: {column_bins.n_bins:,} in each of {n_groups:,} groups; all groups together can "
+            f"have at most {_MAX_CELLS:,}.",
+            hint="use fewer bins, or leave out the finest level of the groups.",
         )
     keys = () if domain is None else domain.by
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     totals = known_totals(domain, given["known"])
-    ways = Strategies(cut.n_bins, loss, given["neighbors"], most, len(totals))
+    strategies = Strategies(column_bins.n_bins, loss, given["neighbors"], most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
     warn_if_useless(loss)
     return DistributionPlan(
-        bins=cut,
+        bins=column_bins,
         domain=domain,
         loss=loss,
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=most,
         totals=totals,
-        strategy=ways.best(given["mechanism"], given["tree"], known_total=known_total),
+        strategy=strategies.best(given["mechanism"], given["tree"], known_total=known_total),
     )

@@ -54,7 +54,7 @@ from pandas_dptree.signatures import public
 __all__ = ["ImplicitPlan", "detection_probability"]
 
 Released = list[tuple[npt.NDArray[Any], IntArray]]
-"""For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
+"""For each level from the root down, the prefixes of the released nodes and their noisy counts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -90,13 +90,13 @@ class ImplicitPlan(PrefixPlan):
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
-                "must be above 0, beside an epsilon: which nodes appear in the table depends on the records.",
+                "must be above 0, with an epsilon: which nodes appear in the table depends on the records.",
                 hint="for example epsilon=1.0, delta=1e-6.",
             )
         if not isinstance(self.keep_measurements, bool):
             raise ArgumentError(
                 "keep_measurements", f"must be True or False, not {quote(self.keep_measurements)}.",
-                hint="True adds the noisy counts that the table was made from.",
+                hint="True adds the noisy counts from which the table is computed.",
             )  # fmt: skip
         if len(self.shares) != len(self.level_names) or not all(
             math.isfinite(share) and share > 0 for share in self.shares
@@ -255,7 +255,7 @@ class ImplicitPlan(PrefixPlan):
         }
         for calibration, other in factors.items():
             least = other.largest_unseen + 1
-            # the factor is above any rounding error
+            # the factor exceeds any rounding error
             error = math.floor(alpha * max(least, other.threshold) * (1 + 2.0**-48))
             table["multiplicative", calibration] = (least, other.largest_unseen, error)
         return pd.DataFrame(

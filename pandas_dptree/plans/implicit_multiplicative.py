@@ -124,7 +124,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         number is not reported. The bounds are functions of the released counts.
         """
         with progress_bar(progress, STEPS) as done:
-            names, counts = zip(*self._settled(data, rng, done), strict=True)
+            names, counts = zip(*self._estimates(data, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
             table = node_frame(
@@ -134,7 +134,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         warn_if_empty(table, self.total_of(table), causes)
         return table
 
-    def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
+    def _estimates(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""
         keys, rows = sorted_keys(
             frame,

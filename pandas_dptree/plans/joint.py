@@ -47,17 +47,17 @@ __all__ = ["JointPlan", "plan_jointly", "plan_means", "plan_sums", "scale_of_sum
 
 FloatArray = npt.NDArray[np.float64]
 
-_FEWEST = 4.0
-"""A mean is shown where the count is at least so many of its standard errors, and at least one record.
+_MIN_COUNT = 4.0
+"""A mean is shown if the count is at least this many of its standard errors, and at least one record.
 
-In a sparse table chance makes small counts look larger than they are: means at 3 to 4 standard errors were
-off by up to 1.4 times what the table tells, those at 4 to 5 by up to 1.1, and from 5 on by what it tells.
+In a sparse table chance makes small counts look larger than they are. At 3 to 4 standard errors, the errors
+of means were up to 1.4 times those in the table; at 4 to 5, up to 1.1 times; from 5 on, as in the table.
 """
 
-_MADE_BY = "make the plan with plan_agg, plan_sums or plan_means."
+_HINT = "make the plan with plan_agg, plan_sums or plan_means."
 
 _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho")
-"""What plans for several quantities do not share."""
+"""The keys of the provenance that each quantity has separately."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -109,23 +109,23 @@ class JointPlan(Plan):
         object.__setattr__(self, "plans", MappingProxyType(dict(self.plans)))
         self._check_parts()
         first, *others = self.plans.values()
-        alike = all(
+        compatible = all(
             each.tree is first.tree
             and (each.neighbors, each.privacy_unit, each.noise)
             == (first.neighbors, first.privacy_unit, first.noise)
             for each in others
         )
-        if not alike:
+        if not compatible:
             raise ArgumentError(
                 "plans",
-                "differ in the hierarchy, the privacy unit, the relation of neighbours or the noise.",
-                hint=_MADE_BY,
+                "differ in the hierarchy, the privacy unit, the neighbouring relation or the noise.",
+                hint=_HINT,
             )
-        if not _keep_to(self.loss, list(self.plans.values())):
+        if not _within_loss(self.loss, list(self.plans.values())):
             raise ArgumentError(
                 "plans",
-                "spend more than the stated loss together.",
-                hint=_MADE_BY,
+                "together spend more than the stated loss.",
+                hint=_HINT,
             )
         object.__setattr__(self, "neighbors", first.neighbors)
         object.__setattr__(self, "privacy_unit", first.privacy_unit)
@@ -142,7 +142,7 @@ class JointPlan(Plan):
             or not named
             or not all(isinstance(each, AdditivePlan) for each in self.plans.values())
         ):
-            raise ArgumentError("plans", "must hold at least one AdditivePlan, by its name.", hint=_MADE_BY)
+            raise ArgumentError("plans", "must map names to AdditivePlans, at least one.", hint=_HINT)
         counted = self.count in self.plans and self.plans[self.count].quantity == COUNT
         shifted = [
             name for name, each in self.plans.items() if name not in self.means and each.quantity.shift
@@ -151,11 +151,11 @@ class JointPlan(Plan):
         if shifted or not set(self.means) <= set(summed) or (self.means and not counted):
             raise ArgumentError(
                 "means",
-                "must name the sums of differences from the middle of the bounds, beside a count of records.",
-                hint=_MADE_BY,
+                "must name sums of differences from the middle of the bounds, and needs a count of records.",
+                hint=_HINT,
             )
         if not isinstance(self.shows_count, bool) or not (counted or self.count is None):
-            raise ArgumentError("count", "must name a count of records, or be None.", hint=_MADE_BY)
+            raise ArgumentError("count", "must name a count of records, or be None.", hint=_HINT)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copying and pickling."""
@@ -266,14 +266,14 @@ class JointPlan(Plan):
         if isinstance(data, np.ndarray):
             raise ArgumentError(
                 "data",
-                "must be a dataframe of records, for a plan of several quantities.",
-                hint="counts that were made already are released by the plan of one quantity: dpt.plan(...).",
+                "must be a dataframe of records for a plan of several quantities.",
+                hint="to release exact counts, use a plan of one quantity: dpt.plan(...).",
             )
         if len({plan.max_contributions for plan in self.plans.values()}) > 1:
             raise ArgumentError(
                 "data",
                 "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
-                hint="such a plan is for the variables of a dataset: dataset.dp.release(plan).",
+                hint="the plan is for the variables of a dataset: use dataset.dp.release(plan).",
             )
         plans = list(self.plans.values())
         with progress_bar(progress, release_steps(self.plans)) as done:
@@ -302,24 +302,21 @@ class JointPlan(Plan):
         return totals
 
     def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """Describe how a release by this plan is made: what all quantities share, and each quantity separately.
-
-        As for `Plan.provenance`.
-        """
+        """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
         each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
         common = each[next(iter(each))].copy()
-        unlike = [
+        differing = [
             key for key in common if key not in _OWN and any(one[key] != common[key] for one in each.values())
         ]
         own = {
-            str(name): {key: one[key] for key in (*_OWN, *unlike) if key in one}
+            str(name): {key: one[key] for key in (*_OWN, *differing) if key in one}
             | {"shown": self._shown(name)}
             for name, one in each.items()
         }
         for name, plan in self.plans.items():
             if not plan.spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
-        shared = {key: value for key, value in common.items() if key not in (*_OWN, *unlike)}
+        shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
         return {**shared, **self.loss.to_dict(), "quantities": own}
 
     def _shown(self, name: Hashable) -> str:
@@ -357,7 +354,7 @@ class JointPlan(Plan):
             for name, each in data["plans"]
         }
         if max(plan.max_contributions for plan in plans.values()) != common["max_contributions"]:
-            raise ValueError("the plans have other bounds on the rows of a unit")
+            raise ValueError("the plans have different bounds on the rows of a unit")
         return cls(
             loss=common["loss"],
             plans=plans,
@@ -479,10 +476,10 @@ def plan_jointly(
                 "known": public if quantities[name] == COUNT else None,
             }
             plans.append(find_plan(domain, quantities[name], **own))
-        named = dict(zip(spending, _tightened(plans, loss, shares), strict=True))
+        named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
-            nothing = tuple(np.zeros(1) for _ in public.exact)
-            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=nothing)
+            no_shares = tuple(np.zeros(1) for _ in public.exact)
+            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=no_shares)
         found.append({name: named[name] for name in quantities})
 
     def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
@@ -509,7 +506,9 @@ def _shares(
     ]
 
 
-def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]) -> list[AdditivePlan]:
+def _with_all_budget(
+    plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]
+) -> list[AdditivePlan]:
     """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
     if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
         return plans
@@ -526,7 +525,7 @@ def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[fl
     return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
 
 
-def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
+def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
     """Check whether plans for the same records together keep to a loss.
 
     Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
@@ -553,7 +552,7 @@ def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
     if not all(plan.noise.euclidean for plan in plans):
         return 1.0
     scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
-    # At the smallest of scales, more budget changes nothing.
+    # At the smallest scale, more budget changes nothing.
     at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
     return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)
 
@@ -567,7 +566,7 @@ def _mean_columns(
     for total, count, error, count_error in zip(
         sums.shown, counts.shown, plan.node_std_errors, count_plan.node_std_errors, strict=True
     ):
-        records = np.where(count >= np.maximum(1.0, _FEWEST * count_error), count, np.nan)
+        records = np.where(count >= np.maximum(1.0, _MIN_COUNT * count_error), count, np.nan)
         mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
         means.append(_from_middle(plan, mean))
         errors.append(np.hypot(error, unit * mean * count_error) / records)
@@ -578,7 +577,7 @@ def _mean_columns(
             [_from_middle(plan, end) for end in level]
             for level in _mean_intervals(plan, sums, count_plan, counts)
         ]
-        # They are laid around the unbiased estimates, and hold what is shown besides.
+        # They surround the unbiased estimates, and are extended to the means that are shown.
         columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
         columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
     return columns | (measurement_columns(plan, sums, prefix) if plan.keep_measurements else {})

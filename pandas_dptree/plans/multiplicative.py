@@ -59,7 +59,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     kind: ClassVar[str] = "multiplicative"
     implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
-    """Options that say what such a plan does anyway: its tables do not add up, asked for or not."""
+    """Values of options that such a plan has in any case: its tables never add up."""
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
@@ -107,8 +107,8 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             bounds = [self.error_bound(level) for level in counts]
             if self.domain is not None and len(self.domain.structural_zeros):
                 exact = Known.read(self.domain, None).exact
-                counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
-                bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
+                counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
+                bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
             columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
             table = release_frame(self.labelled, columns, self.provenance(rng))
         domain = None if isinstance(data, np.ndarray) else self.domain

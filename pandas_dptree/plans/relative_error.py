@@ -29,7 +29,7 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 __all__ = ["STEPS", "RelativeErrorPlan"]
 
 STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
-"""What is done to release such counts."""
+"""The steps of a release, each with its size."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -58,9 +58,9 @@ class RelativeErrorPlan(Plan):
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
         super().__post_init__()
-        object.__setattr__(self, "chain", self._chain(self.mechanism))
+        object.__setattr__(self, "chain", self._thresholds_for(self.mechanism))
 
-    def _chain(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
+    def _thresholds_for(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
         """Compute the thresholds of a mechanism, at the loss of one row."""
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         return mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
@@ -123,7 +123,7 @@ class RelativeErrorPlan(Plan):
         released = released_counts(counts)
         alpha = self.mechanism.alpha
         bound = alpha * np.maximum(released / (1 - alpha), self.threshold)
-        # the factor is above any rounding error, so that no whole number is lost
+        # the factor exceeds any rounding error, so that no whole number is lost
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
@@ -161,7 +161,7 @@ class RelativeErrorPlan(Plan):
 
     @property
     def promise(self) -> str:
-        """What is promised of the counts, and to whom, for a headline."""
+        """The accuracy and the protection of the counts in words, for a headline."""
         in_any_case = "" if self.max_error is None else f", and by {self.max_error:.15g} in any case"
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
@@ -181,16 +181,16 @@ class RelativeErrorPlan(Plan):
             further off than its bound. With a given threshold, only this plan.
         """
         own = self.mechanism
-        wishes = [own]
+        mechanisms = [own]
         if own.threshold is None:
             both = [(calibration, clip) for clip in (False, True) for calibration in get_args(Calibration)]
-            ways = [replace(own, calibration=calibration, clip=clip) for calibration, clip in both]
-            wishes += [way for way in ways if way != own]
+            others = [replace(own, calibration=calibration, clip=clip) for calibration, clip in both]
+            mechanisms += [each for each in others if each != own]
         rows = {}
-        for wish in wishes:
-            chain = self._chain(wish)
+        for each in mechanisms:
+            chain = self._thresholds_for(each)
             thresholds = chain.thresholds if isinstance(chain, ClippedThresholds) else chain
-            rows[wish.calibration, wish.clip] = {
+            rows[each.calibration, each.clip] = {
                 "threshold": thresholds.tau,
                 "error_bound": math.floor(own.alpha * thresholds.tau),
                 "max_error": _max_error(chain),

@@ -51,7 +51,7 @@ __all__ = [
     "noises_for",
 ]
 
-_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
+_OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_best_plan(
@@ -66,13 +66,13 @@ def find_best_plan(
     if isinstance(mechanism, Multiplicative):
         if alpha is not None:
             raise ArgumentError(
-                "alpha", "is stated by the mechanism already.", hint='leave it out, or take mechanism="auto".'
+                "alpha", "is already given by the mechanism.", hint='leave it out, or use mechanism="auto".'
             )
         del options["mechanism"]
         plan = _find_multiplicative_plan(domain, quantity, mechanism, options)
     else:
         if not isinstance(mechanism, AdditiveNoise):
-            check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
+            check_choice("mechanism", mechanism, MECHANISMS, or_else=_OR_MULTIPLICATIVE)
         if alpha is None:
             plan = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
         else:
@@ -85,24 +85,24 @@ def _find_plan_by_alpha(
     domain: Domain | Tree, quantity: Quantity, alpha: float, options: PlanOptions
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least alpha-mRMSE."""
-    hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
-    judged = require_supported(AlphaOptions, options, what="plans that are judged by alpha", hint=hint)
-    given = with_defaults(AlphaOptions, judged)
+    hint = "leave it out: with alpha, the plan minimizes the largest error of all nodes."
+    alpha_options = require_supported(AlphaOptions, options, what="plans with alpha", hint=hint)
+    given = with_defaults(AlphaOptions, alpha_options)
     automatic = given["mechanism"] == "auto"
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     noises = noises_for(given["mechanism"], loss, given["split"])
     plans = []
     for noise in noises:
-        own: AlphaOptions = {**judged, "mechanism": noise}
+        own: AlphaOptions = {**alpha_options, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = unsupported_options(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RelativeErrorOptions, alpha_options, implied=MultiplicativePlan.implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
-    wish = Multiplicative(alpha=alpha, clip=True)
-    if wish.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
+    mechanism = Multiplicative(alpha=alpha, clip=True)
+    if mechanism.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
         return best
-    clipped = _find_multiplicative_plan(domain, quantity, wish, judged)
+    clipped = _find_multiplicative_plan(domain, quantity, mechanism, alpha_options)
     assert clipped.rmse_bound is not None
     return clipped if clipped.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
 
@@ -115,14 +115,14 @@ def _find_multiplicative_plan(
 ) -> MultiplicativePlan:
     """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
-    hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
+    hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
     own = require_supported(
         RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
     )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
     given = with_defaults(RelativeErrorOptions, own)
-    _check_epsilon(given["epsilon"])
+    _require_epsilon(given["epsilon"])
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
         domain=domain if isinstance(domain, Domain) else None,
@@ -147,7 +147,7 @@ def find_plan(
     if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
             "known",
-            "holds counts of records; sums of a column are not known from them.",
+            "holds counts of records, which do not give the sums of a column.",
             hint="leave out `known`.",
         )
     public = Known.read(domain, given["known"])
@@ -167,10 +167,10 @@ def find_plan(
         if given["level_weights"] is not None or given["objective"] != "levels" or split == "nodes":
             raise ArgumentError(
                 "target",
-                "says already how much each level matters, and is met level by level.",
+                "already decides how much each level matters, and applies to whole levels.",
                 hint='leave out `level_weights`, `objective` and split="nodes".',
             )
-        aim = Target(
+        goal = Target(
             tree=tree,
             names=names,
             std_errors=by_level("target", given["target"], names, math.inf) / float(quantity.unit),
@@ -180,8 +180,8 @@ def find_plan(
             known=public.exact,
             unit=float(quantity.unit),
         )
-        losses = [_loss_for(aim, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
-        weights, objective = aim.weights, "worst"
+        losses = [_loss_for(goal, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
+        weights, objective = goal.weights, "worst"
     plans = [
         AdditivePlan(
             tree=tree,
@@ -233,8 +233,8 @@ def _shares(
         example = ", ".join(f"{quote(name)}: 0.5" for name in (names[0], names[-1]))
         raise ArgumentError(
             "split",
-            f"must hold shares with sum 1, not {shares.sum():g}.",
-            hint=f"for example {{{example}}}; levels that are left out have none.",
+            f"must hold shares that sum to 1, not to {shares.sum():g}.",
+            hint=f"for example {{{example}}}; levels left out have none.",
         )
     return shares
 
@@ -247,16 +247,16 @@ def find_implicit_plan(
     """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
     given = with_defaults(ImplicitOptions, options)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
-    whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
+    unit: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
     warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
         require_supported(
             RelativeErrorOptions,
             options,
             what="counts with bounded relative error",
-            hint='leave it out, or take mechanism="truncated_laplace".',
+            hint='leave it out, or use mechanism="truncated_laplace".',
         )
-        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **whom)
+        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **unit)
     if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
             "mechanism",
@@ -268,7 +268,7 @@ def find_implicit_plan(
         loss=loss,
         shares=_implicit_shares(given["split"], getattr(tree, "level_names", ())),
         keep_measurements=given["keep_measurements"],
-        **whom,
+        **unit,
     )
 
 
@@ -286,7 +286,7 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
     if not fits:
         raise ArgumentError(
             "split", f"must be 'uniform', or give each level a share above 0, not {quote(split)}.",
-            hint=f"the levels are {listed(names)}; shares sum to one.",
+            hint=f"the levels are {listed(names)}; shares must sum to 1.",
         )  # fmt: skip
     return shares or (1.0,)
 
@@ -300,9 +300,9 @@ def find_plan_of_prefixes(
         ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
     )
     if not isinstance(mechanism, Multiplicative):
-        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
+        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_OR_MULTIPLICATIVE)
         mechanism = "truncated_laplace"
-    _check_epsilon(own.get("epsilon"))
+    _require_epsilon(own.get("epsilon"))
     return find_implicit_plan(tree, mechanism, **own)
 
 
@@ -317,7 +317,7 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
 
 
 def _loss_for(
-    aim: Target,
+    goal: Target,
     mechanism: Mechanism | AdditiveNoise,
     epsilon: float | None,
     delta: float,
@@ -325,7 +325,7 @@ def _loss_for(
 ) -> tuple[AdditiveNoise, PrivacyLoss]:
     """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     if epsilon is not None or rho is not None:
-        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
+        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is invalid
     pure = PrivacyLoss(epsilon=1.0)
     never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
     concentrated = rho is not None or (epsilon is None and not delta and never_pure)
@@ -334,16 +334,16 @@ def _loss_for(
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
 
     noises = noises_for(mechanism, loss_of(1.0), None)
-    sizes = [(aim.smallest_loss(noise, loss_of), noise) for noise in noises]
+    sizes = [(goal.smallest_loss(noise, loss_of), noise) for noise in noises]
     size, noise = min(sizes, key=lambda found: found[0])
     stated = epsilon if rho is None else rho
     limit = LARGEST_LOSS if stated is None else stated
     if size > limit:
-        raise aim.out_of_reach(noise, loss_of, size, limit)
+        raise goal.out_of_reach(noise, loss_of, size, limit)
     return noise, loss_of(size if stated is None else stated)
 
 
-def _check_epsilon(epsilon: float | None) -> None:
+def _require_epsilon(epsilon: float | None) -> None:
     if epsilon is None:
         raise ArgumentError(
             "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
@@ -357,6 +357,6 @@ def check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ..
         raise ArgumentError(
             "domain",
             f"must be {kinds}, not {kind_of_object(domain)}: a plan never sees records.",
-            hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
-            "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
+            hint="make one from public keys with dpt.Domain.from_frame(places, by=[...]), or from derived "
+            "levels with dpt.derived_domain; for an array, use array.dp.plan.",
         )
