@@ -1,4 +1,4 @@
-"""Named aggregation: what `tree_agg` shows, and the plan for it."""
+"""Named aggregations for `tree_agg`, and the plan for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMS = '"count", dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(
 
 @dataclass(frozen=True)
 class Aggregation:
-    """A sum or a mean of one column. Made by `sum` and `mean`, for `tree_agg`.
+    """A sum or a mean of one column, for `tree_agg`. Made by `sum` and `mean`.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Aggregation:
     quantity: Quantity
 
     def __post_init__(self) -> None:
-        """Check what is asked for."""
+        """Check the statistic and the quantity."""
         check_choice("statistic", self.statistic, ("sum", "mean"))
         quantity = self.quantity
         if not isinstance(quantity, Quantity) or quantity.column is None or quantity.shift:
@@ -55,9 +55,10 @@ def sum(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregatio
     column : hashable
         The column of the records.
     bounds : (float, float)
-        The least and the greatest value of a row; what lies outside is clipped. Never from the records.
+        The smallest and the largest value of a row; values outside are clipped. Never computed from the
+        records.
     granularity : float, optional
-        Values are brought to its nearest multiple; by default as for `tree_sums`.
+        Values are rounded to its multiples; by default as for `tree_sums`.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
 def plan_aggregations(
     domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[JointOptions]
 ) -> JointPlan:
-    """Plan what named aggregations ask for: see `pandas_dptree.plan_agg`."""
+    """Plan a release of named aggregations: see `pandas_dptree.plan_agg`."""
     counts, means = _checked(aggregations)
     check_names(domain.by, [name for name in aggregations if name != COUNT.name], argument="aggregations")
     count = next(iter(counts), COUNT.name)
@@ -140,7 +141,7 @@ def plan_aggregations(
 
 
 def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list[Hashable]]:
-    """List which names are counts, and which are means, after a check of all of them."""
+    """Check the aggregations, and list the names of counts and of means."""
     if not isinstance(aggregations, Mapping) or not aggregations:
         raise ArgumentError(
             "aggregations",

@@ -1,4 +1,4 @@
-"""The public domain of a release of records, from what a caller passes."""
+"""The public domain of a release of records, made from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -14,23 +14,10 @@ __all__ = ["domain_of"]
 
 
 def domain_of(frame: Any, by: By, domain: Any) -> Domain:
-    """Make the public domain of a release of records.
+    """Make the public domain of a release of records, or raise ArgumentError.
 
-    Parameters
-    ----------
-    frame : dataframe
-        The records. Their keys are looked at only for ``"observed"``, their types for ``"categories"``.
-    by, domain
-        As for `tree_counts`.
-
-    Returns
-    -------
-    Domain
-
-    Raises
-    ------
-    ArgumentError
-        If no domain is given, or one that cannot be used.
+    `by` and `domain` are those of `tree_counts`. The keys in `frame` are read only for ``"observed"``, and
+    its types only for ``"categories"``.
     """
     names, derived = named(by)
     if isinstance(domain, Domain) and domain.by == names:

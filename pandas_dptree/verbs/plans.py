@@ -1,4 +1,4 @@
-"""Releases, described before anything is spent."""
+"""Functions that plan releases."""
 
 from __future__ import annotations
 
@@ -79,12 +79,14 @@ def plan(
     granularity: Any = None,
     **options: Unpack[PlanOptions],
 ) -> AdditivePlan | MultiplicativePlan:
-    """Describe a release before it happens. Spends nothing, and sees no records.
+    """Plan a release of counts, or of sums of one column.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
     domain : Domain or Tree
-        What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
+        The public hierarchy: its labelled leaves, or only its shape.
     column, bounds, granularity
         As for `tree_sums`: a column to add up, instead of counting records.
     **options
@@ -92,7 +94,7 @@ def plan(
     Returns
     -------
     AdditivePlan
-        With ``mechanism=Multiplicative(...)``, or where `alpha` speaks for it, a `MultiplicativePlan`.
+        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if `alpha` favours it.
 
     Raises
     ------
@@ -101,10 +103,8 @@ def plan(
 
     Notes
     -----
-    The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is known of one is an array
-    with nan where nothing is.
-
-    **Privacy**: a function of public arguments alone.
+    The levels of a bare tree are called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with
+    nan for unknown ones.
 
     Examples
     --------
@@ -132,7 +132,9 @@ def plan_sums(
     granularity: Any = None,
     **options: Unpack[SumOptions],
 ) -> JointPlan:
-    """Describe a release of sums of several columns before it happens. Spends nothing, and sees no records.
+    """Plan a release of sums of several columns.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
@@ -150,10 +152,6 @@ def plan_sums(
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -175,30 +173,26 @@ def plan_means(
     granularity: Any = None,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Describe a release of means of columns before it happens. Spends nothing, and sees no records.
+    """Plan a release of means of columns.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
-    domain : Domain
-        The public keys.
-    columns, bounds, granularity
-        As for `tree_means`.
+    domain, columns, bounds, granularity
+        As for `plan_sums`.
     **options
 
     Returns
     -------
     JointPlan
-        With a plan for each column, of how much its values differ from the middle of their bounds, and one
-        called ``"count"`` for the records.
+        With a plan for each column, of the differences of its values from the middle of their bounds, and one
+        named ``"count"`` for the records.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -217,7 +211,9 @@ def plan_agg(
     aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Describe a release of counts, sums and means together before it happens. Spends nothing.
+    """Plan a release of counts, sums and means together.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
@@ -235,10 +231,6 @@ def plan_agg(
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -262,21 +254,21 @@ def plan_distribution(
     domain: Domain | None = None,
     **options: Unpack[DistributionOptions],
 ) -> DistributionPlan:
-    """Describe the release of the distribution of a column. Spends nothing, and sees no records.
+    """Plan a release of the distribution of a column.
 
     Parameters
     ----------
     column : hashable
         Its name.
     bounds : pair
-        The least and the greatest value: numbers, timestamps or durations. What lies outside is clipped. They
-        must be known without looking at the records.
+        The smallest and the largest value: numbers, timestamps or durations. Values outside are clipped.
+        Bounds must be known without looking at the records.
     bins : int or sequence
-        How many bins of equal width; or their edges, in place of the bounds.
+        The number of bins of equal width, or their edges instead of `bounds`.
     domain : Domain, optional
-        Groups; each level of them is given the same part of the budget, which makes the mean variance of a
-        level, averaged over the levels, the least. Each level is estimated separately: a group and those
-        within it need not agree.
+        The groups. Their levels share the budget evenly, which minimizes the mean variance of a level,
+        averaged over the levels. Each level is estimated separately: groups need not agree with the groups
+        they contain.
     **options
 
     Returns
@@ -290,10 +282,11 @@ def plan_distribution(
 
     Notes
     -----
-    Without a privacy unit, more than one contribution is for counts that were made already.
+    Without a privacy unit, a `max_contributions` above 1 is for releases of exact counts.
 
-    **Privacy**: a function of public arguments alone. A row is counted once on each level of the tree over
-    the bins, for each level of groups: those measurements compose, and groups side by side cost nothing.
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. In a
+    release, a row is counted once on each level of the tree over
+    the bins, for each level of groups. These measurements compose; more groups in a level cost nothing.
 
     Examples
     --------
@@ -331,7 +324,7 @@ def plan_implicit(
     mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
     **options: Unpack[PrefixOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Describe the release of an implicit tree. Spends nothing.
+    """Plan a release of an implicit tree.
 
     Parameters
     ----------
@@ -340,14 +333,14 @@ def plan_implicit(
     epsilon, delta : float
         The privacy loss of one release; both above 0.
     mechanism : "truncated_laplace" or Multiplicative
-        Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
-        factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
+        Noisy counts of the large nodes, with bounds that hold for certain; or counts with bounded relative
+        error. `ImplicitPlan.compare` shows which finds smaller nodes.
     **options
 
     Returns
     -------
     ImplicitPlan
-        With ``mechanism=Multiplicative(...)``, an `ImplicitMultiplicativePlan`.
+        An `ImplicitMultiplicativePlan` with ``mechanism=Multiplicative(...)``.
 
     Raises
     ------
@@ -356,7 +349,8 @@ def plan_implicit(
 
     Notes
     -----
-    **Privacy**: a plan never sees records. A release by it is (epsilon, delta)-private.
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
+    release is (epsilon, delta)-private.
 
     Examples
     --------

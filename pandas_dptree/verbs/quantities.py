@@ -1,4 +1,4 @@
-"""What is added up in a release, from what a caller passes."""
+"""The quantities to add up, made from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["check_order", "quantities_of", "quantity_of"]
 
 
 def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
-    """Refuse what is added up and the keys, if each stands in the other's place.
+    """Raise an error if the columns to add up and the keys seem to be swapped.
 
-    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up
-    by a single column of numbers.
+    They seem to be if the domain has all of the columns as keys, but none of the keys; or if a list of text
+    columns is to be added up by a single column of numbers.
     """
     summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
     if not summed or not all(map(is_name, [*summed, *named])):
@@ -37,7 +37,7 @@ def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> No
 
 
 def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
-    """Describe one column that is to be added up."""
+    """Describe one column to add up."""
     if bounds is None:
         raise ArgumentError(
             "bounds",
@@ -48,7 +48,7 @@ def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
 
 
 def quantities_of(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
-    """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
+    """Describe the columns to add up; bounds and granularity may be mappings with an entry for each."""
     names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
     if not names:
         raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
