@@ -1,4 +1,4 @@
-"""``dptree``: the verbs for shell scripts."""
+"""The commands of ``dptree``."""
 
 from __future__ import annotations
 
@@ -46,17 +46,9 @@ _FORCE = "replaces the file that --out names, if it is there already"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the shell command.
+    """Run the shell command, with the arguments of the process by default.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
+    Returns 0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(argv)
@@ -80,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _tell(
     arguments: argparse.Namespace, otherwise: Callable[..., None], message: Warning | str, *where: Any
 ) -> None:
-    """Tell a warning of this package without the line of code that it points at, which is no user's."""
+    """Print a warning of this package without the line of code that it points at."""
     if isinstance(message, DPTreeWarning):
         print(f"dptree: {_respelled(str(message), arguments)}", file=sys.stderr)
     else:
@@ -88,14 +80,14 @@ def _tell(
 
 
 def _meant(unknown: list[str], arguments: argparse.Namespace) -> str:
-    """Hint at the options that may have been meant; empty without any."""
+    """Return a hint at the options that may have been meant, or an empty string."""
     given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
     hint = did_you_mean(given, _spelled(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
 
 def _respelled(message: str, arguments: argparse.Namespace) -> str:
-    """Name arguments as the shell spells them."""
+    """Replace the names of Python arguments by those of the shell."""
     names = _spelled(arguments)
     names |= {"columns": "--column", "level_weights": "--level-weight", "frame": "records"}
     if getattr(arguments, "share", None):
@@ -104,7 +96,7 @@ def _respelled(message: str, arguments: argparse.Namespace) -> str:
 
 
 def _spelled(arguments: argparse.Namespace) -> dict[str, str]:
-    """Tell how the shell spells the options of a command, by what they are called in Python."""
+    """Return the shell's names of a command's options, by their names in Python."""
     return {name: f"--{name.replace('_', '-')}" for name in vars(arguments) if name not in ("run", "records")}
 
 
@@ -288,7 +280,7 @@ def _means(arguments: argparse.Namespace) -> None:
 
 
 def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """Read what a verb needs, after finding out whether its answer can be written."""
+    """Read the records and the domain, after a check that the output file can be written."""
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
@@ -313,7 +305,7 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
 
 
 def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
-    """Read the public counts; from a CSV file, keys are text and counts are numbers."""
+    """Read the public counts; in a CSV file, keys are text and counts are numbers."""
     if arguments.known is None:
         return None
     counts: pd.DataFrame = read(arguments.known, None, "known")
@@ -328,7 +320,7 @@ def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the columns to add up, with their bounds."""
+    """Return the columns to add up, with their bounds."""
     columns, bounds = arguments.column or [], arguments.bounds or []
     if not columns or len(bounds) not in (1, len(columns)):
         raise ArgumentError(
@@ -380,13 +372,13 @@ def _release(arguments: argparse.Namespace) -> None:
 
 
 def _summed(plan: Plan) -> list[Hashable | None]:
-    """List the columns whose values a release by a plan reads, with None for the records."""
+    """List the columns whose values a plan reads, with None for the records."""
     parts = plan.plans.values() if isinstance(plan, JointPlan) else [plan]
     return [part.quantity.column for part in parts if isinstance(part, AdditivePlan)]
 
 
 def _read_plan(arguments: argparse.Namespace) -> Plan:
-    """Read whichever kind of plan the file holds, and the domain that it was made for."""
+    """Read a plan of any kind, with the domain that it was made for."""
     unreadable = f"cannot be read from {str(arguments.plan)!r}"
     hint = "write it with `dptree plan --out`."
     try:
@@ -418,7 +410,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the kind of noise, or what is asked for instead."""
+    """Return the noise or `Multiplicative`, and alpha."""
     names = ("alpha", "threshold", "failure", "calibration", "clip")
     asked = {name: getattr(arguments, name, None) for name in names}
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
@@ -439,7 +431,7 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:
-    """Read LEVEL=NUMBER, as often as it was given."""
+    """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:

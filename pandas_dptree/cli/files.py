@@ -1,4 +1,4 @@
-"""Files of records, keys and tables, for the shell command."""
+"""Reading and writing of files for the shell command: records, keys and tables."""
 
 from __future__ import annotations
 
@@ -33,29 +33,18 @@ _MOST_KNOWN: Final = 2**16
 
 
 def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
-    """Read the columns that are needed, or all; from a CSV file, as text.
+    """Read columns of a .csv, .csv.gz or .parquet file; all of them if `columns` is None.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv, .csv.gz or .parquet file. CSV is UTF-8 with commas, and its first line names the columns.
-    columns : list or None
-        The names of the columns; all of the file if None.
-    argument : str
-        What the caller knows the file as. ``"records"`` are secret, all other files are public.
-
-    Returns
-    -------
-    pandas.DataFrame or pyarrow.Table
-        A table of pyarrow where Parquet holds the records: in pandas, one missing number would round all
-        others to floats.
+    A CSV file is UTF-8 with commas, its first line names the columns, and its values are read as text.
+    `argument` names the file in errors: ``"records"`` are secret, all other files are public. Records from
+    Parquet are returned as a pyarrow table, since in pandas one missing number would round all others to
+    floats.
 
     Raises
     ------
     ArgumentError
-        If the file or its header cannot be read, or a line of a public file cannot.
-    ColumnsError
-        If a column is missing or repeated.
+        If the file or its header cannot be read, or a line of a public file cannot; `ColumnsError` if a
+        column is missing or repeated.
     MissingExtraError
         If Parquet is to be read without pyarrow.
 
@@ -63,14 +52,14 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
     -----
     **Privacy.** One line of a CSV file is one record. A line ends at a line feed, within quotes too; one
     carriage return before it is removed. Each line is split and decoded separately, so that one more line of
-    any bytes adds at most one record and changes no other. A field that is empty, or that the line lacks, is
-    missing; those beyond the header's are ignored. A field of a record that is not UTF-8 equals no other
-    field but one of the same bytes, so that two units never become one. Blank lines are no records. A line of
-    records that cannot be split, such as one that leaves a quote open, is dropped like a record outside the
-    domain. So a text in quotes that holds line breaks is several lines, and up to as many records.
+    any bytes adds at most one record and changes no other. A field that is empty or lacking is missing;
+    fields beyond those of the header are ignored. A field of a record that is not UTF-8 equals only fields of
+    the same bytes, so that two units never become one. Blank lines are no records. A line of records that
+    cannot be split, such as one with an open quote, is dropped like a record outside the domain. So a quoted
+    text with line breaks is several lines, and up to as many records.
 
     The header is public. So are the schema of a Parquet file, and whether a file is damaged: any text can be
-    packed, so that a packed file that ends too early tells nothing of what the records say.
+    compressed, so a compressed file that ends too early reveals nothing about the records.
     """
     try:
         if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
@@ -128,21 +117,9 @@ def _split(
 ) -> Iterator[list[str]]:
     """Split each line into its fields, independently of the others. Blank lines are left out.
 
-    Parameters
-    ----------
-    lines : iterable of bytes
-    argument : str or None
-        What is refused if a line cannot be read. If None, the line is dropped: it may be a record.
-    first : int
-        The number of the first line.
-    most : int
-        After how many commas the rest need not be split; -1 for never.
-    width : int, optional
-        How many fields a line of a public file may have.
-
-    Yields
-    ------
-    list of str
+    If `argument` is None, lines may be records, and one that cannot be read is dropped; otherwise an error
+    names its number, counted from `first`. Text after `most` commas need not be split (-1: all of it). A line
+    of a public file may have at most `width` fields.
     """
     pending: list[str] = []  # the one line that the reader may have: an open quote asks for another, in vain
     quoted = csv.reader(iter(pending.pop, None), strict=True)
@@ -172,9 +149,9 @@ def _split(
 
 
 def _decoded(field: str) -> str:
-    """Decode a field that has a character for each byte.
+    """Decode a field that has one character per byte.
 
-    What is not UTF-8 becomes a text that no field can be otherwise: it begins with a line feed.
+    What is not UTF-8 becomes a text that begins with a line feed, as no other field can.
     """
     try:
         return field.encode("latin-1").decode("utf-8")
@@ -183,12 +160,12 @@ def _decoded(field: str) -> str:
 
 
 def _unreadable(argument: str, number: int, reason: str, hint: str) -> ArgumentError:
-    """Say what is wrong with a line that is public."""
+    """Return the error for a line of a public file."""
     return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
 
 
 def _unquotable(argument: str, number: int, line: bytes) -> ArgumentError:
-    """Say why a line that is public cannot be split."""
+    """Return the error for a line of a public file that cannot be split."""
     if b"\r" in line:
         reason = "it holds a carriage return"
         hint = r"end each line by a line feed, for example with tr '\r' '\n'."
@@ -199,10 +176,9 @@ def _unquotable(argument: str, number: int, line: bytes) -> ArgumentError:
 
 
 class _Texts:
-    """A column of texts while it grows, in the type that pandas gives to text.
+    """A growing column of texts, with the dtype of text in pandas.
 
-    Not every field stays an object of its own: with Arrow each piece is copied at once, and without Arrow
-    equal texts share one.
+    It saves memory: with Arrow each piece is copied at once, and without Arrow equal texts share one object.
     """
 
     def __init__(self) -> None:
@@ -230,10 +206,10 @@ class _Texts:
 
 
 def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
-    """Read columns of a Parquet file, or of a folder of them, as a table of pyarrow.
+    """Read columns of a Parquet file, or of a folder of them, as a pyarrow table.
 
-    The names of folders (``day=2024-01-31``) do not become a column: all of them together would decide its
-    type. Neither does the first file decide into which type the values of the others are forced.
+    Folder names (``day=2024-01-31``) do not become a column: its type would depend on all of them. Nor does
+    the first file decide the type to which the values of the others are converted.
     """
     files = importlib.import_module("pyarrow.parquet").ParquetDataset(path, partitioning=None)
     columns = files.schema.names if columns is None else columns
@@ -256,10 +232,10 @@ def _suffix(path: Path, argument: str, *known: str) -> str:
 
 
 def check_out(path: Path | None, *known: str, force: bool) -> None:
-    """Find out before anything is read or spent whether the file can be written, and may be.
+    """Check before anything is read or spent that the output file can be written.
 
-    A file that is there already stays unless `force` is given: a script that runs twice would release twice,
-    and spend its privacy loss twice.
+    An existing file is kept unless `force` is given: a script that runs twice would release twice, and spend
+    its privacy loss twice.
     """
     if path is None:
         return
@@ -284,7 +260,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
 
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
-    """Write a table, to standard output if no file is named."""
+    """Write a table, by default to standard output."""
     if path is None:
         released.to_csv(sys.stdout, index=False)
     elif path.suffix.lower() == ".parquet":
@@ -294,7 +270,7 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
 
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
-    """Write the whole file or nothing; if `force` is not given, only where no file is."""
+    """Write the whole file or nothing; without `force`, only if the file does not exist."""
     try:
         write_whole(path, fill, replace=force)
     except FileExistsError:

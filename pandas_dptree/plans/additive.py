@@ -42,10 +42,8 @@ class AdditivePlan(Measurement):
     ----------
     loss, neighbors, privacy_unit, max_contributions
         As for `Plan`.
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        The labels of its nodes; None for a plan without labels.
+    tree, domain : Tree, Domain or None
+        The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
     noise : AdditiveNoise
         The distribution of the noise.
     quantity : Quantity
@@ -61,13 +59,6 @@ class AdditivePlan(Measurement):
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
         grid of values); inf where nothing is measured.
-
-    Examples
-    --------
-    >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0, split="uniform")
-    >>> plan.noise_scales.round(3).tolist()
-    [3.0, 3.0, 3.0]
     """
 
     kind: ClassVar[str] = "additive"
@@ -172,21 +163,20 @@ class AdditivePlan(Measurement):
         r"""Predict each level's root mean squared error beyond a relative error `alpha`.
 
         This is the alpha-RMSE, :math:`\sqrt{\mathrm{E} \max(|\tilde w - w| - \alpha w,\, 0)^2}`, of the least
-        accurate node of each level. It falls with the true count w. Its maximum over all counts is thus at 0,
-        where it is the standard error for any alpha: the level's alpha-mRMSE.
+        accurate node of each level. It falls with the true count w. At 0, the worst case, it is the standard
+        error for any alpha: the level's alpha-mRMSE.
 
         Parameters
         ----------
         alpha : float
             The relative error to ignore, at least 0.
         counts : mapping from level names to float, optional
-            A true count that nodes of the level might have; 0 for levels left out. It is a guess, not
-            looked up in any records.
+            A true count that nodes of the level might have, 0 if left out: a guess, not looked up in records.
 
         Returns
         -------
         numpy.ndarray, shape (n_levels,)
-            In counts, or in the unit of the column. Of the unbiased linear estimates, or with
+            In counts, or in the unit of the column: of the unbiased linear estimates, or with
             ``consistency="none"`` of the noise. nan for a level without nodes in the table.
 
         Raises
@@ -203,8 +193,6 @@ class AdditivePlan(Measurement):
         --------
         >>> import pandas_dptree as dpt
         >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0, split="uniform", consistency="none")
-        >>> plan.alpha_rmse(0.1).round(2).tolist()
-        [4.22, 4.22, 4.22]
         >>> plan.alpha_rmse(0.1, {"total": 100}).round(2).tolist()
         [0.8, 4.22, 4.22]
         """

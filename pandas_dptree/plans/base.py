@@ -274,9 +274,8 @@ class Plan(ABC):
         """Read a plan of this kind from `to_dict`; ``Plan.from_dict`` reads a plan of any kind.
 
         The noise is computed anew from the loss and the shares. So even a plan that was tampered with spends
-        no more than the loss it states, on the privacy unit it states: check both before releasing. Of the
-        sources of keys that the plan and `domain` state, the one that is less certain to be public applies: a
-        plan for observed keys remains one, even if the same keys are now given as a list.
+        no more than the loss it states, on the privacy unit it states: check both before releasing. A plan
+        for observed keys remains one, even if the same keys are now given as a list.
 
         Parameters
         ----------
@@ -291,10 +290,8 @@ class Plan(ABC):
 
         Raises
         ------
-        DomainError
-            If the domain is not the plan's.
         ArgumentError
-            If `data` is not a plan of this kind.
+            If `data` is not a plan of this kind; `DomainError` if the domain is not the plan's.
         """
         found = serialize.kind_of(data, cls.kinds)
         if not issubclass(found, cls):
@@ -317,15 +314,7 @@ def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TreePlan(Plan):
-    """A plan for the nodes of a listed tree.
-
-    Attributes
-    ----------
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        The labels of its nodes; None for a plan without labels.
-    """
+    """A plan for the nodes of a listed `tree`, with labels if it has a `domain`."""
 
     tree: Tree
     domain: Domain | None
@@ -362,13 +351,7 @@ class TreePlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrefixPlan(Plan):
-    """A plan for an implicit tree of all prefixes.
-
-    Attributes
-    ----------
-    tree : BitPrefixes or CharPrefixes
-        The tree.
-    """
+    """A plan for an implicit `tree` of all prefixes."""
 
     tree: PrefixTree
 

@@ -149,9 +149,9 @@ class DistributionPlan(Plan):
         Raises
         ------
         ArgumentError
-            If `data` cannot be counted, or is an array of the wrong shape or type; if it is an array and the
-            plan has a privacy unit, since counts do not identify a unit's rows. `ColumnsError` if a column is
-            missing or repeated, or has a type that cannot be read.
+            If `data` cannot be counted; if it is an array of the wrong shape or type, or the plan has a
+            privacy unit, which counts do not show. `ColumnsError` if a column is missing or repeated, or
+            cannot be read.
 
         Notes
         -----
@@ -161,10 +161,10 @@ class DistributionPlan(Plan):
         With counts, the caller is responsible that each record is in at most one of them, and that no unit
         has more than `max_contributions` records in all groups together. They are then protected as records
         are: one record moves one entry of the vector of all groups' counts by one. So a unit with at most k
-        records moves the vector by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k` if
-        they are replaced), whether in one group or in many. Each entry is counted once on each level of the
-        tree over the bins of its group, and likewise for the ancestors of its group: the noise is that of a
-        single group, however many groups a level has. Clipping moves no two counts further apart.
+        records moves it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k` if they are
+        replaced), in one group or in many. Each entry is counted once on each level of the tree over the bins
+        of its group, and likewise for the group's ancestors: the noise is that of a single group, however
+        many groups a level has. Clipping moves no two counts further apart.
         """
         source = noise_source(rng)
         with progress_bar(progress, self._steps) as done:

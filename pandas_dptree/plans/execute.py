@@ -73,10 +73,7 @@ def causes_of(plans: Sequence[Measurement]) -> str:
 
 
 def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
-    """List the steps that release several quantities of the same records, with the work of each.
-
-    These are the steps of `measured`, followed by one for the table.
-    """
+    """List the steps of a release of several quantities with their sizes: those of `measured`, then the table."""
     tree = next(iter(plans.values())).tree
     n_nodes = sum(tree.level_sizes)
     steps = [("reading the records", tree.n_leaves)]
@@ -90,12 +87,8 @@ def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
 class Measured:
     """The measurements and estimates of one quantity, in its units: one array per level.
 
-    Attributes
-    ----------
-    noisy : sequence of (numpy.ndarray of int64 or None)
-        The measurements, with known values in their place; None for a level that was not measured.
-    shown : sequence of numpy.ndarray
-        The estimates that the table shows.
+    `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
+    the estimates in the table.
     """
 
     noisy: Sequence[IntArray | None]

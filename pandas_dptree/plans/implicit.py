@@ -1,9 +1,8 @@
 """Plans for implicit trees: all prefixes of addresses, numbers or texts.
 
-Only non-empty nodes are examined, and only those with a large noisy count are released. Each level gets a
-part of the budget, and truncated discrete Laplace noise of some radius R. A node is released if its noisy
-count is above R. So with certainty, a node that is not released holds at most 2R records, and one that holds
-more is released.
+Only non-empty nodes are examined. Each level gets a part of the budget, and truncated discrete Laplace noise
+of some radius R; a node is released if its noisy count is above R. So with certainty, a node that is not
+released holds at most 2R records, and one that holds more is released.
 
 **Privacy.** The release of one level is as private as its noise (`large_counts` has the proof); the levels'
 epsilons and deltas add up. A unit of k rows moves the counts of a level by k in all, wherever its rows lie,
@@ -205,15 +204,14 @@ class ImplicitPlan(PrefixPlan):
         Returns
         -------
         pandas.DataFrame
-            Indexed by ``mechanism`` and, of `Multiplicative`, ``calibration``. In numbers of records:
+            Indexed by ``mechanism`` and the ``calibration`` of `Multiplicative`. In numbers of records:
 
             - ``released_from``: the smallest count of a node that is released with probability
-              ``1 - failure`` or more, on any level below the root. With `Multiplicative`, the smallest for
-              which that is proven.
+              ``1 - failure`` or more (with `Multiplicative`, provably), on any level below the root.
             - ``largest_unseen``: the largest count of a node that may not be released. With truncated Laplace
               noise that is certain; with `Multiplicative` it holds for each node with probability
               ``1 - failure``.
-            - ``error_bound``: a bound on the error of the noisy count, or estimate, of a node that holds
+            - ``error_bound``: the maximum error of the noisy count, or estimate, of a node that holds
               `released_from`, with probability ``1 - failure``. (With truncated Laplace noise it
               is also at most half of `largest_unseen`, with certainty.)
 
@@ -355,13 +353,11 @@ def _with_ancestors(
 def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     r"""Compute the probability that a node with a given number of records is released.
 
-    With radius R, noise scale b and :math:`q = e^{-1/b}`, a node of :math:`1 \le w \le R` records is released
-    with probability
+    With radius R, noise scale b and :math:`q = e^{-1/b}`, for :math:`1 \le w \le R` records it is
 
     .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}}.
 
-    For :math:`R < w \le 2R + 1` it is one minus that of a node of :math:`2R + 1 - w` records, so 1 at the
-    end.
+    For :math:`R < w \le 2R + 1` it is one minus that for :math:`2R + 1 - w` records, so 1 at the end.
 
     Parameters
     ----------
@@ -372,8 +368,8 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Indexed by the counts, with one column per level. The root is always released. (An ancestor of
-        released nodes is always shown, too.)
+        Indexed by the counts, with one column per level. The root, and ancestors of released nodes, are
+        always shown.
 
     Raises
     ------

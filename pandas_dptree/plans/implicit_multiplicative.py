@@ -3,10 +3,6 @@
 The algorithm runs only on the few nodes that can reach a threshold. The result is that of the complete tree,
 so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. The set of possible
 nodes is public: it follows from the description of the tree.
-
-References
-----------
-Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
 """
 
 from __future__ import annotations
@@ -53,10 +49,8 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     ----------
     tree : BitPrefixes or CharPrefixes
         The tree.
-    mechanism : Multiplicative
-        The guarantee that was asked for.
-    chain : Thresholds or ClippedThresholds
-        The thresholds, at the loss that `group_loss` gives for one row.
+    mechanism, chain
+        As for `MultiplicativePlan`.
 
     Examples
     --------
@@ -84,7 +78,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
+        """Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 
         Parameters
         ----------
@@ -96,20 +90,17 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         Returns
         -------
         pandas.DataFrame
-            Level by level, one row for the root and each node that reached a threshold: ``level`` (ordered
-            categorical), one column per level such as ``ip/8`` (missing below a node's depth), and
+            Level by level, one row for the root and each node that reached a threshold, and for its
+            ancestors: ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a
+            node's depth), and ``count`` and ``error_bound`` as for `MultiplicativePlan.release`. **The table
+            does not add up.** A root that reaches no threshold has the value of small counts, with clip moved
+            into its window.
 
-            - ``count``: whole and non-negative. **The table does not add up**: children do not sum to their
-              parent. A root that reaches no threshold has the one value that stands for all small counts;
-              with clip it is moved into its window.
-            - ``error_bound``: how far the true count is from `count` at most,
-              :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
-              with a bound that does not hold is at most `failure`. (True counts are those of the rows that
-              fit the tree and were kept for their unit. The guarantee is for data sets of at most 2**40 such
-              rows.) With clip, no error is above `max_error`.
-
-            The ancestors of released nodes are in the table as well; empty nodes never are. A node that is
-            not released holds at most `largest_unseen`, except with the same probability.
+            Empty nodes other than the root are never in the table. (True counts are those of the rows that
+            fit the tree and were kept for their unit; the guarantee is for data sets of at most 2**40 such
+            rows.) For each node, the probability that it is released with a bound that does not hold is at
+            most `failure`, and so is the probability that it is not released and holds more than
+            `largest_unseen`.
 
         Raises
         ------
@@ -166,10 +157,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
 
 def _nodes_above(keys: Keys, rows: IntArray, tree: PrefixTree, least: int) -> list[Nodes]:
-    """List the nodes below the root with more than `least` records, by their prefixes.
-
-    A node has no more records than its parent, so its parent is listed too.
-    """
+    """List the nodes below the root with more than `least` records; their parents are then listed too."""
     found = []
     for prefixes, counts in nonempty_levels(keys, rows, tree):
         above = counts > least

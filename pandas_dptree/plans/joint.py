@@ -70,28 +70,18 @@ class JointPlan(Plan):
 
     Attributes
     ----------
-    loss : PrivacyLoss
-        That of the whole release.
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`: the loss of the whole release, and the largest `max_contributions` of all plans.
     plans : mapping of AdditivePlan
         What is measured, by the name that the table gives it. The plans differ only in what is added up, how
-        many records of a unit they count, and their part of the loss. The error column of a count of records
-        named ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the
-        quantity.
+        many records of a unit they count, and their part of the loss. The error column of a count named
+        ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the quantity.
     means : tuple of hashable
         Names of the sums that the table shows as means: divided by the count.
     count : hashable or None
         The name of the plan that counts the records for these means.
     shows_count : bool
         Whether the table shows that count.
-    neighbors, privacy_unit
-        As for each of the plans.
-    max_contributions : int
-        The largest `max_contributions` of all plans.
-
-    Raises
-    ------
-    ArgumentError
-        If the plans are for different hierarchies, units or kinds of noise, or together exceed the loss.
     """
 
     kind: ClassVar[str] = "joint"
@@ -397,11 +387,11 @@ def scale_of_mean(centred: Quantity) -> float:
 def scale_of_count(n_means: int, *, shown: bool = False) -> float:
     r"""Return the scale of the errors of a count by which means are divided.
 
-    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and :math:`t = S
-    / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance :math:`(\mathrm{Var}\,S +
-    t^2\,\mathrm{Var}\,N) / N^2`. The budget minimizes its average over all t between the bounds, with each
-    column scaled by half the width h of its bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that the
-    table shows too matters as much as any other quantity.
+    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and
+    :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
+    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. On average over all t between the bounds,
+    :math:`t^2 = h^2 / 3`, where h is half their width, by which each column is scaled. A count that the table
+    shows too matters as much as any other quantity.
     """
     return float(np.sqrt(3 / (n_means + 3 * shown)))
 
@@ -417,24 +407,12 @@ def plan_jointly(
     shows_count: bool = True,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    r"""Divide a privacy loss to minimize the sum of squared errors, each in its own scale.
+    r"""Divide a privacy loss to minimize the sum of squared errors, each divided by its scale.
 
-    For an error with variance proportional to :math:`\Delta^2 s^{-k}` in its scale, where s is its share of
-    the loss, the sum is least for :math:`s \propto \Delta^{2/(1+k)}`.
-
-    Parameters
-    ----------
-    domain : Domain
-    quantities : mapping of Quantity
-        By their names in the table.
-    scales : sequence of float
-        The scale of each quantity's errors.
-    contributions : mapping of int, optional
-        How many records of one unit each quantity counts, if they differ.
-    means, count, shows_count
-        As for `JointPlan`.
-    **options
-        As for a plan of one quantity.
+    For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
+    is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
+    `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
+    and `shows_count` are those of `JointPlan`.
     """
     given = with_defaults(JointOptions, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])

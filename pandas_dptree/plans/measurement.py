@@ -30,10 +30,7 @@ __all__ = ["Measurement"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Measurement(TreePlan):
-    """A quantity measured on each node of a tree with additive noise, and its errors.
-
-    `pandas_dptree.plans.additive.AdditivePlan` describes its attributes.
-    """
+    """A quantity measured on each node of a tree with additive noise. `AdditivePlan` describes its attributes."""
 
     noise: AdditiveNoise
     quantity: Quantity
@@ -128,10 +125,7 @@ class Measurement(TreePlan):
 
     @property
     def noise_scales(self) -> FloatArray:
-        """Noise scale of each level, shape (n_levels,): the root mean square over its nodes.
-
-        In counts, or in the unit of the column; inf where no node is measured.
-        """
+        """Noise scale of each level, in the column's unit: root mean square over nodes; inf if unmeasured."""
         return self.in_column_units(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
 
     def _level_scale(self, level: int) -> float:
@@ -172,10 +166,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
-        """Standard error of every node: for each level, shape (level_sizes[l],) or (1,).
-
-        In counts, or in the unit of the column.
-        """
+        """Standard errors of each level's nodes, in the column's unit: shape (level_sizes[l],) or (1,)."""
         return list(map(self.in_column_units, self._unit_errors))
 
     @cached_property
@@ -195,10 +186,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def node_half_widths(self) -> list[FloatArray]:
-        """Half the width of each node's interval, in units, before it is cut to the possible range.
-
-        For each level, shape (level_sizes[l],) or (1,).
-        """
+        """Half the widths of each level's intervals, in units, before they are cut to the possible range."""
         assert self.confidence is not None
         if self.consistency != "none":
             return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
@@ -221,10 +209,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def std_errors(self) -> FloatArray:
-        """Expected standard error of each level: the root mean square over its nodes.
-
-        In counts, or in the unit of the column.
-        """
+        """Expected standard error of each level, in the column's unit: root mean square over its nodes."""
         errors = self.node_std_errors
         return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
@@ -236,7 +221,7 @@ class Measurement(TreePlan):
 
     @property
     def gap(self) -> float | None:
-        """Expected squared error, divided by the least that any additive Gaussian noise could achieve.
+        """Expected squared error over the least possible with additive Gaussian noise.
 
         1 for a plan that cannot be improved; None if no tight bound is known (`gap_reason` says why).
         """

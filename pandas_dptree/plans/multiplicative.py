@@ -39,10 +39,8 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     Attributes
     ----------
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        The labels of its nodes; None for a plan without labels.
+    tree, domain : Tree, Domain or None
+        The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
     mechanism : Multiplicative
         The guarantee that was asked for.
     chain : Thresholds or ClippedThresholds

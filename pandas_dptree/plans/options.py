@@ -561,19 +561,9 @@ def require_supported(
     what: str,
     hint: str,
 ) -> Kind:
-    """Select the options of a kind of plan, after a check that no other option is set.
+    """Select the options of a kind of plan; raise ArgumentError if any other option is set.
 
-    Parameters
-    ----------
-    kind, options, implied
-        As for `unsupported_options`.
-    what, hint : str
-        For the error.
-
-    Raises
-    ------
-    ArgumentError
-        If another option is set.
+    The first arguments are those of `unsupported_options`; `what` and `hint` are parts of the error.
     """
     for name in unsupported_options(kind, options, implied):
         raise ArgumentError(name, f"has no meaning for {what}.", hint=hint)

@@ -1,8 +1,4 @@
-"""The base class of plans for counts with bounded relative error, on listed and implicit trees.
-
-The privacy loss is stated for a unit, while the mechanism expects that of one added or removed row:
-`group_loss` converts one into the other.
-"""
+"""The base class of plans for counts with bounded relative error, on listed and implicit trees."""
 
 from __future__ import annotations
 
@@ -36,12 +32,8 @@ STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying 
 class RelativeErrorPlan(Plan):
     """Thresholds, and the errors of counts estimated with them: a function of public arguments alone.
 
-    Attributes
-    ----------
-    mechanism : Multiplicative
-        The guarantee that was asked for.
-    chain : Thresholds or ClippedThresholds
-        The thresholds, at the loss that `group_loss` gives for one row.
+    `mechanism` is the guarantee that was asked for. `chain` has the thresholds, for one added or removed row:
+    at the loss that `group_loss` derives from that of a unit.
     """
 
     _max_rows: ClassVar[int | None] = 12
@@ -82,15 +74,12 @@ class RelativeErrorPlan(Plan):
 
     @property
     def max_error(self) -> int | None:
-        """How far a released count can be from the true one, with certainty; None without clip.
-
-        It is twice the radius of the window.
-        """
+        """Maximum error of a released count, with certainty: twice the window's radius; None without clip."""
         return _max_error(self.chain)
 
     @property
     def rmse_bound(self) -> float | None:
-        """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
+        """Bound on each count's alpha-RMSE, from `ClippedThresholds`; None without clip.
 
         Without clip, an estimate can be off by any amount, however rarely. In an implicit tree, a node that
         is not released counts as no error: the bound is on the mean over all releases, not only those that
@@ -102,9 +91,8 @@ class RelativeErrorPlan(Plan):
         r"""Compute how far true counts can be from released ones.
 
         Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
-        :math:`w \le c/(1 - \alpha)`. So the distance is at most
-        :math:`\alpha \max(c/(1 - \alpha), \tau)`, and it is a whole number. With clip it is never above
-        `max_error`.
+        :math:`w \le c/(1 - \alpha)`. So the distance is a whole number of at most
+        :math:`\alpha \max(c/(1 - \alpha), \tau)`. With clip it is also at most `max_error`.
 
         Parameters
         ----------
@@ -132,13 +120,13 @@ class RelativeErrorPlan(Plan):
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the possible released values.
+        """Return the values that a count can take.
 
         Returns
         -------
         pandas.DataFrame
-            One row for each value that a count can take: ``count`` and its ``error_bound``. With clip, the
-            values before they are moved into their windows.
+            One row per value: ``count`` and its ``error_bound``; with clip, before it is moved into its
+            window.
         """
         counts = self.thresholds.estimates
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
@@ -175,10 +163,10 @@ class RelativeErrorPlan(Plan):
         Returns
         -------
         pandas.DataFrame
-            Indexed by ``calibration`` and ``clip``: this plan's first. In numbers of records: ``threshold``;
-            ``error_bound``, that of a released count up to the threshold, and ``max_error``, which holds in
-            any case (missing without clip); and ``failure``, the probability with which a count may be
-            further off than its bound. With a given threshold, only this plan.
+            Indexed by ``calibration`` and ``clip``, this plan's first; only this plan if the threshold is
+            given. In numbers of records: ``threshold``, ``error_bound`` of a count up to the threshold, and
+            ``max_error``, which always holds (missing without clip). ``failure``: the probability with which
+            a count may be further off than its bound.
         """
         own = self.mechanism
         mechanisms = [own]

@@ -58,22 +58,10 @@ def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
 
 
 def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> Made:
-    """Make a plan from its description and the hierarchy that it was made for.
+    """Make a plan from its description `data` and the hierarchy that it was made for.
 
-    Parameters
-    ----------
-    make : callable
-        Takes the description, the hierarchy, and as keywords the attributes that all plans have.
-    data : mapping
-        The description.
-    hierarchy : Domain, Tree, BitPrefixes, CharPrefixes or None
-
-    Raises
-    ------
-    DomainError
-        If the hierarchy is another one.
-    ArgumentError
-        If the description is incomplete or contradictory.
+    `make` takes the description, the hierarchy, and as keywords the attributes that all plans have. Raises
+    DomainError for another hierarchy, and ArgumentError if the description is incomplete or contradictory.
     """
     known = hierarchy is None or isinstance(hierarchy, (Domain, Tree, PrefixTree))
     if not known or (hierarchy is None and data.get("domain") is not None):

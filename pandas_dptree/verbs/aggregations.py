@@ -22,14 +22,7 @@ _FORMS = '"count", dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(
 
 @dataclass(frozen=True)
 class Aggregation:
-    """A sum or a mean of one column, for `tree_agg`. Made by `sum` and `mean`.
-
-    Attributes
-    ----------
-    statistic : {"sum", "mean"}
-    quantity : Quantity
-        The column, its bounds and its granularity.
-    """
+    """The `statistic` ("sum" or "mean") of a `quantity`, for `tree_agg`. Made by `sum` and `mean`."""
 
     statistic: Literal["sum", "mean"]
     quantity: Quantity
@@ -85,16 +78,11 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
     Parameters
     ----------
     column, bounds, granularity
-        As for `sum`.
+        As for `sum`, which raises the same errors.
 
     Returns
     -------
     Aggregation
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------

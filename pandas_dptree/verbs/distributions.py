@@ -53,11 +53,9 @@ def release_distribution(
 
     Notes
     -----
-    Values outside the bounds are clipped. Rows without a value, and rows with keys outside the domain, are
-    dropped.
-
     **Privacy**: the stated loss is spent once. Bounds, bins and domain are public, and must not be made from
-    the records; the rows, columns and types of all tables follow from them.
+    the records; the rows, columns and types of all tables follow from them. Rows without a value, and rows
+    with keys outside the domain, are dropped.
 
     Examples
     --------
@@ -128,6 +126,8 @@ def histogram(
 ) -> pd.DataFrame:
     """Count the values of a column in each bin.
 
+    By default, sums over many bins are accurate. If only single bins matter, pass ``tree=[n_bins]``.
+
     Parameters
     ----------
     frame, column, bins
@@ -138,11 +138,6 @@ def histogram(
     -------
     pandas.DataFrame
         As from `Distribution.histogram`: ``count`` and ``std_error``, indexed by the bins.
-
-    Notes
-    -----
-    By default sums over many bins are accurate. If only single bins matter, ``tree=[n_bins]`` measures
-    nothing else.
     """
     return release_distribution(frame, column, bins=bins, **options).histogram()
 

@@ -86,7 +86,8 @@ def plan(
     Parameters
     ----------
     domain : Domain or Tree
-        The public hierarchy: its labelled leaves, or only its shape.
+        The public hierarchy: its labelled leaves, or only its shape. The levels of a tree without labels are
+        called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for unknown ones.
     column, bounds, granularity
         As for `tree_sums`: a column to add up, instead of counting records.
     **options
@@ -94,17 +95,12 @@ def plan(
     Returns
     -------
     AdditivePlan
-        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if `alpha` favours it.
+        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    The levels of a bare tree are called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with
-    nan for unknown ones.
 
     Examples
     --------
@@ -180,7 +176,7 @@ def plan_means(
     Parameters
     ----------
     domain, columns, bounds, granularity
-        As for `plan_sums`.
+        As for `plan_sums`, which raises the same errors.
     **options
 
     Returns
@@ -188,11 +184,6 @@ def plan_means(
     JointPlan
         With a plan for each column, of the differences of its values from the middle of their bounds, and one
         named ``"count"`` for the records.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -220,17 +211,12 @@ def plan_agg(
     domain : Domain
         The public keys.
     aggregations : mapping
-        As for `tree_agg`.
+        As for `tree_agg`, which raises the same errors.
     **options
 
     Returns
     -------
     JointPlan
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -256,15 +242,14 @@ def plan_distribution(
 ) -> DistributionPlan:
     """Plan a release of the distribution of a column.
 
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. In a
+    release, a row is counted once on each level of the tree over the bins, for each level of groups. These
+    measurements compose; more groups in a level cost nothing.
+
     Parameters
     ----------
-    column : hashable
-        Its name.
-    bounds : pair
-        The smallest and the largest value: numbers, timestamps or durations. Values outside are clipped.
-        Bounds must be known without looking at the records.
-    bins : int or sequence
-        The number of bins of equal width, or their edges instead of `bounds`.
+    column, bounds, bins
+        As for `release_distribution`.
     domain : Domain, optional
         The groups. Their levels share the budget evenly, which minimizes the mean variance of a level,
         averaged over the levels. Each level is estimated separately: groups need not agree with the groups
@@ -274,19 +259,12 @@ def plan_distribution(
     Returns
     -------
     DistributionPlan
+        Without a privacy unit, one with `max_contributions` above 1 is for releases of exact counts.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    Without a privacy unit, a `max_contributions` above 1 is for releases of exact counts.
-
-    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. In a
-    release, a row is counted once on each level of the tree over
-    the bins, for each level of groups. These measurements compose; more groups in a level cost nothing.
 
     Examples
     --------
@@ -326,6 +304,9 @@ def plan_implicit(
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Plan a release of an implicit tree.
 
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
+    release is (epsilon, delta)-private.
+
     Parameters
     ----------
     tree : BitPrefixes or CharPrefixes
@@ -347,18 +328,11 @@ def plan_implicit(
     ArgumentError
         If an argument cannot be used, or has no meaning for the mechanism.
 
-    Notes
-    -----
-    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
-    release is (epsilon, delta)-private.
-
     Examples
     --------
     >>> import pandas as pd
     >>> import pandas_dptree as dpt
     >>> plan = dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
-    >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
-    {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}
     >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
     >>> counts = plan.release(visits)
     >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()

@@ -87,8 +87,6 @@ def tree_counts(
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
         the records never raise.
-    MissingExtraError
-        If `progress` is True and tqdm is not installed.
 
     Warns
     -----
@@ -243,7 +241,7 @@ def tree_means(
     Parameters
     ----------
     frame, columns, by, bounds, granularity
-        As for `tree_sums`.
+        As for `tree_sums`, which raises the same errors.
     **options
 
     Returns
@@ -253,11 +251,6 @@ def tree_means(
         ``cost_std_error``, and ``count`` and ``std_error`` of the averaged records. If requested, the ends of
         the intervals and the measurements follow; ``cost_measurement`` is a sum of differences from the
         middle of the bounds.
-
-    Raises
-    ------
-    ArgumentError
-        As for `tree_sums`.
 
     Notes
     -----
@@ -313,7 +306,7 @@ def tree_agg(
     Parameters
     ----------
     frame, by
-        As for `tree_sums`.
+        As for `tree_sums`, which raises the same errors.
     aggregations : mapping
         The columns of the table: from their names to ``"count"`` (at most once), `sum` or `mean`, as in the
         named aggregation of pandas.
@@ -326,11 +319,6 @@ def tree_agg(
         ``paid_std_error``; if requested, ``paid_lower``, ``paid_upper``, ``paid_measurement`` and
         ``paid_noise_scale``. (For a count named ``"count"``, they are ``std_error``, ``lower`` and so on, as
         from `tree_counts`.)
-
-    Raises
-    ------
-    ArgumentError
-        As for `tree_sums`.
 
     See Also
     --------
