@@ -73,7 +73,7 @@ def causes_of(plans: Sequence[Measurement]) -> str:
 
 
 def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
-    """List the steps of a release of several quantities with their sizes: those of `measured`, then the table."""
+    """List the steps that release several quantities: those of `measured`, and one for the table."""
     tree = next(iter(plans.values())).tree
     n_nodes = sum(tree.level_sizes)
     steps = [("reading the records", tree.n_leaves)]

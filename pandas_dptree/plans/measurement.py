@@ -30,7 +30,7 @@ __all__ = ["Measurement"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Measurement(TreePlan):
-    """A quantity measured on each node of a tree with additive noise. `AdditivePlan` describes its attributes."""
+    """A quantity measured on each node of a tree with additive noise: the base of `AdditivePlan`."""
 
     noise: AdditiveNoise
     quantity: Quantity

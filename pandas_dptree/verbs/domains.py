@@ -24,8 +24,8 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
         if [levels.definition for levels in domain.derived] != [levels.definition for levels in derived]:
             raise ArgumentError(
                 "domain",
-                "has levels that are derived in another way.",
-                hint="pass the public keys of the plain columns alone.",
+                "has different derived levels than `by`.",
+                hint="pass only the public keys of the plain columns.",
             )
         return domain
     plain = [name for name in names if not any(name in levels.names for levels in derived)]
@@ -39,10 +39,10 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
             "domain",
             f"must be given for the keys {quote(list(plain))}"
             f"{'; derived levels have their own' * bool(derived)}: "
-            "which keys exist is itself information about the records."
+            "which keys exist is information about the records."
             if domain is None
             else f"is unknown: {quote(domain)}.",
             hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
-            'the records are public, or "categories" that the categories of categorical keys are.',
+            'the records are public, or "categories" to state that the categories of categorical keys are.',
         )
     return derived_domain(by, domain)

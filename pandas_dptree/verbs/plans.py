@@ -112,7 +112,7 @@ def plan(
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
             "column",
-            "must be given with bounds or a granularity: records are counted without.",
+            "must be given with `bounds` or `granularity`; without a column, records are counted.",
             hint='for example column="cost".',
         )
     quantity = COUNT if column is None else quantity_of(column, bounds, granularity)

@@ -31,8 +31,8 @@ def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> No
     if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
         raise ArgumentError(
             "by",
-            f"and `columns` seem to stand in each other's place: {quote(by)} and {quote(columns)}.",
-            hint=f"first what is added up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
+            f"and `columns` seem to be swapped: {quote(by)} and {quote(columns)}.",
+            hint=f"first the columns to add up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
         )
 
 
@@ -41,7 +41,7 @@ def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            f"must be given for the column {quote(column)}: how far a row can move its sum depends on them.",
+            f"must be given for the column {quote(column)}: they limit how far a row can move its sum.",
             hint="for example bounds=(0, 500), known without looking at the records.",
         )
     return Quantity.of(column, bounds, granularity)
@@ -52,21 +52,24 @@ def quantities_of(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]
     names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
     if not names:
         raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
-    odd = [name for name in names if name is None or not is_name(name)]
-    if odd:
+    invalid = [name for name in names if name is None or not is_name(name)]
+    if invalid:
         raise ColumnsError(
-            "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'
+            "columns",
+            "holds values that cannot name a column",
+            columns=invalid,
+            hint='for example ["cost", "days"].',
         )
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    repeated = [name for position, name in enumerate(names) if name in names[:position]]
     if repeated:
         raise ColumnsError("columns", "names columns twice", columns=repeated, hint="name each column once.")
     own = {"bounds": bounds, "granularity": granularity}
     for argument, given in own.items():
-        unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()
-        if unlike:
+        mismatched = set(names) ^ set(given) if isinstance(given, Mapping) else set()
+        if mismatched:
             raise ColumnsError(
-                argument, "must have an entry for each column and no other", columns=unlike,
-                hint="pass a mapping from the columns, or one value for all of them.",
+                argument, "must have an entry for each column and no other", columns=mismatched,
+                hint="pass a mapping with all columns, or one value for all of them.",
             )  # fmt: skip
     return [
         quantity_of(name, *(given[name] if isinstance(given, Mapping) else given for given in own.values()))
