@@ -26,10 +26,10 @@ from pandas_dptree.output.atomic_files import check_writable, write_whole
 __all__ = ["check_out", "read", "write", "write_table"]
 
 _BATCH: Final = 512
-"""Lines split at a time: so few lists do not set off Python's collection of garbage, which takes longer."""
+"""Lines to split at a time: so few lists do not trigger Python's garbage collection, which takes longer."""
 
-_MOST_KNOWN: Final = 2**16
-"""Texts that are remembered, so as to be stored once."""
+_MAX_SHARED: Final = 2**16
+"""The maximum number of texts to remember, so that equal texts share one object."""
 
 
 def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
@@ -75,10 +75,10 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     except DPTreeError:
         raise
-    except Exception:  # what a reader says may quote the file
+    except Exception:  # a reader's message may quote the file
         pass
     raise ArgumentError(
-        argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
+        argument, f"cannot be read from {str(path)!r}.", hint="check that the file exists and is well-formed."
     )
 
 
@@ -92,23 +92,27 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
         names = next(_split([header], argument), [])
         if not names:
             raise ArgumentError(
-                argument, "cannot be read: its first line is blank.", hint="it must name the columns."
+                argument,
+                "cannot be read: its first line is blank.",
+                hint="the first line must name the columns.",
             )
         if len(names) == 1 and not {";", "\t"}.isdisjoint(names[0]):
             raise ArgumentError(
                 argument,
-                "has a single column, in whose name there is a semicolon or a tab.",
+                "has a single column, with a semicolon or a tab in its name.",
                 hint="separate the fields by commas.",
             )
         wanted = names if columns is None else columns
         check_columns(pd.DataFrame(columns=names), wanted, argument=argument)
         found = [(names.index(name), _Texts()) for name in wanted]
-        last = max((place for place, _ in found), default=0)
+        last = max((position for position, _ in found), default=0)
         refused = None if argument == "records" else argument
         lines = _split(stream, refused, first=2, most=last + 1, width=len(names))
         while batch := list(islice(lines, _BATCH)):
-            for place, texts in found:
-                texts.extend([fields[place] or None if place < len(fields) else None for fields in batch])
+            for position, texts in found:
+                texts.extend(
+                    [fields[position] or None if position < len(fields) else None for fields in batch]
+                )
     return pd.DataFrame({name: texts.to_pandas() for name, (_, texts) in zip(wanted, found, strict=True)})
 
 
@@ -121,16 +125,16 @@ def _split(
     names its number, counted from `first`. Text after `most` commas need not be split (-1: all of it). A line
     of a public file may have at most `width` fields.
     """
-    pending: list[str] = []  # the one line that the reader may have: an open quote asks for another, in vain
+    pending: list[str] = []  # the only line that the reader gets: an open quote asks for another in vain
     quoted = csv.reader(iter(pending.pop, None), strict=True)
     for number, line in enumerate(lines, first):
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            text, is_text = line.decode("utf-8"), True
+            text, is_utf8 = line.decode("utf-8"), True
         except UnicodeDecodeError:
             if argument is not None:
                 raise _unreadable(argument, number, "it is not UTF-8", "save the file as UTF-8.") from None
-            text, is_text = line.decode("latin-1"), False  # a character for each byte
+            text, is_utf8 = line.decode("latin-1"), False  # one character per byte
         try:
             if argument is None and '"' not in text:
                 fields = text.split(",", most)
@@ -139,13 +143,13 @@ def _split(
                 fields = next(quoted)
         except (csv.Error, IndexError):
             if argument is not None:
-                raise _unquotable(argument, number, line) from None
+                raise _bad_quotes(argument, number, line) from None
             continue
         if argument is not None and width is not None and any(fields[width:]):
-            reason = f"it has more than the {width} fields of the first line"
+            reason = f"it has more fields than the {width} of the first line"
             raise _unreadable(argument, number, reason, "put quotes around fields that hold commas.")
         if text.strip(" \t"):
-            yield fields if is_text else list(map(_decoded, fields))
+            yield fields if is_utf8 else list(map(_decoded, fields))
 
 
 def _decoded(field: str) -> str:
@@ -164,14 +168,14 @@ def _unreadable(argument: str, number: int, reason: str, hint: str) -> ArgumentE
     return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
 
 
-def _unquotable(argument: str, number: int, line: bytes) -> ArgumentError:
+def _bad_quotes(argument: str, number: int, line: bytes) -> ArgumentError:
     """Return the error for a line of a public file that cannot be split."""
     if b"\r" in line:
         reason = "it holds a carriage return"
-        hint = r"end each line by a line feed, for example with tr '\r' '\n'."
+        hint = r"end each line with a line feed, for example with tr '\r' '\n'."
     else:
-        reason = "a quote is left open, or does not stand around a whole field"
-        hint = "one line is one record: put quotes around whole fields, and no line breaks within them."
+        reason = "a quote is not closed, or does not enclose a whole field"
+        hint = "one line is one record: put quotes around whole fields, without line breaks."
     return _unreadable(argument, number, reason, hint)
 
 
@@ -192,7 +196,7 @@ class _Texts:
         if self._arrow is not None:
             self._pieces.append(self._arrow.array(texts, self._arrow.large_string()))
             return
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_SHARED:
             self._known.clear()
         known = self._known.setdefault
         self._pieces += [np.nan if text is None else known(text, text) for text in texts]
@@ -217,7 +221,7 @@ def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
     schemas = [part.physical_schema for part in files.fragments]
     if any(schema.field(name).type != schemas[0].field(name).type for schema in schemas for name in columns):
         raise ArgumentError(
-            argument, "has files whose columns differ in type.", hint="write all of them with one schema."
+            argument, "has files with columns of different types.", hint="write all files with one schema."
         )
     return files.read(columns=columns)
 
@@ -241,7 +245,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
         return
     if not path.resolve().parent.is_dir():
         raise ArgumentError(
-            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
+            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
     suffix = _suffix(path, "out", *known)
     try:
@@ -249,7 +253,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
     except OSError:
         raise _unwritable(path) from None
     if os.path.lexists(path) and not force:
-        raise _there_already(path)
+        raise _already_exists(path)
     if suffix == ".parquet":
         try:
             importlib.import_module("pyarrow")
@@ -274,25 +278,21 @@ def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
     try:
         write_whole(path, fill, replace=force)
     except FileExistsError:
-        raise _there_already(path.resolve()) from None
+        raise _already_exists(path.resolve()) from None
     except OSError:
         raise _unwritable(path.resolve()) from None
 
 
-def _there_already(path: Path) -> ArgumentError:
-    why = (
-        ""
-        if path.suffix.lower() == ".json"
-        else "running again is a second release, which spends as much again; "
-    )
+def _already_exists(path: Path) -> ArgumentError:
+    warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
     return ArgumentError(
         "out",
-        f"is a file that is there already: {str(path)!r}.",
-        hint=f"{why}keep the file, name another one, or add --force to replace it.",
+        f"is a file that already exists: {str(path)!r}.",
+        hint=f"{warning}keep the file, name another one, or add --force to replace it.",
     )
 
 
 def _unwritable(path: Path) -> ArgumentError:
     return ArgumentError(
-        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder of yours."
+        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder that you can write to."
     )
