@@ -111,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
-    options.add_argument("--delta", type=float, default=0.0, help="of approximate differential privacy")
+    options.add_argument(
+        "--delta", type=float, default=0.0, help="the delta of approximate differential privacy"
+    )
     options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated, instead of --epsilon")
     options.add_argument(
         "--neighbors", choices=["add_remove", "replace"], default="add_remove",
@@ -128,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the maximum number of rows to keep of each unit, at random; the others are not counted. Noise "
         "grows with it. Required with --privacy-unit",
     )  # fmt: skip
-    options.add_argument("--split", choices=SPLITS, default="optimal", help="of the budget among the levels")
+    options.add_argument(
+        "--split", choices=SPLITS, default="optimal", help="how to divide the budget among the levels"
+    )
     options.add_argument(
         "--share",
         action="append",

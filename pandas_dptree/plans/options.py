@@ -384,7 +384,7 @@ class Strategies(TypedDict, total=False):
             'What to measure. ``"tree"``: the counts of the nodes of the best tree over the bins. '
             "A sequence: those of a tree with this many children per node, level by level. "
             '``"factorization"`` (Gaussian noise only): weighted sums of bins, which give more accurate '
-            'cumulative counts than any tree. ``"auto"``: what has the smallest expected error.',
+            'cumulative counts than any tree. ``"auto"``: whichever has the smallest expected error.',
         ),
     ]
 
