@@ -77,8 +77,8 @@ class EpsilonDelta(TypedDict, total=False):
         Option(
             None,
             "float",
-            "The privacy loss of this release: of pure differential privacy if `delta` is 0, otherwise of "
-            "approximate differential privacy.",
+            "The privacy loss of this release, under pure differential privacy if `delta` is 0, otherwise "
+            "under approximate differential privacy.",
         ),
     ]
     delta: Annotated[
@@ -99,7 +99,7 @@ class Loss(EpsilonDelta, total=False):
         Option(
             None,
             "float",
-            "The privacy loss of zero-concentrated differential privacy, instead of `epsilon` and `delta`.",
+            "The privacy loss under zero-concentrated differential privacy, instead of `epsilon` and `delta`.",
         ),
     ]
 

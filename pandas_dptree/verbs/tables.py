@@ -257,11 +257,11 @@ def tree_means(
     The budget is divided between the sums and the counts to make the means most accurate.
 
     The sums are those of the values' differences from the middle of their bounds, which at least halves the
-    noise. Such a sum, divided by the released count, plus the middle, is the mean; it is clipped to the
-    bounds. So means times counts add up as the counts do, wherever nothing is clipped or missing. (Quotients
-    of the unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less
-    than ten of its standard errors, and as accurate above.) The standard error is that of the quotient to
-    first order (the delta method).
+    noise. A mean is such a sum divided by the released count, plus the middle, and clipped to the bounds. So
+    means times counts add up as the counts do, wherever nothing is clipped or missing. (Quotients of the
+    unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than ten
+    of its standard errors, and as accurate above.) The standard error is that of the quotient to first order
+    (the delta method).
 
     A mean and its error are missing if the released count is less than one, or less than four times its
     standard error: the quotient would be noise, and its error unknown.
