@@ -99,7 +99,7 @@ class Loss(EpsilonDelta, total=False):
         Option(
             None,
             "float",
-            "The privacy loss under zero-concentrated differential privacy, instead of `epsilon` and `delta`.",
+            "The loss under zero-concentrated differential privacy, instead of `epsilon` and `delta`.",
         ),
     ]
 
@@ -398,9 +398,9 @@ class KnownTotals(TypedDict, total=False):
             None,
             "mapping",
             "Public numbers of records, by level of the groups, as for `tree_counts`; without groups "
-            '``{"total": 10_000}``. They must count just the records that are measured: those that have a '
-            "value, and are kept under `max_contributions`. Each number is used for its own group only, and "
-            "lower bounds are not used.",
+            '``{"total": 10_000}``. They must count exactly the measured records: those that have a value, '
+            "and are kept under `max_contributions`. Each number is used for its own group only, and lower "
+            "bounds are not used.",
         ),
     ]
 
