@@ -72,7 +72,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
     if not known or "domain" not in data or fingerprint_of(hierarchy) != data["domain"]:
         raise DomainError(
             "is not the one that this plan was made for.",
-            hint="load the same public keys, with the same types (keys from a CSV file are text); "
+            hint="load the same public keys, as the same types (from a CSV file, keys are text); "
             "if they have changed since, plan anew.",
         )
     try:
