@@ -18,17 +18,17 @@ PRECISION = mpmath.mp.clone()
 PRECISION.dps = 50
 
 FEWEST_EXPECTED = 20.0  # draws per bin: enough for the chi-square approximation
-IMPOSSIBLE = 1e-13  # a draw where all draws together expect fewer than this refutes the law by itself
+IMPOSSIBLE = 1e-13  # a draw where all draws together expect fewer than this refutes the distribution
 
 
 def laplace_cdf(noise_scale: float) -> Cdf:
-    """P(X <= k) of the discrete Laplace law."""
+    """P(X <= k) of the discrete Laplace distribution."""
     q = PRECISION.exp(-1 / PRECISION.mpf(noise_scale))
     return lambda k: q ** (-k) / (1 + q) if k < 0 else 1 - q ** (k + 1) / (1 + q)
 
 
 def truncated_laplace_cdf(noise_scale: float, bound: int) -> Cdf:
-    """P(X <= k) of the discrete Laplace law on -bound … bound."""
+    """P(X <= k) of the discrete Laplace distribution on -bound … bound."""
     q = PRECISION.exp(-1 / PRECISION.mpf(noise_scale))
     below = q ** (bound + 1) / (1 + q)
     whole = laplace_cdf(noise_scale)
@@ -36,7 +36,7 @@ def truncated_laplace_cdf(noise_scale: float, bound: int) -> Cdf:
 
 
 def gaussian_cdf(noise_scale: float) -> Cdf:
-    """P(X <= k) of the discrete Gaussian law.
+    """P(X <= k) of the discrete Gaussian distribution.
 
     Summed term by term up to scale 200. Above, the sum of w up to k is the integral up to k + 1/2, less
     w'(k + 1/2)/24 (Euler and Maclaurin); the next term is of the order of scale**-4.
@@ -70,7 +70,7 @@ def edges(noise_scale: float, *, farthest: float = 7.0) -> list[int]:
 
 
 def fit(draws: npt.NDArray[np.int64], cdf: Cdf, bin_edges: Sequence[int]) -> float:
-    """p-value of the chi-square test that the draws follow a law.
+    """p-value of the chi-square test that the draws follow a distribution.
 
     Parameters
     ----------
@@ -95,8 +95,10 @@ def fit(draws: npt.NDArray[np.int64], cdf: Cdf, bin_edges: Sequence[int]) -> flo
     return _chi_square(*_joined(expected, observed, by=expected))
 
 
-def same_law(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], bin_edges: Sequence[int]) -> float:
-    """p-value of the two-sample chi-square test that two sets of draws follow the same law."""
+def same_distribution(
+    one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], bin_edges: Sequence[int]
+) -> float:
+    """p-value of the two-sample chi-square test that two sets of draws follow the same distribution."""
     counts = [
         np.bincount(np.searchsorted(bin_edges, draws), minlength=len(bin_edges) + 1).astype(float)
         for draws in (one, other)

@@ -1,4 +1,4 @@
-"""Every public function and method that spends a budget or plans to, found by what it can be told."""
+"""Every public function and method that spends a budget or plans to, found by its parameters."""
 
 import inspect
 from collections.abc import Callable
@@ -51,7 +51,7 @@ FUNCTIONS = {
     for name, public in PUBLIC.items()
     if not isinstance(public, type) and takes("privacy_unit", "max_contributions", of=public)
 }
-"""Those that can be told whom to protect."""
+"""Those with `privacy_unit` and `max_contributions`."""
 
 CLASSES = {
     name: public

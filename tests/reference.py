@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
+import mpmath
 import numpy as np
 import pandas as pd
 import scipy.linalg
@@ -143,3 +146,51 @@ def bounded_least_squares(
         step = np.linalg.lstsq(rows[pressed], short[pressed], rcond=None)[0] if pressed.any() else 0.0
         start = start + into @ (centre + step)
     return [matrix @ start for matrix in matrices]
+
+
+def pmf(noise, scale, reach):
+    """The probabilities of -reach, ..., reach, to 50 digits."""
+    weights = [
+        mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(scale) ** 2))
+        if noise == "gaussian"
+        else mpmath.exp(-abs(mpmath.mpf(x)) / mpmath.mpf(scale))
+        for x in range(-reach, reach + 1)
+    ]
+    total = mpmath.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def exact_delta(noise, epsilon, moves):
+    """Sum (P - e^epsilon Q)_+ over all outcomes; `moves` are pairs (scale, shift), one for each count."""
+    with mpmath.workdps(50):
+        pairs = []
+        for scale, shift in moves:
+            reach = math.ceil((13 if noise == "gaussian" else 80) * scale) + 2 * abs(shift)
+            p = pmf(noise, scale, reach)
+            inside = range(abs(shift), len(p) - abs(shift))
+            pairs.append([(p[i], p[i - shift]) for i in inside])
+        factor = mpmath.exp(epsilon)
+        total = mpmath.mpf(0)
+        for outcome in itertools.product(*pairs):
+            gain = mpmath.fprod(p for p, _ in outcome) - factor * mpmath.fprod(q for _, q in outcome)
+            total += max(gain, 0)
+        return total
+
+
+def listed_delta(noise, epsilon, moves):
+    """The same in floating point and cut off, by listing the sums of the losses: for three counts."""
+    losses, masses = np.zeros(1), np.ones(1)
+    for scale, shift in moves:
+        if noise == "gaussian":
+            x = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
+            mass = np.exp(-((x / scale) ** 2) / 2)
+            mass, loss = mass / mass.sum(), ((x - shift) ** 2 - x**2) / (2 * scale**2)
+        else:
+            x = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+            mass, loss = (
+                np.exp(-np.abs(x) / scale) * math.tanh(0.5 / scale),
+                (abs(x - shift) - abs(x)) / scale,
+            )
+        masses = np.multiply.outer(masses, mass).ravel()
+        losses = np.add.outer(losses, loss).ravel()
+    return float(masses @ -np.expm1(np.minimum(epsilon - losses, 0)))

@@ -95,7 +95,7 @@ def test_dates_costs_and_order(visits):
     assert visits["cost"].min() > 0
 
 
-def test_nobody_makes_an_empty_table_of_the_same_kind(visits):
+def test_no_records_give_an_empty_table_of_the_same_kind(visits):
     empty = datasets.clinic_visits(n_people=0)
     assert len(empty) == 0
     pd.testing.assert_series_equal(empty.dtypes, visits.dtypes)

@@ -1,4 +1,4 @@
-"""How the modules of the package depend on each other, read from their sources.
+"""How the modules of the package depend on each other, and that tests lie where the modules do.
 
 Imports for type checking count, and so do those inside of functions: whoever reads a module follows them all.
 What merely importing a module brings along (the packages that it lies in) does not count.
@@ -13,6 +13,22 @@ import pytest
 import pandas_dptree
 
 ROOT = Path(pandas_dptree.__file__).parent
+TESTS = Path(__file__).parent
+TOPICS = {
+    "arrays": ["maps"],
+    "cli": ["plan_files", "written_files"],
+    "estimation": ["peers"],
+    "hierarchy": ["domain_source"],
+    "ingest": ["one_record"],
+    "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
+    "plans": ["distribution_json"],
+    "privacy": ["laplace_composition"],
+    "verbs": [
+        "every_verb", "hints", "means", "messages", "odd_keys", "one_record", "prefixes", "sums",
+        "uneven_hierarchies", "warnings",
+    ],
+}  # fmt: skip
+"""Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""
 
 
 @cache
@@ -115,3 +131,28 @@ def test_cycles_are_found(imports, expected):
 )
 def test_private_names_are_found(source, expected):
     assert list(private_names("p.b", ast.parse(source), {"p": None, "p.a": None, "p.b": None})) == expected
+
+
+def test_files_of_tests_are_named_after_modules():
+    found, missing = {}, []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        folder, name = path.parent.relative_to(TESTS), path.stem.removeprefix("test_")
+        module = ROOT / folder / name
+        if folder.parts and not module.is_dir() and not module.with_suffix(".py").is_file():
+            found.setdefault(folder.as_posix(), []).append(name)
+        if not (ROOT / folder).is_dir():
+            missing.append(folder.as_posix())
+    assert found == TOPICS
+    assert missing == []
+
+
+def test_no_tests_are_imported_by_others():
+    paths = {path: ast.parse(path.read_text("utf-8")) for path in TESTS.rglob("*.py")}
+    taken = {
+        path.relative_to(TESTS).as_posix(): node.module
+        for path, tree in paths.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        if node.module.startswith("tests.") and ".test_" in node.module
+    }
+    assert taken == {}

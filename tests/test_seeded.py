@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("name", CASES)
 def test_as_recorded(name):
-    told = changes(name)
-    assert not told, "\n".join(told)
+    changed = changes(name)
+    assert not changed, "\n".join(changed)
 
 
 TABLE = {"columns": [{"name": "count", "dtype": "int64", "values": [1, 2]}], "provenance": {"epsilon": 1.0}}
@@ -42,7 +42,7 @@ def test_what_is_no_difference(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "provenance"),
     [
         (lambda found: found["columns"][0]["values"].reverse(), "columns[count].values[0] is 2, it was 1"),
         (
@@ -62,8 +62,8 @@ def test_what_is_no_difference(change):
         (lambda found: found["provenance"].clear(), "provenance.epsilon is gone, it was 1.0"),
     ],
 )
-def test_differences_are_told(change, told):
-    assert _changed(change)[0] == told
+def test_differences_are_described(change, provenance):
+    assert _changed(change)[0] == provenance
 
 
 def test_nothing_is_left_over():

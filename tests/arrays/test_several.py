@@ -12,46 +12,16 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree import ArgumentError, ColumnsError, DomainError, arrays
+from pandas_dptree import ArgumentError, DomainError, arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.verbs.test_sums import spends_no_more
+from tests.helpers_arrays import LEVELS, MIXED, NO_NOISE, level
+from tests.helpers_plans import spends_no_more
 
 BY = ["state", "city"]
-LEVELS = ["total", *BY]
-EXACT = {"epsilon": 1e6}
-"""A loss that leaves no noise."""
-
-
-@pytest.fixture
-def hospitals() -> xr.Dataset:
-    """Counts and values by city, some of them by month or by age as well."""
-    rng = np.random.default_rng(3)
-    return xr.Dataset(
-        {
-            "visits": (("month", "city"), rng.poisson(40, (3, 4))),
-            "deaths": ("city", rng.poisson(3, 4)),
-            "cost": (("city", "age"), rng.gamma(2, 20, (4, 2))),
-        },
-        coords={
-            "city": ["Fresno", "Oakland", "Kent", "Seattle"],
-            "state": ("city", ["CA", "CA", "WA", "WA"]),
-            "month": [1, 2, 3],
-            "season": ("month", ["winter", "winter", "spring"]),
-            "year": 2024,
-        },
-    )
-
-
-MIXED = {"visits": None, "deaths": None, "cost": (0, 100)}
-"""Counts, and the sums of one variable."""
-
-
-def level(tree: xr.DataTree, name: str) -> xr.Dataset:
-    return tree[name].to_dataset()
 
 
 def test_shapes(hospitals: xr.Dataset) -> None:
@@ -122,9 +92,12 @@ def test_each_variable_is_released_as_if_it_were_alone(
 ) -> None:
     if not possible(stated, options):
         return
-    told = {"bounds": MIXED, "keep_measurements": True, "confidence": 0.9, **stated, **options}
+    stated_options = {"bounds": MIXED, "keep_measurements": True, "confidence": 0.9, **stated, **options}
     rng, alone = np.random.default_rng(5), np.random.default_rng(5)
-    tree, planned = hospitals.dp.tree_sums(BY, **told, rng=rng), hospitals.dp.plan(BY, **told)
+    tree, planned = (
+        hospitals.dp.tree_sums(BY, **stated_options, rng=rng),
+        hospitals.dp.plan(BY, **stated_options),
+    )
     for name, plan in planned.plans.items():
         one = arrays.release(plan, hospitals[name], rng=alone)
         names = {} if name == "cost" else {"count": name} | {each: f"{name}_{each}" for each in COMPANIONS}
@@ -173,7 +146,7 @@ def test_the_division_has_the_least_error(hospitals: xr.Dataset, stated: dict) -
     assert found < 0.9 * others[45]  # equal parts
 
 
-def test_errors_of_sums_are_alike_beside_their_bounds(hospitals: xr.Dataset) -> None:
+def test_errors_of_sums_are_equal_relative_to_their_bounds(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, bounds={"visits": (0, 7), "deaths": None, "cost": (0, 4000)}, rho=0.2)
     relative = [planned.plans[name].std_errors / top for name, top in
                 {"visits": 7, "deaths": 1, "cost": 4000}.items()]  # fmt: skip
@@ -227,9 +200,9 @@ def test_errors_are_what_repeated_releases_show(stated: dict, consistency: str) 
     for name, values in truth.items():
         for key, expected in {"total": values.sum(), "place": values}.items():
             group = level(tree, key)
-            errors, told = group[name] - expected, group[f"{name}_std_error"]
-            np.testing.assert_allclose(np.sqrt((errors**2).mean("trial")), told, rtol=0.07)
-            assert (abs(errors.mean("trial")) < 4.5 * told / np.sqrt(n)).all()
+            errors, predicted = group[name] - expected, group[f"{name}_std_error"]
+            np.testing.assert_allclose(np.sqrt((errors**2).mean("trial")), predicted, rtol=0.07)
+            assert (abs(errors.mean("trial")) < 4.5 * predicted / np.sqrt(n)).all()
             held = (group[f"{name}_lower"] <= expected) & (expected <= group[f"{name}_upper"])
             assert 0.88 < held.mean() < 0.93
     noise = level(tree, "place")
@@ -300,21 +273,6 @@ def test_no_neighbour_loses_more_than_is_stated(by: list[str], neighbors: str, s
         assert worst >= whole * (1 - 1e-6 if neighbors == "add_remove" else 0.9)
 
 
-def test_types_never_depend_on_the_cells(hospitals: xr.Dataset) -> None:
-    def shape(dataset):
-        tree = dataset.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, confidence=0.9, keep_measurements=True)
-        return tree.attrs, {
-            key: {
-                name: (each.dims, each.dtype, each.shape) for name, each in level(tree, key).variables.items()
-            }
-            for key in LEVELS
-        }
-
-    expected = shape(hospitals)
-    for value in (0, -7, np.nan, np.inf, 1e30):
-        assert shape(xr.full_like(hospitals, value, dtype=float)) == expected
-
-
 @pytest.mark.parametrize(("engine", "needs"), [("h5netcdf", "h5py"), ("zarr", "zarr")])
 def test_files(hospitals: xr.Dataset, tmp_path, engine: str, needs: str) -> None:
     pytest.importorskip(needs)
@@ -345,27 +303,22 @@ def test_dask_gives_the_same(hospitals: xr.Dataset) -> None:
     assert lazy["visits"].chunks is not None
 
 
-def test_the_account_tells_the_whole_loss_and_its_parts(hospitals: xr.Dataset) -> None:
+def test_the_provenance_states_the_whole_loss_and_its_parts(hospitals: xr.Dataset) -> None:
     most = {"visits": 5, "deaths": 1, "cost": 2}
-    told = json.loads(
+    provenance = json.loads(
         hospitals.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, max_contributions=most).attrs["dp"]
     )
-    assert told["epsilon"] == 1.0 and told["mechanism"] == "laplace" and "max_contributions" not in told
-    parts = told["quantities"]
+    assert (
+        provenance["epsilon"] == 1.0
+        and provenance["mechanism"] == "laplace"
+        and "max_contributions" not in provenance
+    )
+    parts = provenance["quantities"]
     assert {name: each["max_contributions"] for name, each in parts.items()} == most
     assert parts["cost"]["bounds"] == [0, 100] and "bounds" not in parts["visits"]
     assert sum(Fraction(each["epsilon"]) for each in parts.values()) <= 1
     alike = json.loads(hospitals.dp.tree_counts(BY, epsilon=1.0, max_contributions=3).attrs["dp"])
     assert alike["max_contributions"] == 3 and "max_contributions" not in alike["quantities"]["visits"]
-
-
-def test_some_of_the_variables(hospitals: xr.Dataset) -> None:
-    hospitals["note"] = ("city", ["a", "b", "c", "d"])
-    tree = hospitals.dp.tree_counts(BY, variables=["deaths", "visits"], **EXACT)
-    assert [name for name in level(tree, "city") if "std_error" not in name] == ["deaths", "visits"]
-    assert hospitals.dp.plan(BY, bounds={"cost": (0, 1)}, epsilon=1.0).plans.keys() == {"cost"}
-    alone = hospitals.dp.plan(BY, variables=["visits"], epsilon=1.0).plans["visits"]
-    assert repr(alone) == repr(hospitals["visits"].dp.plan(BY, epsilon=1.0))
 
 
 def test_stacked_variables_cost_no_more_than_one(hospitals: xr.Dataset) -> None:
@@ -382,7 +335,7 @@ def test_derived_levels_and_other_keys(hospitals: xr.Dataset) -> None:
     days = pd.date_range("2024-01-30", periods=4)
     dataset = hospitals.rename(city="day").drop_vars("state").assign_coords(day=days)
     calendar = dpt.calendar("day", ["month", "day"], start="2024-01-30", end="2024-02-02")
-    tree = dataset.dp.tree_counts([calendar], variables=["visits", "deaths"], **EXACT)
+    tree = dataset.dp.tree_counts([calendar], variables=["visits", "deaths"], **NO_NOISE)
     assert list(tree.children) == ["total", "day_month", "day_day"]
     assert level(tree, "day_month")["deaths"].values.tolist() == [
         int(dataset["deaths"][:2].sum()), int(dataset["deaths"][2:].sum()),
@@ -400,7 +353,7 @@ def test_quadtrees() -> None:
         coords={"y": axis, "x": axis},
     )
     grid = dpt.quadtree("y", "x", bounds=((0, 1), (0, 1)), depth=2)
-    tree = city.dp.tree_counts(grid, **EXACT)
+    tree = city.dp.tree_counts(grid, **NO_NOISE)
     assert next(iter(tree.children)) == "total" and len(tree.children) == 3
     finest, coarser = (level(tree, name) for name in [*tree.children][:0:-1])
     assert finest["pickups"].dims == ("hour", "y", "x")
@@ -411,7 +364,7 @@ def test_quadtrees() -> None:
 def test_dimensions_that_multiply_to_more_than_there_can_be_cells() -> None:
     dims = [f"d{i}" for i in range(20)]
     dataset = xr.Dataset({dim: (("place", f"x{dim}"), np.ones((2, 10), int)) for dim in dims})
-    tree = dataset.dp.tree_counts(["place"], **EXACT)
+    tree = dataset.dp.tree_counts(["place"], **NO_NOISE)
     assert all((level(tree, "total")[dim] == 2).all() for dim in dims)
 
 
@@ -421,9 +374,9 @@ def test_levels_of_a_multiindex() -> None:
         {"n": ("place", [3, 4]), "m": (("place", "month"), [[1, 2], [3, 4]])},
         coords=xr.Coordinates.from_pandas_multiindex(places, "place"),
     )
-    group = level(dataset.dp.tree_counts(["state"], **EXACT), "state")
+    group = level(dataset.dp.tree_counts(["state"], **NO_NOISE), "state")
     assert group["n"].values.tolist() == [3, 4] and group["m"].sel(state="WA").values.tolist() == [3, 4]
-    group = level(dataset.dp.tree_counts(["month"], variables=["m"], **EXACT), "month")
+    group = level(dataset.dp.tree_counts(["month"], variables=["m"], **NO_NOISE), "month")
     assert group["m"].dims == ("place", "month") and group["county"].values.tolist() == ["Kern", "King"]
 
 
@@ -431,7 +384,7 @@ def test_bad_cells_are_read_by_rule() -> None:
     cells = np.array([-3, np.nan, 2.9, 4])
     dataset = xr.Dataset({"n": ("place", cells), "v": ("place", cells), "b": ("place", cells > 2)})
     tree = dataset.dp.tree_sums(
-        ["place"], bounds={"n": None, "v": (-1, 3), "b": None}, granularity=0.1, **EXACT
+        ["place"], bounds={"n": None, "v": (-1, 3), "b": None}, granularity=0.1, **NO_NOISE
     )
     group = level(tree, "place")
     assert group["n"].values.tolist() == [0, 0, 3, 4]
@@ -444,80 +397,6 @@ def test_no_other_indices_and_no_leaves(hospitals: xr.Dataset) -> None:
     assert dict(level(tree, "state").sizes) == {"month": 0, "state": 2}
     with pytest.raises(DomainError):
         hospitals.isel(city=[]).dp.tree_counts(BY, epsilon=1.0)
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "argument", "match"),
-    [
-        ({}, {"by": ["nowhere"]}, "by", "neither dimensions nor coordinates"),
-        ({}, {"by": ["state", "deaths"]}, "by", r"set_coords\(\['deaths'\]\)"),
-        ({}, {"by": []}, "by", "names no column"),
-        ({}, {"by": ["season"]}, "variables", "lack some of the dimensions.*'deaths', 'cost'"),
-        ({}, {"variables": []}, "variables", "names no variable"),
-        ({}, {"variables": "visits"}, "variables", "must be a list"),
-        ({}, {"variables": ["visits", "city", "x"]}, "variables", "no data variables.*'city', 'x'"),
-        ({}, {"variables": [["visits"]]}, "variables", "no data variables"),
-        ({}, {"variables": ["visits", "visits"]}, "variables", "twice"),
-        ({"note": ("city", list("abcd"))}, {}, "variables", "do not hold numbers: 'note'"),
-        ({"z": ("city", [1j] * 4), "t": ("city", [None] * 4)}, {}, "variables", "'z', 't'"),
-        ({"visits_lower": ("city", [0] * 4)}, {}, "variables", "one name: 'visits', 'visits_lower'"),
-        ({}, {"max_contributions": {"visits": 2}}, "max_contributions", "'deaths', 'cost'"),
-        ({}, {"max_contributions": 0}, "max_contributions", "at least 1"),
-        ({}, {"max_contributions": [1, 2, 3]}, "max_contributions", "at least 1"),
-        ({}, {"max_contributions": dict.fromkeys([*MIXED, "x"], 1)}, "max_contributions", "'x'"),
-        ({}, {"epsilon": None}, "epsilon", "must be given"),
-        ({}, {"mechanism": "x"}, "mechanism", "unknown"),
-        ({}, {"rng": 3}, "rng", "Generator"),
-        ({}, {"bounds": {}}, "variables", "names no variable"),
-        ({}, {"bounds": (5, 1)}, "bounds", "lower one first"),
-        ({}, {"bounds": {"cost": (0, 1)}, "variables": ["cost", "visits"]}, "bounds", "each variable"),
-        ({}, {"bounds": {"cost": (0, 1), "x": (0, 1)}}, "variables", "no data variables.*'x'"),
-        ({}, {"bounds": MIXED, "granularity": {"visits": 1}}, "granularity", "'cost', 'visits'"),
-        ({}, {"bounds": dict.fromkeys(MIXED), "granularity": 1}, "granularity", "no meaning"),
-        ({}, {"bounds": None}, "bounds", "must be given"),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_arguments_that_cannot_be_used(
-    hospitals: xr.Dataset, change: dict, options: dict, argument: str, match: str
-) -> None:
-    arguments = {"by": BY, "epsilon": 1.0, **options}
-    verb = several.tree_sums if "bounds" in options else several.tree_counts
-    with pytest.raises(ArgumentError, match=match) as raised:
-        verb(hospitals.assign(change), arguments.pop("by"), **arguments)
-    assert raised.value.argument == argument and "Hint:" in str(raised.value)
-
-
-def test_names_that_clash_with_coordinates(hospitals: xr.Dataset) -> None:
-    with pytest.raises(ColumnsError, match="one name: 'visits'"):
-        hospitals.rename(season="visits_std_error").dp.tree_counts(BY, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
-        hospitals.rename(month="std_error").dp.tree_counts(BY, epsilon=1.0)
-    tree = hospitals.rename(visits="count", deaths="lower").dp.tree_counts(BY, epsilon=1.0, confidence=0.9)
-    assert {"count", "count_lower", "lower", "lower_lower"} <= set(level(tree, "city"))
-
-
-def test_names_with_slashes(hospitals: xr.Dataset) -> None:
-    with pytest.raises(ColumnsError, match=r"`variables` has names with slashes.*'by car/foot'"):
-        hospitals.rename(visits="by car/foot").dp.plan(BY, epsilon=1.0)
-
-
-def test_datasets_that_cannot_be_released(hospitals: xr.Dataset) -> None:
-    with pytest.raises(ArgumentError, match="no data variables to release"):
-        hospitals[[]].dp.tree_counts(BY, epsilon=1.0)
-    with pytest.raises(ArgumentError, match=r"must be an xarray\.Dataset"):
-        several.tree_counts(hospitals["visits"], BY, epsilon=1.0)  # type: ignore[arg-type]
-    planned = hospitals.dp.plan(BY, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="no data variables of the dataset: 'deaths'"):
-        hospitals.drop_vars("deaths").dp.release(planned)
-    with pytest.raises(ColumnsError, match="do not hold numbers: 'deaths'"):
-        hospitals.assign(deaths=hospitals["deaths"].astype(str)).dp.release(planned)
-    with pytest.raises(ColumnsError, match="neither dimensions nor coordinates"):
-        hospitals.drop_vars("state").dp.release(planned)
-    with pytest.raises(ArgumentError, match="must be one for several variables"):
-        hospitals.dp.release(planned.plans["visits"])
-    with pytest.raises(ArgumentError, match="must have a domain"):
-        hospitals["visits"].dp.release(planned)
 
 
 def test_plans(hospitals: xr.Dataset) -> None:

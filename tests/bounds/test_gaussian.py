@@ -18,7 +18,7 @@ from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.planning.test_levels import random_tree
+from tests.helpers_planning import random_tree
 from tests.reference import membership
 
 ONE_ROW, RHO = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.0005)
@@ -79,7 +79,7 @@ def test_trace_and_its_derivatives_are_those_of_dense_matrices(seed):
 
 
 @pytest.mark.parametrize("step", [0.4, 0.8, 1.6])
-def test_integration_errs_as_little_as_it_says(step):
+def test_integration_errs_no_more_than_stated(step):
     points = np.exp(step * np.arange(-60 // step, 60 // step))
     errors = [
         (2 / math.pi * step * root**2 * points / (root**2 + points**2)).sum() / root - 1
@@ -232,7 +232,7 @@ def test_too_many_kinds_and_wrong_arguments():
 
 
 @pytest.mark.slow
-def test_thirty_thousand_leaves_are_no_matter():
+def test_thirty_thousand_leaves_take_little_time():
     rng = np.random.default_rng(1)
     counts = [np.array([51]), rng.poisson(60, 51) + 1]
     counts.append(rng.geometric(1 / 10, int(counts[1].sum())))

@@ -183,7 +183,7 @@ def test_a_malformed_record_counts_for_itself_at_most(line):
     ],
     ids=lambda each: repr(each[:20]) if isinstance(each, bytes) else "",
 )
-def test_what_a_line_says(line, record):
+def test_how_a_line_is_read(line, record):
     assert listed(records(b"k,l\n" + line)) == ([] if record is None else [record])
 
 
@@ -295,9 +295,9 @@ def test_headers(head):
 def test_files_that_are_no_table(content, name, said):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    told = counted(content, name=name)
-    assert isinstance(told, str) and told.startswith("dptree: `records` ") and said in told
-    assert "secret" not in told
+    message = counted(content, name=name)
+    assert isinstance(message, str) and message.startswith("dptree: `records` ") and said in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize("argument", ["domain", "known"])
@@ -345,13 +345,6 @@ def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys
         ) == 0  # fmt: skip
         lines = capsys.readouterr().out.splitlines()[2:]
         assert [line.split(",")[2] for line in lines] == ["0", "2"]
-
-
-def in_parquet(table):
-    """Write a table to bytes."""
-    sink = io.BytesIO()
-    pytest.importorskip("pyarrow.parquet").write_table(table, sink)
-    return sink.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])

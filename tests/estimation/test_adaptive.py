@@ -6,18 +6,11 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.estimation.adaptive import (
-    _Families,
-    _linear_prices,
-    _risk,
-    _tilted,
-    nonnegative_adaptive,
-)
+from pandas_dptree.estimation.adaptive import _Families, _linear_prices, _risk, _tilted, nonnegative_adaptive
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
-from tests.estimation.test_joint import assert_table, random_problem
-from tests.estimation.test_least_squares import BRANCHINGS, sparse_leaves
+from tests.helpers_estimation import BRANCHINGS, SPARSE_TREES, assert_table, random_problem, sparse_leaves
 from tests.strategies import trees
 
 
@@ -154,23 +147,9 @@ def test_the_estimated_risk_is_unbiased_under_normal_noise(density):
     assert error < 0.01 * constant
 
 
-TREES = [
-    ("even", False, 1.0, False),
-    ("even", False, 0.5, False),
-    ("square", False, 0.2, False),
-    ("square", False, 0.05, False),
-    ("square", False, 0.005, False),
-    ("deep", False, 0.05, True),
-    ("even", True, 1.0, False),
-    ("square", True, 0.05, True),
-    ("deep", True, 0.2, False),
-    ("deep", True, 0.05, False),
-]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", ["laplace", "normal"])
-@pytest.mark.parametrize(("shape", "ragged", "occupied", "clustered"), TREES)
+@pytest.mark.parametrize(("shape", "ragged", "occupied", "clustered"), SPARSE_TREES)
 def test_squared_errors_are_no_worse_than_the_projection_s_and_far_below_where_leaves_are_empty(
     shape, ragged, occupied, clustered, draw
 ):

@@ -1,4 +1,4 @@
-"""Confidence intervals: the moments against dense algebra, the quantiles against exact laws."""
+"""Confidence intervals: the moments against dense algebra, the quantiles against exact distributions."""
 
 import math
 from collections import Counter
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 from hypothesis import given, settings
-from scipy.special import ndtri
 
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths, intervals
@@ -20,54 +19,10 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_statistics import gaussian_cdf, laplace_cdf
+from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
-
-NOISES = [Laplace(), Gaussian()]
-CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-
-
-def law(noise, scale):
-    """Whole numbers and their probabilities, as far as any matter."""
-    reach = math.ceil(40 * scale) + 40
-    k = np.arange(-reach, reach + 1)
-    power = 1 if noise == Laplace() else 2
-    mass = np.exp(-(np.abs(k / scale) ** power) / power)
-    return k, mass / mass.sum()
-
-
-@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
-def test_fourth_cumulant_is_that_of_the_discrete_law(noise, scale):
-    k, mass = law(noise, scale)
-    second, fourth = (k**2 * mass).sum(), (k.astype(float) ** 4 * mass).sum()
-    rounding = 1e-12 * fourth  # of the difference
-    assert noise.fourth_cumulant(scale) == pytest.approx(fourth - 3 * second**2, rel=1e-11, abs=rounding)
-
-
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
-def test_scales_keep_their_shape_and_inf_stands_for_no_measurement(noise):
-    scales = np.array([[1e-3, 1.0, math.inf], [1.0, 1e12, 3.0]])
-    fourth, widths = noise.fourth_cumulant(scales), noise.half_width(scales, 0.9)
-    assert fourth.shape == widths.shape == scales.shape
-    assert fourth[0, 0] == fourth[0, 2] == widths[0, 0] == 0
-    assert math.isinf(widths[0, 2])
-    assert fourth[0, 1] == fourth[1, 0] == noise.fourth_cumulant(1.0)
-    relative = {"laplace": math.log(10), "gaussian": ndtri(0.95)}[noise.name]
-    assert widths[1, 1] == pytest.approx(relative * 1e12, rel=1e-9)
-
-
-@pytest.mark.parametrize("scale", [0.05, 0.2, 0.45, 1.0, 2.5, 9.99, 10.0, 10.01, 37.0, 190.0, 1000.0])
-@pytest.mark.parametrize(("noise", "cdf"), [(Laplace(), laplace_cdf), (Gaussian(), gaussian_cdf)])
-def test_half_width_is_the_least_that_holds_the_noise(noise, cdf, scale):
-    below = cdf(scale)
-    for confidence in [0.5, *CONFIDENCES]:
-        t = int(noise.half_width(scale, confidence))
-        assert below(t) - below(-t - 1) >= confidence - 2e-7
-        assert t == 0 or below(t - 1) - below(-t) < confidence + 2e-7
 
 
 def coefficients(tree, noise):
@@ -151,8 +106,6 @@ def test_where_values_are_known_there_is_no_width():
     assert [level.tolist() for level in widths] == [[0.0], [0.0, 0.0]]
 
 
-# Quantiles of continuous errors, against their characteristic functions.
-
 _FREQUENCIES = (np.arange(6000) + 0.5) * (2 * np.pi / 90)
 
 
@@ -177,6 +130,9 @@ def share_families():
         yield (parts / parts.sum() * rng.choice([1.0, rng.random()])).tolist()
 
 
+# Quantiles of continuous errors, against their characteristic functions.
+
+
 @pytest.mark.parametrize("confidence", [0.5, *CONFIDENCES])
 def test_continuous_errors_are_held_as_often_as_promised(confidence):
     shares = list(share_families())
@@ -186,8 +142,6 @@ def test_continuous_errors_are_held_as_often_as_promised(confidence):
     assert held.min() > confidence - (1e-4 if confidence >= 0.8 else 1e-3)
     assert held.max() < confidence + (0.004 if confidence >= 0.8 else 0.016)
 
-
-# Errors in steps, against exact convolutions.
 
 LATTICES = {
     "one": ([1], 1),
@@ -209,14 +163,17 @@ def lattice_error(noise, weights, scales):
     size = 2 ** math.ceil(math.log2(80 * spread + 200 * max(map(abs, weights))))
     transform = np.ones(size // 2 + 1)
     for (weight, scale), times in Counter(zip(map(abs, weights), scales, strict=True)).items():
-        k, mass = law(noise, scale)
+        k, mass = probabilities(noise, scale)
         placed = np.bincount(k * weight % size, mass, size)
         transform = transform * np.fft.rfft(placed).real ** times
     mass = np.fft.irfft(transform, size)[: size // 2]
     return np.concatenate([mass[:1], 2 * mass[1:]])
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+# Errors in steps, against exact convolutions.
+
+
+@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("case", LATTICES)
 def test_errors_in_steps_are_held_almost_as_often_as_promised(case, noise):
     weights, divisor = LATTICES[case]
@@ -246,9 +203,10 @@ def test_steps_widen_little_from_a_scale_of_five_and_nothing_from_forty(noise, w
         assert relative(40.0, confidence) == 0
 
 
-# Ends of intervals.
-
 reals = st.floats(-1e6, 1e6)
+
+
+# Ends of intervals.
 
 
 @given(
@@ -294,8 +252,6 @@ def test_ends_in_every_case():
     np.testing.assert_allclose(upper, [7.7, 0, 30, 2.8, 7])
 
 
-# Coverage of whole releases.
-
 TREES = {
     "flat": Tree.from_branching([6]),
     "uniform": Tree.from_branching([3, 4]),
@@ -325,9 +281,12 @@ def planned_scales(tree, noise, epsilon, *, linear):
     return noise.noise_scales(loss, ONE_ROW, shares)
 
 
+# Coverage of whole releases.
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [10.0, 1.0, 0.1])
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
     """Half a percentage point is allowed, of which chance takes a tenth (one standard error) at 90 %."""
@@ -351,7 +310,7 @@ def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
                 assert np.mean(np.abs(error) <= width + 1e-9) >= confidence - 0.005
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_shown_intervals_hold_every_truth_that_the_plain_ones_hold(shape, noise):
     """In every mode: so their coverage is that of least squares, or of the noisy counts, or more."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree
+import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
@@ -107,7 +108,7 @@ def test_a_bare_tree_is_numbered():
     assert domain.keys(2).to_numpy().tolist() == [[0, 0], [0, 1]]
 
 
-def test_places_listed_twice_are_told_apart_by_their_path():
+def test_places_with_the_same_name_are_distinguished_by_their_path():
     domain = Domain.from_frame(
         pd.DataFrame({"state": ["CA", "WA"], "city": ["Springfield", "Springfield"]}), by=["state", "city"]
     )
@@ -193,7 +194,7 @@ def test_categories_need_categories():
         Domain.from_categories(pd.DataFrame({"a": pd.Categorical([])}), by=["a"])
 
 
-def test_a_product_of_categories_too_large_to_write_down():
+def test_a_product_of_categories_that_is_too_large_is_refused():
     wide = pd.DataFrame({name: pd.Categorical([], range(1000)) for name in "abc"})
     with pytest.raises(DomainError, match="1,000,000,000 leaves"):
         Domain.from_categories(wide, by=list("abc"))
@@ -234,7 +235,7 @@ def test_all_odd_values_at_once_are_observed():
     assert domain.tree.n_leaves == len({form for form in canonical_codes(keys["a"])[1]} - {UNKNOWN})
 
 
-def test_how_a_number_is_held_does_not_change_the_fingerprint():
+def test_the_type_of_a_number_does_not_change_the_fingerprint():
     held = [objects([1, 2]), objects([np.int64(1), np.int64(2)]), pd.Series([1, 2], dtype="int8"),
             pd.Series([1.0, 2.0]), objects([1, 2.0]), pd.Series([1, 2], dtype="Int64"), pd.Series([1, 2],
             dtype="uint64")]  # fmt: skip
@@ -275,7 +276,7 @@ def test_a_category_that_does_not_occur_is_never_shown(arrow):
 FLAGGED = PLACES.assign(nobody=[False, False, True, False])  # Fresno
 
 
-def test_impossible_leaves_are_listed_but_hold_nobody():
+def test_structural_zeros_are_listed_and_empty():
     domain = Domain.from_frame(FLAGGED, by=["state", "city"], structural_zeros="nobody")
     assert domain.keys(2).iloc[domain.structural_zeros].to_numpy().tolist() == [["CA", "Fresno"]]
     assert domain.tree.level_sizes == Domain.from_frame(PLACES, by=["state", "city"]).tree.level_sizes
@@ -375,7 +376,7 @@ def test_flags_are_named_not_passed():
     assert caught.value.argument == "structural_zeros"
 
 
-def test_public_keys_may_be_encoded_in_any_way():
+def test_public_keys_may_have_any_encoding():
     pyarrow = pytest.importorskip("pyarrow")
     chunks = [pyarrow.array(chunk).dictionary_encode() for chunk in (["b", "a"], ["c", "a"])]
     views = pyarrow.array(["b", "a", "c", "a"], type=pyarrow.string_view())
@@ -427,3 +428,12 @@ def test_the_categories_of_an_enum_are_public_by_its_type(lazy):
     assert Domain.from_categories(records, by=["size"]).labels[0].tolist() == ["S", "M", "L"]
     with pytest.raises(ColumnsError, match=r"not categorical: 'state'\.\nHint: .*polars\.Enum"):
         pandas_dptree.tree_counts(records, ["size", "state"], epsilon=1.0, domain="categories")
+
+
+# What cannot be planned.
+
+
+@pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
+def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
+    with pytest.raises(dpt.ColumnsError, match="names columns as the released table names its own"):
+        dpt.Domain.from_frame(pd.DataFrame({name: ["a", "b"]}), by=[name])

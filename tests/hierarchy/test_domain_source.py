@@ -10,10 +10,10 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
 from pandas_dptree.output.report import statement
+from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import REGIONS, SPENDING, VALUES, VISITS, tables
 
 BY = ["region"]
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 FACTOR = dpt.Multiplicative(alpha=0.25)
 YEARS = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
 COSTS = dpt.cut("cost", [0, 10, 100])
@@ -90,7 +90,7 @@ def test_without_keys_all_is_given():
 
 
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", FACTOR])
-def test_a_tree_that_nobody_lists_needs_no_keys(mechanism):
+def test_an_implicit_tree_needs_no_keys(mechanism):
     table = dpt.tree_counts(VISITS, VALUES["tree"], **LOSS, mechanism=mechanism)
     assert source_of(table) is None
     assert "Which rows the table has: protected like its values." in statement(table.attrs["dp"])
@@ -142,7 +142,7 @@ def test_bins_of_an_array_are_given_as_edges_or_stand_in_it():
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_plans_say_it_unless_the_keys_were_given(source):
+def test_plans_state_the_source_unless_the_keys_were_given(source):
     domain, words = DOMAINS[source], HEADLINES[source]
     for plan in (
         dpt.plan(domain, **LOSS),
@@ -168,7 +168,7 @@ def test_plans_say_it_unless_the_keys_were_given(source):
         ),
     ],
 )
-def test_pages_say_it(source, words):
+def test_pages_state_the_source(source, words):
     pytest.importorskip("great_tables")
     for options in ({}, {"mechanism": FACTOR}):
         page = dpt.tree_counts(VISITS, BY, **LOSS, domain=STATED[source], **options).dp.to_html()
@@ -178,13 +178,13 @@ def test_pages_say_it(source, words):
 
 
 @pytest.mark.parametrize("odd", ["missing", None, "elsewhere", ["observed"], {}, 1])
-def test_a_page_claims_nothing_that_the_table_does_not_tell(odd):
+def test_a_page_claims_nothing_that_the_table_does_not_state(odd):
     provenance = dict(dpt.tree_counts(VISITS, BY, epsilon=1.0, domain=REGIONS).attrs["dp"])
     provenance |= {"domain_source": odd}
     if odd == "missing":  # as in a table of the first version
         del provenance["domain_source"]
-    told = " ".join(statement(provenance))
-    assert "not protected. Whoever released it declared the list of them public." in told
+    statements = " ".join(statement(provenance))
+    assert "not protected. Whoever released it declared the list of them public." in statements
 
 
 # Plans as JSON
@@ -209,7 +209,7 @@ def test_of_a_plan_that_is_read_the_less_certain_source_stays(kind, planned, rea
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plan_that_does_not_tell_is_not_whole(kind):
+def test_a_plan_without_a_source_is_incomplete(kind):
     plan = dpt.plan(DOMAINS["given"], **LOSS, **KINDS[kind])
     written = plan.to_dict()
     for odd in (None, "elsewhere", ["observed"], {}, 1):

@@ -42,7 +42,7 @@ def test_folded_values_are_the_same_as_full_ones(tree, value):
         assert (np.broadcast_to(tree.sum_children(level, np.array([value])), size) == full).all()
 
 
-def test_a_tree_too_big_to_write_down_costs_nothing():
+def test_a_tree_too_large_to_list_costs_nothing():
     tree = Tree.from_branching([1000] * 6)
     assert tree.n_leaves == 10**18
     assert tree.is_uniform
@@ -124,3 +124,11 @@ def test_a_forest_has_at_least_one_tree(n):
     if n is not None and n is not True:
         with pytest.raises(ArgumentError, match="`n_roots`"):
             Tree.from_branching([2]).copies(n)
+
+
+def test_copies_of_a_ragged_tree() -> None:
+    tree = Tree.from_paths([[0, 0], [0, 1], [1, -1]]).copies(2)
+    assert [values.tolist() for values in tree.roll_up(np.arange(6))] == [
+        [3, 12], [1, 2, 7, 5], [0, 1, 2, 3, 4, 5],
+    ]  # fmt: skip
+    assert tree.listed(2).tolist() == [True, True, False] * 2

@@ -365,13 +365,13 @@ READERS = {
 
 def reading(frame):
     """Tell by reader what it makes of the rows, or why it refuses the column."""
-    told = {}
+    outcomes = {}
     for name, read in READERS.items():
         try:
-            told[name] = read(frame)
+            outcomes[name] = read(frame)
         except DPTreeError as error:
-            told[name] = str(error)
-    return told
+            outcomes[name] = str(error)
+    return outcomes
 
 
 @cache
@@ -413,7 +413,7 @@ def check_rows(kind, places, n_parts):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_record_is_read_by_itself(kind):
+def test_each_record_is_read_separately(kind):
     rng, n_values = np.random.default_rng(0), len(KINDS[kind][0])
     places = [*rng.permutation(n_values), *rng.integers(n_values, size=MOST_ROWS)][:MOST_ROWS]
     check_rows(kind, rng.permutation(places).tolist(), n_parts=4)
@@ -423,5 +423,5 @@ def test_each_record_is_read_by_itself(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=100, deadline=None)
 @given(places=st.lists(st.integers(0, 999), min_size=1, max_size=MOST_ROWS), n_parts=st.integers(2, 5))
-def test_each_of_many_records_is_read_by_itself(kind, places, n_parts):
+def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)

@@ -1,7 +1,6 @@
-"""Noise calibrated within the budget, its exact variance, and the one place where it is added."""
+"""Additive noise: calibrated within the budget, with exact moments."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import get_args
 
@@ -10,18 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES as BY_NAME
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace, Mechanism, candidate_noises
-from pandas_dptree.mechanisms.measure import measure
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_privacy import ONE_ROW
+from tests.helpers_statistics import gaussian_cdf, laplace_cdf
 
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
 NOISES = list(BY_NAME.values())
-
 sizes = st.floats(1e-5, 1e4)
 losses = st.one_of(
     st.builds(lambda e: PrivacyLoss(epsilon=e), sizes),
@@ -101,7 +101,7 @@ def test_extreme_losses_keep_the_scales_in_range():
 
 
 @pytest.mark.parametrize("parts", [[], [0.0, 0.0], [0.5, -0.5], [math.nan], [math.inf, 1], [[0.5, 0.5]]])
-def test_shares_that_are_none_are_refused(parts):
+def test_invalid_shares_are_refused(parts):
     with pytest.raises(ArgumentError, match="split"):
         Laplace().noise_scales(PrivacyLoss(epsilon=1.0), ONE_ROW, parts)
 
@@ -160,65 +160,32 @@ def test_composition_gain_is_the_noise_that_tight_composition_spares(noise):
     assert noise.composition_gain(PrivacyLoss(rho=1.0), ONE_ROW, even) == 1
 
 
-@dataclass(frozen=True)
-class Known(AdditiveNoise):
-    """Noise that everybody knows."""
-
-    name = "known"
-    value: int
-
-    def budget(self, loss):
-        raise NotImplementedError
-
-    _cost = variance = fourth_cumulant = half_width = squared_excess = delta = budget
-
-    def sample(self, noise_scale, size, source):
-        return np.full(size, self.value * int(noise_scale))
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
+@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+def test_fourth_cumulant_is_that_of_the_discrete_distribution(noise, scale):
+    k, mass = probabilities(noise, scale)
+    second, fourth = (k**2 * mass).sum(), (k.astype(float) ** 4 * mass).sum()
+    rounding = 1e-12 * fourth  # of the difference
+    assert noise.fourth_cumulant(scale) == pytest.approx(fourth - 3 * second**2, rel=1e-11, abs=rounding)
 
 
-def test_measure_adds_noise_of_each_levels_scale_and_leaves_levels_out():
-    counts = [np.array([7]), np.array([3, 4]), np.array([1, 2, 4])]
-    noisy = measure(Known(10), counts, [2.0, math.inf, 1.0], byte_source(None))
-    assert noisy[1] is None
-    assert [noisy[0].tolist(), noisy[2].tolist()] == [[27], [11, 12, 14]]
-    assert all(level.dtype == np.int64 for level in (noisy[0], noisy[2]))
-    assert counts[0].tolist() == [7]
+@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+def test_scales_keep_their_shape_and_inf_stands_for_no_measurement(noise):
+    scales = np.array([[1e-3, 1.0, math.inf], [1.0, 1e12, 3.0]])
+    fourth, widths = noise.fourth_cumulant(scales), noise.half_width(scales, 0.9)
+    assert fourth.shape == widths.shape == scales.shape
+    assert fourth[0, 0] == fourth[0, 2] == widths[0, 0] == 0
+    assert math.isinf(widths[0, 2])
+    assert fourth[0, 1] == fourth[1, 0] == noise.fourth_cumulant(1.0)
+    relative = {"laplace": math.log(10), "gaussian": ndtri(0.95)}[noise.name]
+    assert widths[1, 1] == pytest.approx(relative * 1e12, rel=1e-9)
 
 
-def test_measure_leaves_single_nodes_of_a_level_out():
-    counts = [np.array([3, 4, 5, 6]), np.array([8, 9])]
-    scales = [np.array([2.0, math.inf, 1.0, 2.0]), np.array([math.inf, math.inf])]
-    some, none = measure(Known(10), counts, scales, byte_source(None))
-    assert some.tolist() == [23, 0, 15, 26] and none is None
-
-
-@pytest.mark.parametrize("scales", [[1e9], [1e9, 3e9]])
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
-def test_each_node_has_noise_of_its_own_and_of_its_scale(noise, scales):
-    counts, source = np.arange(2000), byte_source(np.random.default_rng(6))
-    each = np.array(scales) if len(scales) == 1 else np.resize(scales, len(counts))
-    (noisy,) = measure(noise, [counts], [each], source)
-    drawn = noisy - counts
-    assert len(np.unique(drawn)) > 1990
-    for scale in scales:
-        of_scale = drawn[np.broadcast_to(each, len(counts)) == scale]
-        assert np.mean(of_scale.astype(float) ** 2) == pytest.approx(float(noise.variance(scale)), rel=0.3)
-
-
-@pytest.mark.parametrize("noise", [2**62, -(2**62)])
-def test_measure_ends_at_the_largest_integer(noise):
-    counts = np.array([0, 1, 2**61 - 1, 2**61])
-    (noisy,) = measure(Known(noise), [counts], [1.0], byte_source(None))
-    assert noisy.tolist() == [2**61 if noise > 0 else -(2**61)] * len(counts)
-
-
-def test_measure_wants_one_scale_a_level():
-    with pytest.raises(ValueError, match="zip"):
-        measure(Known(1), [np.array([1])], [1.0, 1.0], byte_source(None))
-
-
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
-def test_measured_counts_are_unbiased(noise):
-    counts = np.full(100_000, 1000)
-    (noisy,) = measure(noise, [counts], [5.0], byte_source(np.random.default_rng(3)))
-    assert noisy.mean() == pytest.approx(1000, abs=5 * math.sqrt(float(noise.variance(5.0)) / len(counts)))
+@pytest.mark.parametrize("scale", [0.05, 0.2, 0.45, 1.0, 2.5, 9.99, 10.0, 10.01, 37.0, 190.0, 1000.0])
+@pytest.mark.parametrize(("noise", "cdf"), [(Laplace(), laplace_cdf), (Gaussian(), gaussian_cdf)])
+def test_half_width_is_the_least_that_holds_the_noise(noise, cdf, scale):
+    below = cdf(scale)
+    for confidence in [0.5, *CONFIDENCES]:
+        t = int(noise.half_width(scale, confidence))
+        assert below(t) - below(-t - 1) >= confidence - 2e-7
+        assert t == 0 or below(t - 1) - below(-t) < confidence + 2e-7

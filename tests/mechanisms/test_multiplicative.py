@@ -14,63 +14,12 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import multiplicative, thresholds
+from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.threshold_rounds import settle_rounds
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
-from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round
+from tests.helpers_multiplicative import chain_of, silence
 from tests.strategies import trees
-
-
-def chain_of(alpha: float = 0.5, depth: int = 3, calibration: str = "exact", **more: float) -> Thresholds:
-    given_ = {"alpha": alpha, "eta": 0.05, "epsilon": 1.0, "delta": 1e-6, "depth": depth, **more}
-    return Thresholds(calibration=calibration, **given_)
-
-
-def copies(tree: Tree, n: int) -> Tree:
-    """Hang copies of a tree below a common root."""
-    below = [
-        np.tile(np.broadcast_to(counts, size), n)
-        for counts, size in zip(tree.child_counts, tree.level_sizes, strict=False)
-    ]
-    return Tree((np.array([n]), *below))
-
-
-def settle_forest(
-    tree: Tree,
-    levels: Sequence[np.ndarray],
-    rounds: Sequence[Round],
-    least: int,
-    rng: np.random.Generator,
-    *,
-    above: int = -1,
-) -> list[np.ndarray]:
-    """Settle what hangs below the root of a tree; nodes that count no more than `above` are left out."""
-    listed = multiplicative._above(tree, levels, above)
-    estimates = [np.full(size, least) for size in tree.level_sizes]
-    for level, nodes, found in zip(estimates[1:], listed, settle_rounds(listed, rounds, rng), strict=True):
-        level[nodes.names] = np.maximum(found, least)
-    return estimates
-
-
-def settle_copies(
-    tree: Tree,
-    leaves: np.ndarray,
-    n: int,
-    rounds: Sequence[Round],
-    least: int,
-    rng: np.random.Generator,
-    *,
-    above: int = -1,
-) -> list[np.ndarray]:
-    """Settle n copies of a tree at once, without their common root: shape (n, size) for each level."""
-    forest = copies(tree, n)
-    estimates = settle_forest(forest, forest.roll_up(np.tile(leaves, n)), rounds, least, rng, above=above)
-    return [level.reshape(n, -1) for level in estimates[1:]]
-
-
-# --- the algorithm, without noise, against a slow one ---
 
 
 class Slowly:
@@ -128,17 +77,14 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch)
 
 
-def silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    zeros = lambda *arguments: np.zeros(arguments[-2], dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("pandas_dptree.mechanisms.sparse_vector.discrete_laplace", zeros)
-    monkeypatch.setattr(TruncatedLaplace, "sample", zeros)
-
-
 @st.composite
 def counted_trees(draw: st.DrawFn) -> tuple[Tree, np.ndarray]:
     tree = draw(trees(max_depth=4, max_leaves=15))
     size = st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**16), st.integers(2**14, 2**24))
     return tree, np.array(draw(st.lists(size, min_size=tree.n_leaves, max_size=tree.n_leaves)))
+
+
+# --- the algorithm, without noise, against a slow one ---
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])

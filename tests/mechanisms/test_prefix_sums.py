@@ -1,3 +1,5 @@
+"""Prefix sums measured through a factorization: exact products, sensitivity and privacy."""
+
 from __future__ import annotations
 
 import itertools
@@ -11,53 +13,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.distribution.factorization import prefix_estimates, prefix_rmse, prefix_variances
+from pandas_dptree.distribution.factorization import prefix_estimates
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms import prefix_sums
 from pandas_dptree.mechanisms.prefix_sums import LARGEST_BIN, PrefixStrategy, measure_prefix_sums
-from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian
+from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.composition import gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from tests.helpers_distribution import exactly, matrix
 from tests.helpers_statistics import audited_epsilon
 
-NO_NOISE = 1e-3  # a scale at which all draws are 0
-HALF = PrivacyLoss(rho=0.5)
 RELATIONS: list[Neighbors] = ["add_remove", "replace"]
-
 sizes = st.integers(1, 24)
 bits = st.integers(8, 16)
-
-
-def matrix(strategy: PrefixStrategy) -> list[list[int]]:
-    """Q, from its definition, in Python integers."""
-    k, h = strategy.n_bins, strategy.coefficients.tolist()
-
-    def at(n: int) -> int:
-        return h[n] if n < k else 0 if n == k else -h[2 * k - n]
-
-    return [
-        [(at(abs(i - j)) + at(i + j + 1)) * strategy.weights.tolist()[j] for j in range(k)] for i in range(k)
-    ]
 
 
 def columns(strategy: PrefixStrategy) -> list[tuple[int, ...]]:
     return list(zip(*matrix(strategy), strict=True))
 
 
-def exactly(strategy: PrefixStrategy, counts: Any) -> list[int]:
-    source = byte_source(np.random.default_rng(0))
-    return measure_prefix_sums(strategy, np.asarray(counts), NO_NOISE, source).tolist()
-
-
 def square(vector: Any) -> int:
     return sum(int(v) ** 2 for v in vector)
-
-
-def dense_covariance(strategy: PrefixStrategy) -> np.ndarray:
-    """The covariance of the estimates for noise of variance 1, by a dense inverse."""
-    rows = np.cumsum(np.linalg.inv(np.array(matrix(strategy), dtype=float)), axis=0)
-    return rows @ rows.T
 
 
 # What is measured ---------------------------------------------------------------------------------------
@@ -227,105 +204,6 @@ def test_audit(neighbors: Neighbors) -> None:
     assert 0.5 < found <= 1.0
     too_little = audited_epsilon(outcomes(one, scale / 2, 3), outcomes(other, scale / 2, 4), delta=0.1)
     assert too_little > 1.0
-
-
-# Estimates ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 64, 1_000])
-def test_without_noise_the_estimates_are_the_prefix_sums(n_bins: int) -> None:
-    strategy = PrefixStrategy(n_bins)
-    counts = np.random.default_rng(n_bins).integers(0, 10**6, n_bins)
-    measured = exactly(strategy, counts)
-    assert prefix_estimates(strategy, measured) == pytest.approx(np.cumsum(counts), abs=1e-6)
-    known = prefix_estimates(strategy, measured, total=int(counts.sum()) + 100)
-    assert known[-1] == pytest.approx(counts.sum() + 100)
-
-
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 16, 33, 100])
-def test_variances_are_those_of_the_dense_inverse(n_bins: int) -> None:
-    strategy = PrefixStrategy(n_bins, 10)
-    covariance = dense_covariance(strategy)
-    free, last = np.diag(covariance), covariance[:, -1]
-    scale = 1e6
-    assert prefix_variances(strategy, scale) / scale**2 == pytest.approx(free, rel=1e-9)
-    known = prefix_variances(strategy, scale, known_total=True) / scale**2
-    assert known == pytest.approx(free - last**2 / last[-1], rel=1e-9, abs=1e-12 * free.max())
-    assert known[-1] == 0
-
-
-def test_estimates_are_unbiased_and_vary_as_predicted() -> None:
-    strategy, source, n_runs = PrefixStrategy(24), byte_source(np.random.default_rng(3)), 6_000
-    counts = np.random.default_rng(4).integers(0, 50, 24)
-    truth, scale = np.cumsum(counts), strategy.noise_scale(HALF, neighbors="add_remove")
-    runs = [measure_prefix_sums(strategy, counts, scale, source) for _ in range(n_runs)]
-    for total in (None, int(truth[-1])):
-        errors = np.array([prefix_estimates(strategy, run, total=total) for run in runs]) - truth
-        variances = prefix_variances(strategy, scale, known_total=total is not None)
-        assert (np.abs(errors.mean(axis=0)) <= 4 * np.sqrt(variances / n_runs)).all()
-        assert (errors**2).mean() == pytest.approx(variances.mean(), rel=0.02)
-        assert (errors**2).mean(axis=0) == pytest.approx(variances, rel=0.08, abs=1e-9)
-
-
-def test_known_totals_are_the_best_linear_correction() -> None:
-    """The dense formula of conditioning on the last prefix sum."""
-    strategy = PrefixStrategy(12)
-    measured = discrete_gaussian(1e9, 12, byte_source(np.random.default_rng(5)))
-    free, last = prefix_estimates(strategy, measured), dense_covariance(strategy)[:, -1]
-    expected = free - last / last[-1] * (free[-1] - 77.0)
-    assert prefix_estimates(strategy, measured, total=77.0) == pytest.approx(expected, rel=1e-9)
-
-
-# How accurate -------------------------------------------------------------------------------------------
-
-
-def nuclear_bound(n_bins: int) -> float:
-    """No unbiased estimates from Gaussian noise have a smaller error: the nuclear norm of A, by K."""
-    return float((0.5 / np.sin((2 * np.arange(n_bins) + 1) * np.pi / (4 * n_bins + 2))).mean())
-
-
-def least_error(n_bins: int) -> float:
-    """The same for any weights of the columns, at about those for which it is the least error there is."""
-    ones = np.tril(np.ones((n_bins, n_bins)))
-    weights = np.full(n_bins, 1 / n_bins)
-    for _ in range(10):
-        root = np.sqrt(weights)
-        squares, vectors = np.linalg.eigh(root[:, None] * (ones.T @ ones) * root)
-        singular = np.sqrt(squares)
-        weights = vectors**2 @ singular / singular.sum()
-    return float(singular.sum() / math.sqrt(n_bins))
-
-
-def test_the_references() -> None:
-    ones = np.tril(np.ones((40, 40)))
-    assert nuclear_bound(40) == pytest.approx(np.linalg.svd(ones, compute_uv=False).sum() / 40)
-    assert nuclear_bound(40) < least_error(40)
-
-
-@pytest.mark.parametrize("n_bins", [2, 4, 16, 64, 256])
-def test_no_factorisation_is_much_better(n_bins: int) -> None:
-    error = prefix_rmse(PrefixStrategy(n_bins), HALF, neighbors="add_remove")
-    assert least_error(n_bins) < error < least_error(n_bins) * 1.004
-
-
-def test_figures() -> None:
-    strategy = PrefixStrategy(256)
-    assert prefix_rmse(strategy, HALF, neighbors="add_remove") == pytest.approx(2.529, abs=1e-3)
-    assert prefix_rmse(strategy, HALF, neighbors="add_remove", known_total=True) == pytest.approx(
-        2.360, abs=1e-3
-    )
-    for n_bins in (1_024, 16_384):
-        error = prefix_rmse(PrefixStrategy(n_bins), HALF, neighbors="add_remove")
-        assert nuclear_bound(n_bins) < error < 1.02 * nuclear_bound(n_bins)
-
-
-def test_errors_scale_as_the_sensitivity_does() -> None:
-    strategy = PrefixStrategy(50)
-    error = prefix_rmse(strategy, HALF, neighbors="add_remove")
-    assert prefix_rmse(strategy, HALF, neighbors="replace", max_contributions=3) == pytest.approx(
-        3 * math.sqrt(2) * error
-    )
-    assert prefix_rmse(strategy, PrivacyLoss(rho=0.005), neighbors="add_remove") == pytest.approx(10 * error)
 
 
 # Arguments ----------------------------------------------------------------------------------------------

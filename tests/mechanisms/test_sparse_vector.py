@@ -1,4 +1,4 @@
-"""The sparse vector technique: exact law and loss on small inputs, audits, accuracy, and what is refused."""
+"""The sparse vector technique: exact distribution and loss, audits, accuracy, and what is refused."""
 
 import math
 from itertools import product
@@ -17,7 +17,7 @@ RUNS = 100_000
 
 
 def at_least(noise_scale, x):
-    """P(noise >= x) of the discrete Laplace law."""
+    """P(noise >= x) of the discrete Laplace distribution."""
     q = math.exp(-1 / noise_scale)
     x = np.asarray(x)
     return np.where(x >= 1, q ** np.maximum(x, 0.0), 1 + q - q ** (1.0 - np.minimum(x, 1))) / (1 + q)
@@ -68,7 +68,7 @@ def coded(answers):
     return answers @ (1 << np.arange(answers.shape[1]))
 
 
-# The law ------------------------------------------------------------------------------------------------
+# The distribution --------------------------------------------------------------------------------------
 
 CASES = [
     (dict(threshold=3, cutoff=2, epsilon=4.0), [2, 4, 5, 1, 3]),
@@ -77,7 +77,7 @@ CASES = [
 ]
 
 
-def fit_to_law(answers, expected):
+def fit_to_distribution(answers, expected):
     observed = np.bincount(coded(answers), minlength=len(expected))
     likely = expected * len(answers) >= 5
     pooled = [np.append(each[likely], each[~likely].sum()) for each in (observed, expected * len(answers))]
@@ -85,30 +85,30 @@ def fit_to_law(answers, expected):
     return chi2.sf(((pooled[0] - pooled[1]) ** 2 / pooled[1]).sum(), len(pooled[0]) - 1)
 
 
-def law(counts, large, **options):
+def exact_distribution(counts, large, **options):
     patterns = [code[::-1] for code in product([0, 1], repeat=len(counts))]
     return np.array([probability(pattern, counts, large, **options) for pattern in patterns])
 
 
 @pytest.mark.parametrize(("arguments", "counts"), CASES)
-def test_answers_follow_the_law(arguments, counts):
+def test_answers_follow_the_distribution(arguments, counts):
     answers = ask_all(counts, seed=1, **arguments)
     large = SparseVector(**arguments)
-    exact = law(counts, large)
+    exact = exact_distribution(counts, large)
     assert exact.sum() == pytest.approx(1, rel=1e-9)
-    assert fit_to_law(answers, exact) > 1e-3
+    assert fit_to_distribution(answers, exact) > 1e-3
     # The two scales, each of them wrong by a little, and a threshold whose noise is drawn only once.
     for threshold_factor, query_factor in [(0.8, 1), (1.25, 1), (1, 0.9), (1, 1.1)]:
         wrong = SparseVector(**arguments)
         wrong.threshold_scale *= threshold_factor
         wrong.query_scale *= query_factor
-        assert fit_to_law(answers, law(counts, wrong)) < 1e-3
+        assert fit_to_distribution(answers, exact_distribution(counts, wrong)) < 1e-3
     if large.cutoff > 1:
-        assert fit_to_law(answers, law(counts, large, renew=False)) < 1e-9
+        assert fit_to_distribution(answers, exact_distribution(counts, large, renew=False)) < 1e-9
 
 
 @pytest.mark.parametrize(("arguments", "counts"), CASES)
-def test_the_algorithm_as_printed_follows_the_same_law(arguments, counts):
+def test_the_algorithm_as_printed_follows_the_same_distribution(arguments, counts):
     large = SparseVector(**arguments)
     answers = algorithm_3(
         counts,
@@ -118,7 +118,7 @@ def test_the_algorithm_as_printed_follows_the_same_law(arguments, counts):
         query_scale=large.query_scale,
         rng=np.random.default_rng(2),
     )
-    assert fit_to_law(answers, law(counts, large)) > 1e-3
+    assert fit_to_distribution(answers, exact_distribution(counts, large)) > 1e-3
 
 
 def test_scales_are_those_of_the_algorithm():
@@ -201,7 +201,7 @@ def test_the_audit_catches_a_fractional_cutoff():
 
 
 def test_streams_are_apart():
-    # What one stream is asked changes nothing in the law of another.
+    # What one stream is asked changes nothing in the distribution of another.
     answers = []
     for count in (-1000, 1000):
         large = SparseVector(
@@ -209,8 +209,8 @@ def test_streams_are_apart():
         )
         counts = np.tile([count, 0], RUNS)
         answers.append(np.stack([large.ask(counts)[1::2] for _ in range(3)], axis=1))
-        exact = law([0, 0, 0], large)
-        assert fit_to_law(answers[-1], exact) > 1e-3
+        exact = exact_distribution([0, 0, 0], large)
+        assert fit_to_distribution(answers[-1], exact) > 1e-3
     assert (answers[0] != answers[1]).any()
 
 
@@ -275,7 +275,7 @@ def test_one_stream_takes_plain_numbers():
     assert large.ask([1000]).tolist() == [False]
 
 
-def test_what_it_shows_cannot_be_written_through():
+def test_what_it_shows_cannot_be_changed():
     large = SparseVector(threshold=0, cutoff=1, epsilon=1.0)
     large.n_positive[:] = -5
     assert large.n_positive.tolist() == [0]
@@ -375,7 +375,7 @@ def test_arguments_out_of_range_are_refused(name, value):
         ([1], [0.0], "streams"), ([1, 2, 3], [True, False, True], "streams"), ([1], 0, "streams"),
     ],
 )  # fmt: skip
-def test_questions_that_are_none_are_refused_and_cost_nothing(values, streams, name):
+def test_invalid_questions_are_refused_and_cost_nothing(values, streams, name):
     large = SparseVector(**GOOD, n_streams=3)
     with pytest.raises(ArgumentError, match="Hint") as error:
         large.ask(values, streams)

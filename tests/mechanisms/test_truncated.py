@@ -1,4 +1,4 @@
-"""Noise that ends at a radius: its privacy, its moments, its law, and what is refused."""
+"""Noise that ends at a radius: its privacy, its moments, its distribution, and what is refused."""
 
 import math
 from fractions import Fraction
@@ -10,14 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.mechanisms.sampling import byte_source, truncated_discrete_laplace
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace, _lowest, _power_sums
-from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
+from tests.helpers_random import seeded_bytes
+from tests.helpers_statistics import audited_epsilon, edges, fit, truncated_laplace_cdf
 
 ratios = st.fractions(0, 1, max_denominator=50).filter(lambda q: 0 < q < 1)
 
 
-def law(q, radius):
+def probabilities(q, radius):
     """The probabilities of -radius … radius."""
     weights = {x: q ** abs(x) for x in range(-radius, radius + 1)}
     total = sum(weights.values())
@@ -32,7 +33,7 @@ def hockey_stick(masses, moved, factor):
 @given(ratios, st.integers(1, 12), st.data())
 def test_delta_of_a_shift_is_exact_in_rational_numbers(q, radius, data):
     shift = data.draw(st.integers(1, radius))
-    masses = law(q, radius)
+    masses = probabilities(q, radius)
     delta = _lowest(shift, q, radius)
     for sign in (-1, 1):
         moved = {x + sign * shift: mass for x, mass in masses.items()}
@@ -44,7 +45,7 @@ def test_delta_of_a_shift_is_exact_in_rational_numbers(q, radius, data):
 def test_several_values_cost_no_more_than_one_that_moves_as_far(q, radius, data):
     one = data.draw(st.integers(1, radius - 1))
     other = data.draw(st.integers(1, radius - one))
-    masses = law(q, radius)
+    masses = probabilities(q, radius)
     both = {(x, y): p * r for x, p in masses.items() for y, r in masses.items()}
     moved = {(x + one, y - other): p for (x, y), p in both.items()}
     assert hockey_stick(both, moved, q ** -(one + other)) <= _lowest(one + other, q, radius)
@@ -98,7 +99,7 @@ def test_the_radius_is_the_continuous_one_rounded_to_the_nearest_at_most(epsilon
     [(1.0, 1e-6, 1), (0.01, 1e-9, 3), (1e-4, 1e-9, 1), (1e-6, 0.1, 1), (1e-6, 0.4, 1), (2e-6, 1e-6, 1),
      (40.0, 1e-9, 1), (1e-6, 1e-6, 4), (300.0, 1e-200, 1)],
 )  # fmt: skip
-def test_moments_are_those_of_the_law(epsilon, delta, sensitivity):
+def test_moments_are_those_of_the_distribution(epsilon, delta, sensitivity):
     noise = TruncatedLaplace(epsilon, delta, sensitivity)
     if noise.radius <= 20_000:
         with mpmath.workdps(60):
@@ -129,7 +130,7 @@ def test_moments_of_noise_of_any_size_are_finite():
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.01), (0.1, 1e-3), (0.1, 1e-6), (1e-5, 1e-6)])
-def test_draws_follow_the_law(epsilon, delta):
+def test_draws_follow_the_distribution(epsilon, delta):
     noise = TruncatedLaplace(epsilon, delta)
     draws = noise.sample(100_000, byte_source(np.random.default_rng(3)))
     scale, bins = noise.noise_scale, edges(noise.noise_scale)
@@ -205,3 +206,25 @@ def test_values_and_generators_of_another_type_are_refused():
     with pytest.raises(ArgumentError, match="default_rng") as error:
         noise.release([1], rng=0)
     assert error.value.argument == "rng"
+
+
+RUNS = 100_000
+
+
+# The mechanisms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sensitivity"), [(1.0, 0.02, 1), (0.5, 0.05, 1), (1.0, 0.02, 3)]
+)
+def test_truncated_noise_loses_no_more_than_it_claims(epsilon, delta, sensitivity):
+    noise = TruncatedLaplace(epsilon, delta, sensitivity)
+
+    def audited(scale, radius):
+        one, other = (truncated_discrete_laplace(scale, radius, RUNS, seeded_bytes(seed)) for seed in (1, 2))
+        return audited_epsilon(one, other + sensitivity, delta=delta)
+
+    assert 0.5 * epsilon < audited(noise.noise_scale, noise.radius) <= epsilon
+    assert audited(noise.noise_scale / 2, noise.radius) > epsilon
+    assert audited(noise.noise_scale, noise.radius * 2 // 3) > epsilon

@@ -14,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.cli import commands as cli
 from pandas_dptree.output.progress import progress_bar
+from tests.helpers_random import rng
 
 PLACES = pd.DataFrame({"state": list("aabbb"), "city": list("vwxyz")})
 BY = ["state", "city"]
@@ -22,10 +23,6 @@ TREE = dpt.Tree.from_branching([3, 4])
 NOBODY = PLACES.assign(ip=1, pay=2.0).iloc[:0]
 APPROXIMATE = {"epsilon": 1.0, "delta": 1e-6}
 VALUES = {"bounds": (0, 9), "domain": PLACES, "epsilon": 1.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def people(n, seed=0):
@@ -154,14 +151,14 @@ def test_text_is_a_name_a_percentage_and_the_time(capsys):
 @pytest.mark.parametrize("name", RELEASES)
 def test_numbers_are_the_same(name, capsys):
     frame = people(50)
-    quiet, told = (RELEASES[name](frame, rng=rng(1), progress=shown) for shown in (False, True))
+    quiet, loud = (RELEASES[name](frame, rng=rng(1), progress=shown) for shown in (False, True))
     if isinstance(quiet, dpt.Distribution):
-        quiet, told = quiet.histogram(), told.histogram()
+        quiet, loud = quiet.histogram(), loud.histogram()
     if isinstance(quiet, xr.DataTree):
-        assert quiet.identical(told)
+        assert quiet.identical(loud)
     else:
-        pd.testing.assert_frame_equal(quiet, told)
-    assert quiet.attrs == told.attrs
+        pd.testing.assert_frame_equal(quiet, loud)
+    assert quiet.attrs == loud.attrs
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -251,6 +248,6 @@ def test_shell_command(tmp_path, capsys):
         quiet = capsys.readouterr()
         assert "%" not in quiet.err
         assert cli.main([*command, "--progress"]) == 0
-        told = capsys.readouterr()
-        assert "laying out the table: 100%" in told.err
-        assert len(pd.read_csv(io.StringIO(told.out))) == len(pd.read_csv(io.StringIO(quiet.out))) == 8
+        printed = capsys.readouterr()
+        assert "laying out the table: 100%" in printed.err
+        assert len(pd.read_csv(io.StringIO(printed.out))) == len(pd.read_csv(io.StringIO(quiet.out))) == 8

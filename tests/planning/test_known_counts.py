@@ -4,30 +4,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.nodes import node_noise_scales, node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
-from pandas_dptree.planning.split import level_shares, split_budget
-from pandas_dptree.planning.targets import Target
+from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.planning.test_levels import random_tree
-from tests.planning.test_nodes import path_sums, unfolded
+from tests.helpers_planning import EPSILON, RHO, flags_of, path_sums, random_tree, unfolded
+from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
 
 
 def random_flags(rng, tree, part=0.3):
@@ -37,10 +30,6 @@ def random_flags(rng, tree, part=0.3):
         flags[level][:] = True
     flags[-1][rng.integers(tree.n_leaves)] = False
     return flags
-
-
-def flags_of(tree, *known_levels):
-    return [np.array([level in known_levels]) for level in range(tree.depth + 1)]
 
 
 def small_case(seed, depth=None):
@@ -266,7 +255,7 @@ def test_closed_form_where_levels_of_a_uniform_tree_are_known(branching, deepest
         assert ours >= theirs * (1 - 1e-6)
 
 
-def test_closed_form_pools_levels_that_tell_little_new():
+def test_closed_form_pools_levels_that_add_little():
     # Below a known total, a level of two parts is a single number: measuring the many leaves tells it.
     tree = Tree.from_branching([2, 2, 50])
     shares = optimal_shares(
@@ -413,74 +402,7 @@ def test_shares_by_node_are_no_worse_than_shares_by_level():
             assert ours <= theirs * (1 + 1e-6) + 1e-12
 
 
-# -- targets -----------------------------------------------------------------------------------------
-
-
-def target(tree, std_errors, known, **changes):
-    names = [f"level {level}" for level in range(tree.depth + 1)]
-    arguments = {"sensitivity": ONE_ROW, "split": "optimal", "least_squares": True, **changes}
-    return Target(tree=tree, names=names, std_errors=np.array(std_errors), known=known, **arguments)
-
-
-@pytest.mark.parametrize("least_squares", [True, False])
-def test_a_known_level_meets_every_target(least_squares):
-    tree = random_tree(np.random.default_rng(1), depth=2)
-
-    def smallest(std_errors, known):
-        wanted = target(tree, std_errors, known, least_squares=least_squares)
-        return wanted.smallest_loss(Gaussian(), lambda size: PrivacyLoss(rho=size))
-
-    total_known = flags_of(tree, 0)
-    alone = smallest([np.inf, 5.0, 5.0], total_known)
-    assert smallest([1e-3, 5.0, 5.0], total_known) == pytest.approx(alone, rel=1e-6)
-    assert alone < smallest([np.inf, 5.0, 5.0], None)
-    shares = optimal_shares(
-        tree, Gaussian(), PrivacyLoss(rho=alone), ONE_ROW, objective="worst",
-        level_weights=np.array([0.0, 1.0, 1.0]), known=total_known, least_squares=least_squares,
-    )  # fmt: skip
-    variances = Gaussian().variance(Gaussian().noise_scales(PrivacyLoss(rho=alone), ONE_ROW, shares))
-    if least_squares:
-        variances = level_variances(tree, variances, known=total_known)
-    assert np.sqrt(variances[1:].max()) == pytest.approx(5.0, rel=1e-5)
-
-
-def test_a_target_for_known_levels_alone_is_refused():
-    tree = Tree.from_branching([2, 3])
-    with pytest.raises(ArgumentError, match="known") as error:
-        target(tree, [1.0, np.inf, np.inf], flags_of(tree, 0))
-    assert error.value.argument == "target"
-    with pytest.raises(ArgumentError, match="known"):
-        target(tree, [1.0, np.inf, np.inf], flags_of(tree, 1), least_squares=True)
-
-
 # -- arguments ---------------------------------------------------------------------------------------
-
-
-def budget(**changes):
-    tree = Tree.from_branching([2, 3])
-    arguments = {"noise": Gaussian(), "loss": RHO, "sensitivity": ONE_ROW, "known": flags_of(tree, 1)}
-    return split_budget(tree, **{**arguments, **changes})
-
-
-@pytest.mark.parametrize("split", ["uniform", "geometric", "optimal", "nodes", np.array([0.0, 0.0, 1.0])])
-def test_if_all_is_known_there_is_nothing_to_measure(split):
-    tree = Tree.from_branching([2, 3])
-    with pytest.raises(ArgumentError, match=r"nothing to measure[^$]*Hint: ") as error:
-        budget(split=split, known=flags_of(tree, 2))
-    assert error.value.argument == "known"
-
-
-def test_given_shares_spend_nothing_on_a_known_level():
-    assert [part.tolist() for part in budget(split=np.array([0.25, 0.0, 0.75]))] == [[0.25], [0.0], [0.75]]
-    given_shares = np.array([0.25, 0.0, 0.75])
-    assert budget(split=given_shares, least_squares=False)[1].tolist() == [0.0]
-    for shares, least_squares, fact in (
-        ([0.25, 0.25, 0.5], True, "known"),
-        ([0.0, 0.0, 1.0], False, "no share"),
-    ):
-        with pytest.raises(ArgumentError, match=rf"{fact}[^$]*Hint: ") as error:
-            budget(split=np.array(shares), least_squares=least_squares)
-        assert error.value.argument == "split"
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
-"""Expected errors beside dense linear algebra, and splits beside generic optimisers."""
+"""Shares by level beside generic optimisers."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,22 +8,24 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning import alternating as alternate
-from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.objective import OBJECTIVES
-from pandas_dptree.planning.split import level_shares
-from pandas_dptree.planning.variance import level_variances, level_variances_and_vjp
+from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.reference import membership
+from tests.helpers_planning import (
+    EPSILON,
+    RHO,
+    cost,
+    cost_of,
+    dense_level_variances,
+    listed_counts,
+    random_tree,
+)
+from tests.helpers_privacy import ONE_ROW
 from tests.strategies import trees
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.005)
 
 
 class ContinuousLaplace(Laplace):
@@ -34,119 +35,7 @@ class ContinuousLaplace(Laplace):
         return 2 * np.asarray(noise_scales, dtype=float) ** 2
 
 
-def random_tree(rng, depth, widest=4):
-    """Draw a ragged tree, a fifth of whose inner nodes are leaves that continue as chains."""
-    counts, ends = [], np.array([depth])
-    for level in range(depth):
-        count = np.where(ends <= level, 1, rng.integers(1, widest + 1, len(ends)))
-        counts.append(count)
-        ends = np.repeat(ends, count)
-        ends = np.where((ends == depth) & (rng.random(len(ends)) < 0.2), level + 1, ends)
-    return Tree(tuple(counts), ends)
-
-
-def dense_level_variances(tree, precisions):
-    """Invert the normal equations over the leaves, and average over the listed nodes of each level."""
-    matrices = membership(tree)
-    normal = sum(p * matrix.T @ matrix for p, matrix in zip(precisions, matrices, strict=True))
-    covariance = np.linalg.inv(normal)
-    nodes = [np.einsum("ij,jk,ik->i", matrix, covariance, matrix) for matrix in matrices]
-    shown = [tree.listed(level) for level in range(tree.depth + 1)]
-    return np.array([v[s].mean() if s.any() else np.nan for v, s in zip(nodes, shown, strict=True)])
-
-
-def listed_counts(tree):
-    return np.array([np.count_nonzero(tree.listed(level)) for level in range(tree.depth + 1)])
-
-
-def cost(variances, sizes, objective, weights=None):
-    """What the objective makes of the levels' variances."""
-    weights = (sizes > 0) * (1.0 if weights is None else weights)
-    costs = np.where(weights > 0, weights * np.nan_to_num(variances), 0.0)
-    if objective == "worst":
-        return costs.max() / weights.sum()
-    by_node = sizes if objective == "cells" else 1
-    return (costs * by_node).sum() / (weights * by_node).sum()
-
-
-def cost_of(tree, noise, loss, shares, objective, weights=None):
-    noise_variances = noise.variance(noise.noise_scales(loss, ONE_ROW, shares))
-    return cost(level_variances(tree, noise_variances), listed_counts(tree), objective, weights)
-
-
 # -- expected errors ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_level_variances_are_those_of_dense_least_squares(seed):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng, depth=int(rng.integers(1, 5)), widest=3)
-    precisions = 10 ** rng.uniform(-2, 2, tree.depth + 1)
-    precisions[:-1][rng.random(tree.depth) < 0.3] = 0
-    with np.errstate(divide="ignore"):
-        ours = level_variances(tree, 1 / precisions)
-    np.testing.assert_allclose(ours, dense_level_variances(tree, precisions), rtol=1e-9)
-
-
-def test_known_levels_have_no_variance_and_tell_about_the_rest():
-    tree = Tree.from_branching([2, 2])
-    np.testing.assert_allclose(level_variances(tree, [0.0, np.inf, 1.0]), [0, 1, 0.75], rtol=1e-12)
-    np.testing.assert_array_equal(level_variances(tree, [0.0, 0.0, 0.0]), [0, 0, 0])
-    nearly = dense_level_variances(tree, [1e8, 0, 1])
-    np.testing.assert_allclose(level_variances(tree, [0.0, np.inf, 1.0])[1:], nearly[1:], rtol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_gradient_is_that_of_finite_differences(seed):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng, depth=int(rng.integers(1, 5)))
-    orbits, levels = Orbits.of(tree), tree.depth + 1
-    weights = rng.random((levels, 1))
-    precisions = rng.uniform(0.5, 2, (levels, 1))
-    precisions[:-1][rng.random(tree.depth) < 0.3] = 0
-    gradient = level_variances_and_vjp(orbits, precisions)[1](weights)[:, 0]
-
-    def value(level, step):
-        moved = precisions.copy()
-        moved[level] += step
-        return float((weights * level_variances_and_vjp(orbits, moved)[0]).sum())
-
-    for level in range(levels):
-        h = 1e-4  # one-sided, of second order: an unmeasured level has nothing to lose
-        slope = (-3 * value(level, 0) + 4 * value(level, h) - value(level, 2 * h)) / (2 * h)
-        assert gradient[level] == pytest.approx(slope, rel=1e-5, abs=1e-6 * abs(gradient).max())
-
-
-def test_several_precisions_are_dealt_with_side_by_side():
-    tree = random_tree(np.random.default_rng(1), depth=4)
-    orbits = Orbits.of(tree)
-    rng = np.random.default_rng(2)
-    precisions, weights = rng.random((5, 7)) + 0.1, rng.random((5, 7))
-    means, vjp = level_variances_and_vjp(orbits, precisions)
-    gradient = vjp(weights)
-    for i in range(7):
-        one, one_vjp = level_variances_and_vjp(orbits, precisions[:, [i]])
-        np.testing.assert_allclose(means[:, [i]], one, rtol=1e-14)
-        np.testing.assert_allclose(gradient[:, [i]], one_vjp(weights[:, [i]]), rtol=1e-13)
-
-
-@given(trees())
-def test_orbits_count_every_node_once(tree):
-    orbits = Orbits.of(tree)
-    np.testing.assert_array_equal(orbits.n_listed, listed_counts(tree))
-    assert orbits.depth == tree.depth
-    leaves = np.ones((len(orbits.listed[-1]), 1))
-    for level in reversed(range(tree.depth)):
-        leaves = orbits.sum_children(level, leaves)
-    assert leaves.item() == tree.n_leaves
-
-
-def test_orbits_shrink_what_is_alike():
-    assert Orbits.of(Tree.from_branching([100] * 4)).n_kinds == 5
-    assert Orbits.of(Tree.from_branching([2] * 62)).n_listed[-1] == 2.0**62
-    # Two of the three subtrees are the same multiset of shapes, in another order.
-    mirrored = Tree((np.array([3]), np.array([2, 2, 2]), np.array([1, 5, 5, 1, 5, 5])))
-    assert [len(level) for level in Orbits.of(mirrored).listed] == [1, 2, 3, 3]
 
 
 def test_a_level_without_listed_nodes_has_no_mean_and_does_no_harm():
@@ -155,33 +44,6 @@ def test_a_level_without_listed_nodes_has_no_mean_and_does_no_harm():
     for objective, (noise, loss) in itertools.product(OBJECTIVES, [(Laplace(), EPSILON), (Gaussian(), RHO)]):
         shares = optimal_shares(tree, noise, loss, ONE_ROW, objective=objective)
         assert shares.sum() == pytest.approx(1) and shares[-1] > 0
-
-
-# -- optimal splits ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("objective", "expected"),
-    [("cells", [0.061, 0.101, 0.198, 0.641]), ("levels", [0.195, 0.230, 0.252, 0.323])],
-)
-def test_gaussian_split_of_a_uniform_tree_is_the_closed_form(objective, expected):
-    shares = optimal_shares(Tree.from_branching([2, 3, 4]), Gaussian(), RHO, ONE_ROW, objective=objective)
-    np.testing.assert_allclose(shares, expected, atol=6e-4)
-
-
-@pytest.mark.parametrize("branching", [[2, 3, 4], [50, 60, 30], [2] * 8, [1, 5, 1, 3]])
-@pytest.mark.parametrize("objective", ["cells", "levels"])
-def test_gaussian_split_of_a_uniform_tree_attains_the_singular_value_bound(branching, objective):
-    tree = Tree.from_branching(branching)
-    sizes = np.array(tree.level_sizes, dtype=float)
-    weights = np.ones(len(sizes)) / len(sizes) if objective == "levels" else sizes / sizes.sum()
-    # The workload's Gram matrix is sum_l u_l A_l' A_l. Its eigenvalues, level by level: sum of the u_k s_k
-    # from l down, as often as level l has more nodes than the one above.
-    leaves = sizes[-1] / sizes
-    eigenvalues = np.cumsum((weights / sizes * leaves)[::-1])[::-1]
-    bound = (np.diff(sizes, prepend=0) * np.sqrt(eigenvalues)).sum() ** 2 / sizes[-1] / (2 * RHO.rho)
-    shares = optimal_shares(tree, Gaussian(), RHO, ONE_ROW, objective=objective)
-    assert cost_of(tree, Gaussian(), RHO, shares, objective) == pytest.approx(bound, rel=1e-9)
 
 
 def generic_optimum(tree, precision, objective, starts, weights=None):
@@ -216,6 +78,9 @@ def generic_optimum(tree, precision, objective, starts, weights=None):
         shares /= shares.sum()
         least = min(least, cost(dense_level_variances(tree, precision(shares)), sizes, objective, weights))
     return least
+
+
+# -- optimal splits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -315,40 +180,6 @@ def test_gaussian_noise_that_is_all_but_nothing_is_split_too(epsilon):
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
-    """Sets of levels are searched on a uniform tree; trying them all on the tree itself finds no better."""
-    rng = np.random.default_rng(seed)
-    counts, size = [], 1
-    for wanted in (4, 9, 60, 300, 3000):
-        counts.append(1 + rng.multinomial(wanted - size, rng.dirichlet(np.full(size, 0.5))))
-        size = wanted
-    tree = Tree(tuple(counts))
-    for objective in OBJECTIVES:
-        ours = optimal_shares(tree, Laplace(), EPSILON, ONE_ROW, objective=objective)
-        problem = replace(
-            alternate_problem(tree, objective), variance=alternate.VarianceFunction(Laplace(), 1.0, 2)
-        )
-        splits = alternate.promising_splits(problem, tree.depth, keep=1)
-        (least,) = problem.descend(splits, steps=500)[1]
-        (found,) = problem.descend(ours[:, None], steps=1)[1]
-        assert np.sqrt(found / least) <= 1.002
-
-
-def alternate_problem(tree, objective):
-    orbits = Orbits.of(tree)
-    weights = orbits.n_listed if objective == "cells" else np.ones(tree.depth + 1)
-    floor = np.zeros((tree.depth + 1, 1))
-    floor[-1] = 1e-6
-    return alternate.Problem(
-        model=lambda precisions: level_variances_and_vjp(orbits, precisions),
-        variance=alternate.VarianceFunction(Gaussian(), 100.0, 1),
-        weights=weights[:, None],
-        worst=objective == "worst",
-        floor=floor,
-    )
-
-
 @given(
     trees(),
     st.sampled_from([(Laplace(), "epsilon"), (Laplace(), "rho"), (Gaussian(), "rho")]),
@@ -374,17 +205,6 @@ def test_optimal_is_never_worse_than_uniform_or_geometric(tree, kind, size, obje
     assert value(shares) <= min(map(value, others)) * (1 + 1e-6)
 
 
-def test_descent_never_ascends():
-    rng = np.random.default_rng(0)
-    problem = alternate_problem(random_tree(rng, depth=4), "cells")
-    start = rng.dirichlet(np.ones(5), 20).T
-    values = [problem.descend(start, steps=steps)[1] for steps in range(1, 12)]
-    assert (np.diff(values, axis=0) <= 0).all()
-    assert (values[-1] < values[0]).all()
-    kept = problem.descend(np.array([[0.0, 0.5, 0.0, 0.0, 0.5]]).T, steps=20)[0]
-    assert ((kept > 0)[:, 0] == [False, True, False, False, True]).all()
-
-
 def test_without_least_squares_the_best_split_is_geometric():
     tree, loss = Tree.from_branching([3, 4, 5]), PrivacyLoss(epsilon=0.001)
     shares = optimal_shares(tree, Laplace(), loss, ONE_ROW, objective="cells", least_squares=False)
@@ -397,7 +217,7 @@ def test_without_least_squares_the_best_split_is_geometric():
 
 @pytest.mark.parametrize(("noise", "loss"), [(Gaussian(), RHO), (Laplace(), EPSILON)])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_leaves_are_measured_though_nobody_asks_for_them(noise, loss, objective):
+def test_leaves_are_measured_although_no_table_shows_them(noise, loss, objective):
     tree = Tree.from_branching([10, 10])
     shares = optimal_shares(
         tree, noise, loss, ONE_ROW, objective=objective, level_weights=np.array([0.0, 1.0, 0.0])
@@ -424,15 +244,6 @@ def test_a_split_is_the_same_every_time():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("least_squares", [True, False])
-@pytest.mark.parametrize("split", ["uniform", "geometric", "optimal"])
-def test_a_single_level_gets_everything(split, least_squares):
-    shares = level_shares(
-        Tree(()), noise=Laplace(), loss=EPSILON, sensitivity=ONE_ROW, split=split, least_squares=least_squares
-    )
-    assert shares.tolist() == [1.0]
-
-
 @pytest.mark.slow
 def test_large_trees_take_little_time():
     """Equal siblings are folded: neither of these would end within the time of a test otherwise."""
@@ -452,45 +263,3 @@ def cost_of_large(tree, shares, objective):
     noise = Laplace()
     variances = noise.variance(noise.noise_scales(EPSILON, ONE_ROW, shares))
     return cost(level_variances(tree, variances), np.array(tree.level_sizes, dtype=float), objective)
-
-
-# -- arguments ---------------------------------------------------------------------------------------
-
-
-def budget_split(**changes):
-    arguments = {"noise": Laplace(), "loss": EPSILON, "sensitivity": ONE_ROW, **changes}
-    return level_shares(Tree.from_branching([2, 3]), **arguments)
-
-
-def test_named_and_given_splits():
-    assert budget_split(split="uniform").tolist() == [1 / 3] * 3
-    np.testing.assert_allclose(
-        budget_split(split="geometric"), np.cbrt([1, 2, 6]) / np.cbrt([1, 2, 6]).sum(), rtol=1e-14
-    )
-    np.testing.assert_allclose(budget_split(split=np.array([0.5, 0, 0.5])), [0.5, 0, 0.5], rtol=1e-15)
-    thirds = np.array([0.3333333, 0.3333333, 0.3333333])
-    assert budget_split(split=thirds).sum() == pytest.approx(1, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("changes", "argument"),
-    [
-        ({"split": "fair"}, "split"),
-        ({"split": np.array([0.5, 0.5])}, "split"),
-        ({"split": np.array([0.5, 0.5, 0.5])}, "split"),
-        ({"split": np.array([1.5, -1.0, 0.5])}, "split"),
-        ({"split": np.array([np.nan, 0.5, 0.5])}, "split"),
-        ({"split": np.array([0.5, 0.5, 0.0])}, "split"),
-        ({"split": np.array([0.0, 0.5, 0.5]), "least_squares": False}, "split"),
-        ({"objective": "cell"}, "objective"),
-        ({"level_weights": np.array([1.0, 1.0])}, "level_weights"),
-        ({"level_weights": np.array([1.0, -1.0, 1.0])}, "level_weights"),
-        ({"level_weights": np.array([1.0, np.inf, 1.0])}, "level_weights"),
-        ({"level_weights": np.zeros(3)}, "level_weights"),
-        ({"noise": Gaussian()}, "mechanism"),
-    ],
-)
-def test_what_cannot_be_split_is_refused(changes, argument):
-    with pytest.raises(ArgumentError, match="Hint: ") as error:
-        budget_split(**changes)
-    assert error.value.argument == argument

@@ -21,16 +21,11 @@ from pandas_dptree.planning.variance import node_variances_and_vjp
 from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
-from tests.planning.test_levels import random_tree
-from tests.privacy.test_composition import listed_delta
-from tests.reference import dense_least_squares, membership
+from tests.helpers_planning import path_sums, random_tree, unfolded
+from tests.reference import dense_least_squares, listed_delta, membership
 from tests.strategies import trees
 
 ONE_ROW, RHO = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.005)
-
-
-def unfolded(tree, levels):
-    return [np.broadcast_to(part, size) for part, size in zip(levels, tree.level_sizes, strict=True)]
 
 
 def dense_level_means(tree, shares):
@@ -45,15 +40,6 @@ def dense_level_means(tree, shares):
 def cost_of(tree, shares, objective, weights=None):
     costs = cost_weights(Orbits.of(tree).n_listed, objective, weights) * dense_level_means(tree, shares)
     return costs.max() if objective == "worst" else costs.sum()
-
-
-def path_sums(tree, levels):
-    """Sum exact numbers along the path to each leaf."""
-    sums = np.zeros(tree.n_leaves, dtype=object)
-    for matrix, part in zip(membership(tree), levels, strict=True):
-        above = matrix.argmax(axis=0)  # which node each leaf is below
-        sums = sums + np.array([Fraction(share) for share in part.tolist()], dtype=object)[above]
-    return sums
 
 
 # -- expected errors ---------------------------------------------------------------------------------
@@ -90,19 +76,6 @@ def test_gradient_is_that_of_finite_differences(seed):
         for kind in range(len(part)):
             slope = (value(level, kind, 1e-5) - value(level, kind, -1e-5)) / 2e-5
             assert part[kind, 0] == pytest.approx(slope, rel=1e-5, abs=1e-8)
-
-
-@given(trees())
-def test_kinds_say_of_each_node_what_it_is(tree):
-    orbits = Orbits.of(tree)
-    for level, (kind, listed) in enumerate(zip(orbits.kinds, orbits.listed, strict=True)):
-        kind = np.broadcast_to(kind, tree.level_sizes[level])
-        shown = np.bincount(kind, weights=tree.listed(level), minlength=len(listed))
-        np.testing.assert_array_equal(shown, listed[:, 0])
-        assert set(shown / np.bincount(kind)) <= {0.0, 1.0}  # all nodes of a kind are shown, or none
-
-
-# -- optimal shares ----------------------------------------------------------------------------------
 
 
 def generic_optimum(tree, objective, weights, starts):
@@ -150,6 +123,9 @@ def generic_optimum(tree, objective, weights, starts):
         values = evaluate(shares / max(1, (rows.T @ shares).max()))[0]
         found.append(values.max() if objective == "worst" else values.sum())
     return min(found)
+
+
+# -- optimal shares ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -203,7 +179,7 @@ def test_strange_weights_do_no_harm(seed):
         assert ours <= cost_of(tree, list(by_level[:, None]), objective, weights) * (1 + 1e-6)
 
 
-def test_what_nobody_asks_for_is_measured_a_little():
+def test_what_has_no_weight_is_measured_a_little():
     tree = Tree((np.array([2]), np.array([1, 3])))
     shares = node_shares(tree, level_weights=np.array([1.0, 0.0, 0.0]))
     assert shares[0].item() > 1 - 1e-6 and 0 < shares[-1].min() < 1e-6

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from tests.helpers_privacy import LOSS
 
 BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
 DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
 FACTOR = dpt.Multiplicative(alpha=0.25)
 PLANS = {

@@ -165,7 +165,7 @@ def test_tree_counts_takes_alpha(clinics):
     assert counts.equals(again)
 
 
-def test_raw_levels_alike_are_split_evenly():
+def test_equal_raw_levels_are_split_evenly():
     tree = dpt.Tree.from_branching([1] * 300)
     plan = dpt.plan(tree, **BOTH, mechanism="laplace", consistency="none", objective="worst")
     np.testing.assert_array_equal(plan.shares, np.full(301, 1 / 301))

@@ -1,4 +1,4 @@
-"""Plans of distributions that were written down: read again as they were or not at all."""
+"""Plans of distributions in JSON: read back unchanged, or refused."""
 
 import copy
 import dataclasses
@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
-
-BY = ["region", "district"]
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+from tests.helpers_json import json_values, places_in_json, replaced
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more_than_stated
 
 EDGES = {
     "numbers": {"bounds": (0, 500), "bins": 7},
@@ -47,30 +45,11 @@ SHAPE = dpt.plan_distribution("cost", **EDGES["numbers"], **STRATEGIES["laplace"
 ALONE = dpt.plan_distribution("cost", **EDGES["zone"], **STRATEGIES["approximate"], known={"total": 900})
 
 
-def replaced(written, place, value):
-    data = copy.deepcopy(written)
-    inner = data
-    for name in place[:-1]:
-        inner = inner[name]
-    inner[place[-1]] = value
-    return data
-
-
 def rewritten(plan):
-    """Read a distribution's plan by way of JSON."""
+    """Read the plan of a distribution back from JSON."""
     return dpt.DistributionPlan.from_dict(
         json.loads(json.dumps(plan.to_dict(), allow_nan=False)), plan.domain
     )
-
-
-def keeps_to_its_loss(plan):
-    """Add up, exactly, what the noise of all levels costs together."""
-    measured = plan.strategy
-    scales = np.tile(measured.noise_scales, len(plan.totals))
-    sensitivity = measured.sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
-    if measured.noise.spent(plan.loss, sensitivity, scales) <= measured.noise.budget(plan.loss):
-        return True
-    return measured.noise.delta(plan.loss.epsilon, scales, sensitivity) <= plan.loss.delta
 
 
 @pytest.mark.parametrize(
@@ -108,7 +87,7 @@ def test_where_bins_come_from_goes_through_json():
     assert dpt.DistributionPlan.from_dict(plan.to_dict(), DOMAIN).domain_source == "observed"
 
 
-def test_what_cannot_be_written_down_is_told():
+def test_what_cannot_be_serialized_is_named():
     dateutil = pytest.importorskip("dateutil.tz")
     zone = pd.date_range("2024-03-30", periods=3, tz=dateutil.gettz("Europe/Berlin"))
     plain = dpt.plan_distribution("cost", bins=[0, 1, 2], epsilon=1.0)
@@ -196,34 +175,22 @@ def test_the_noise_of_a_distribution_follows_from_what_is_stated():
     scaled = [2**40 * share for share in written["strategy"]["shares"]]
     same = dpt.DistributionPlan.from_dict(replaced(written, ("strategy", "shares"), scaled), DOMAIN)
     assert same.errors.tolist() == SHAPE.errors.tolist()
-    assert all(map(keeps_to_its_loss, (SHAPE, ALONE, dearer, many, same)))
-
-
-words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]
-keys = st.sampled_from(["alpha", "epsilon", "delta", "rho", "exact", "column", "x"])
-scalars = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(words)
-scalars |= st.integers(10**300, 10**400)
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner))
-
-
-def places(written):
-    inner = [(outer, key) for outer, value in written.items() if isinstance(value, dict) for key in value]
-    return [*((key,) for key in written), *inner]
+    assert all(map(spends_no_more_than_stated, (SHAPE, ALONE, dearer, many, same)))
 
 
 @settings(max_examples=200)
 @given(data=st.data(), plan=st.sampled_from([SHAPE, ALONE]))
 def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, plan):
     written = plan.to_dict()
-    for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
+    for place in data.draw(st.lists(st.sampled_from(places_in_json(written)), max_size=2, unique=True)):
         if len(place) == 1 or isinstance(written[place[0]], dict):
-            written = replaced(written, place, data.draw(values))
+            written = replaced(written, place, data.draw(json_values))
     try:
         back = dpt.DistributionPlan.from_dict(written, plan.domain)
     except dpt.ArgumentError as error:
         assert error.argument in ("data", "domain") and error.hint
     else:
-        assert keeps_to_its_loss(back) and back.loss == PrivacyLoss(**written["loss"])
+        assert spends_no_more_than_stated(back) and back.loss == PrivacyLoss(**written["loss"])
         assert (back.neighbors, back.max_contributions) == (
             written["neighbors"],
             written["max_contributions"],

@@ -1,4 +1,4 @@
-"""Implicit trees: reading, privacy, what is found, and tables that add up."""
+"""Plans of implicit trees: privacy, what is found, and tables that add up."""
 
 import itertools
 import json
@@ -11,197 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
-from pandas_dptree.ingest.prefix_keys import addresses
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
-from pandas_dptree.ingest.readers import read_column
-from pandas_dptree.mechanisms.sampling import byte_source, random_words
+from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.plans import implicit
 from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.verbs.plans import plan_implicit
+from tests.helpers_implicit import exact
+from tests.helpers_random import words
 from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
-from tests.strategies import objects, zoo
-
-polars = pytest.importorskip("polars")
+from tests.strategies import objects
 
 ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
 ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 
-def words(seed=0):
-    rng = np.random.default_rng(seed)
-    return lambda n: rng.integers(2**64, size=n, dtype=np.uint64)
-
-
-def exact(frame, tree, **options):
-    """Give {label: count} of each level below the root, as the ingest finds it."""
-    keys, rows = sorted_keys(frame, tree, random_words=words(), **options)
-    levels = list(nonempty_levels(keys, rows, tree))[::-1]
-    return [
-        dict(zip(tree.labels(prefix, length).tolist(), counts.tolist(), strict=True))
-        for length, (prefix, counts) in zip(tree.lengths, levels, strict=True)
-    ]
-
-
-# What is read
-
-
-@given(st.lists(st.integers(0, 2**32 - 1), max_size=20), st.booleans())
-def test_addresses_are_counted_as_slowly(values, as_text):
-    texts = [".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)) for value in values]
-    column = pd.Series(texts, dtype="str") if as_text else pd.Series(values, dtype=np.int64)
-    for length, found in zip(ADDRESSES.lengths, exact(pd.DataFrame({"ip": column}), ADDRESSES), strict=True):
-        expected: dict = {}
-        for value in values:
-            first = value >> (32 - length) << (32 - length)
-            octets = ".".join(str(first >> shift & 255) for shift in (24, 16, 8, 0))
-            expected[f"{octets}/{length}"] = expected.get(f"{octets}/{length}", 0) + 1
-        assert found == expected
-
-
-@given(st.lists(st.text("0129x é\0", max_size=7), max_size=20))
-def test_texts_are_counted_as_slowly_and_short_ones_as_far_as_they_reach(texts):
-    fitting = [text for text in texts if set(text[:5]) <= set("0123456789")]
-    found = exact(pd.DataFrame({"zip": objects(texts)}), ZIPS)
-    for length, level in zip(ZIPS.lengths, found, strict=True):
-        reaching = [text[:length] for text in fitting if len(text) >= length]
-        assert level == {text: reaching.count(text) for text in sorted(set(reaching))}
-        assert list(level) == sorted(level)
-
-
-@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.sampled_from([3, 31, 63, 64]))
-def test_numbers_are_counted_as_slowly(values, bits):
-    values = [value >> (64 - bits) for value in values]
-    for length, level in enumerate(
-        exact(pd.DataFrame({"u": pd.Series(values, dtype=np.uint64)}), binary("u", bits=bits)), start=1
-    ):
-        cut = [value >> (bits - length) for value in values]
-        assert level == {value: cut.count(value) for value in set(cut)}
-
-
-def test_addresses_that_are_none_are_no_addresses():
-    wrong = [
-        "", ".", "1.2.3", "1.2.3.4.5", "1.2.3.4.", ".1.2.3.4", "1..2.3", "256.1.1.1", "1.2.3.04", "00.1.1.1",
-        "1.2.3.4\0", "1.2.3.4 ", "+1.2.3.4", "1.2.3.1234", "1.2.3.4.5.6.7.8.9", "١.2.3.4", "1.2.3.4/8",
-        "255.255.255.2555", "1,2,3,4",
-    ]  # fmt: skip
-    right = ["0.0.0.0", "255.255.255.255", "10.20.30.40", "1.0.200.9"]
-    numbers, fits = addresses([*wrong, *right])
-    assert fits.tolist() == [False] * len(wrong) + [True] * len(right)
-    assert numbers[fits].tolist() == [0, 2**32 - 1, 0x0A141E28, 0x0100C809]
-
-
-@pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
-def test_a_text_with_a_nul_is_read_by_itself(dtype):
-    """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
-    texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
-    for order in (texts, texts[::-1]):
-        column = objects(order).astype(dtype)
-        for values in (column, polars.Series(order)):
-            make = pd.DataFrame if isinstance(values, pd.Series) else polars.DataFrame
-            assert exact(make({"zip": values}), ZIPS) == [{"1": 4}, {"123": 2}, {"12345": 2}]
-            assert exact(make({"ip": values}), ADDRESSES)[-1] == {"1.2.3.4/32": 2}
-
-
-@settings(max_examples=200)
-@given(st.lists(zoo(), max_size=8), st.sampled_from([ADDRESSES, ZIPS, binary("u", bits=64)]))
-def test_each_object_is_read_by_itself_and_none_raises(values, tree):
-    together = read_column(objects(values), tree.read_as)
-    for place, value in enumerate(values):
-        keys, fits = read_column(objects([value]), tree.read_as)
-        assert fits[0] == together[1][place]
-        assert not fits[0] or keys[0] == together[0][place]
-
-
-def test_numbers_of_every_type_are_read_alike():
-    tree, values = prefixes("x", bits=[2, 4]), [0, 5, 15, 5]
-    expected = exact(pd.DataFrame({"x": values}), tree)
-    for dtype in (
-        "int8",
-        "uint64",
-        "float32",
-        "float64",
-        "Int16",
-        "UInt8",
-        "Float64",
-        "int64[pyarrow]",
-        object,
-    ):
-        assert exact(pd.DataFrame({"x": pd.Series(values).astype(dtype)}), tree) == expected, dtype
-    odd = [*values, -1, 16, 2.5, math.nan, math.inf, -0.5, 1e300]
-    assert exact(pd.DataFrame({"x": odd}), tree) == expected
-    missing = pd.DataFrame({"x": pd.array([*values, None, -1, 16], dtype="Int64")})
-    assert exact(missing, tree) == expected
-    assert exact(missing.astype("category"), tree) == expected
-    assert exact(pd.DataFrame({"x": [2**64 - 2048.0, 2.0**64]}), binary("x", bits=64))[-1] == {
-        2**64 - 2048: 1
-    }
-
-
-@pytest.mark.parametrize("make", [polars.from_pandas, lambda f: polars.from_pandas(f).lazy(),
-                                  lambda f: polars.from_pandas(f).to_arrow()])  # fmt: skip
-def test_every_library_is_counted_alike(make):
-    frame = pd.DataFrame(
-        {
-            "ip": ["1.2.3.4", "1.2.3.5", None, "x", "9.9.9.9"],
-            "zip": ["12345", "1", "", "1x", "12399"],
-            "u": [1, 2**63 - 1, 7, 0, 1],
-            "person": ["a", "b", "a", None, "b"],
-        }
-    )
-    for tree in (ADDRESSES, ZIPS, binary("u", bits=63)):
-        assert exact(make(frame), tree) == exact(frame, tree)
-        options = {"privacy_unit": "person", "max_contributions": 1}
-        assert exact(make(frame), tree, **options) == exact(frame, tree, **options)
-
-
-def test_records_are_dropped_first_and_bounded_then():
-    frame = pd.DataFrame({"zip": ["x"] * 9 + ["1"] * 3 + ["2"], "who": ["a"] * 12 + [None]})
-    for k in (1, 2, 5):
-        assert exact(frame, ZIPS, privacy_unit="who", max_contributions=k)[0] == {"1": min(k, 3)}
-
-
-# Privacy
-
-
-@settings(max_examples=100)
-@given(
-    st.lists(st.tuples(st.integers(-1, 16), st.integers(0, 3)), max_size=25),
-    st.lists(st.integers(-1, 16), max_size=6),
-    st.integers(1, 3),
-    st.booleans(),
-    st.integers(0, 2**32),
-)
-def test_one_unit_moves_no_level_by_more_than_the_sensitivity(rows, own, k, replace, seed):
-    """Neighbours through the real way of the data, the priorities of all other units carried over."""
-    tree, rng = binary("x", bits=4), np.random.default_rng(seed)
-    frame = pd.DataFrame({"x": [x for x, _ in rows], "who": [who for _, who in rows]}, dtype=np.int64)
-    frame["priority"] = rng.integers(2**64, size=len(rows), dtype=np.uint64)
-    neighbor = frame[frame["who"] != 0]
-    if replace:
-        new = pd.DataFrame({"x": pd.Series(own, dtype=np.int64), "who": 0})
-        new["priority"] = rng.integers(2**64, size=len(own), dtype=np.uint64)
-        neighbor = pd.concat([neighbor, new]).sample(frac=1, random_state=1)
-    levels = []
-    for records in (frame, neighbor):
-        priorities = records["priority"].to_numpy()[read_column(records["x"], tree.read_as)[1]]
-        keys, counts = sorted_keys(
-            records, tree, privacy_unit="who", max_contributions=k,
-            random_words=lambda n, priorities=priorities: priorities,
-        )  # fmt: skip
-        found = nonempty_levels(keys, counts, tree)
-        levels.append([dict(zip(*map(np.ndarray.tolist, level), strict=True)) for level in found])
-    for here, there in zip(*levels, strict=True):
-        moved = sum(abs(here.get(key, 0) - there.get(key, 0)) for key in here.keys() | there.keys())
-        assert moved <= (2 * k if replace else k)
-
-
 def outcomes(tree, rows, noise):
-    """Give the law of what is released, through the real code, noise vector by noise vector."""
+    """Give the distribution of what is released, through the real code, noise vector by noise vector."""
     plan = plan_implicit(tree, epsilon=1.0, delta=0.1)
     object.__setattr__(plan, "noise", noise)
     frame = pd.DataFrame({tree.column: pd.Series(rows, dtype=np.int64)})
@@ -210,7 +39,7 @@ def outcomes(tree, rows, noise):
     support = np.arange(-radius, radius + 1)
     mass = np.exp(-abs(support) / scale)
     mass /= mass.sum()
-    law: dict = {}
+    distribution: dict = {}
     for draws in itertools.product(range(len(support)), repeat=n_draws):
         fixed = iter(support[list(draws)].tolist())
 
@@ -224,13 +53,16 @@ def outcomes(tree, rows, noise):
         object.__setattr__(plan, "noise", (Fixed(),) * len(noise))
         released = implicit._released(plan, frame, byte_source(np.random.default_rng(0)))
         seen = tuple((tuple(keys.tolist()), tuple(noisy.tolist())) for keys, noisy in released)
-        law[seen] = law.get(seen, 0.0) + mass[list(draws)].prod()
-    return law
+        distribution[seen] = distribution.get(seen, 0.0) + mass[list(draws)].prod()
+    return distribution
+
+
+# Privacy
 
 
 @pytest.mark.parametrize("neighbors", [([], [1]), ([1], [1, 1]), ([0], [0, 3]), ([2], [2, 3]), ([1, 1], [1])])
 def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
-    """Exactly: the hockey-stick divergence of the two laws, by brute force over all noise."""
+    """Exactly: the hockey-stick divergence of the two distributions, by brute force over all noise."""
     tree, noise = binary("x", bits=2), TruncatedLaplace(2.0, 0.12)
     assert noise.radius == 1
     here, there = (outcomes(tree, rows, (noise,) * 3) for rows in neighbors)
@@ -244,14 +76,14 @@ def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
 @pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
 @pytest.mark.parametrize("base", [(0, 0, 0), (1, 0, 1), (2, 1, 0)])
 def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
-    """The exact law of one level over its three nodes; two rows of a unit need the sensitivity 2."""
+    """The exact distribution of one level over its three nodes; two rows of a unit need the sensitivity 2."""
     noise = TruncatedLaplace(1.5, 0.2, sensitivity=sum(moved))
     scale, radius = noise.noise_scale, noise.radius
     support = np.arange(-radius, radius + 1)
     mass = np.exp(-abs(support) / scale)
     mass /= mass.sum()
 
-    def law(counts):
+    def distribution(counts):
         nodes = []
         for count in counts:
             seen = {}
@@ -264,24 +96,10 @@ def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
             for key in itertools.product(*nodes)
         }
 
-    here, there = law(base), law(np.add(base, moved).tolist())
+    here, there = distribution(base), distribution(np.add(base, moved).tolist())
     for one, other in ((here, there), (there, here)):
         loss = sum(max(p - math.exp(noise.epsilon) * other.get(key, 0.0), 0.0) for key, p in one.items())
         assert loss <= noise.delta_spent + 1e-12
-
-
-def test_lone_records_appear_as_often_as_delta_allows_and_empty_nodes_never():
-    noise = TruncatedLaplace(1.0, 0.05)
-    source = byte_source(np.random.default_rng(1))
-    n = 200_000
-    expected = (
-        math.exp(-noise.radius / noise.noise_scale)
-        / np.exp(-abs(np.arange(-noise.radius, noise.radius + 1)) / noise.noise_scale).sum()
-    )
-    kept, noisy = large_counts(noise, np.ones(n, dtype=np.int64), source)
-    assert len(kept) / n == pytest.approx(expected, abs=5 * math.sqrt(expected / n))
-    assert expected <= noise.delta and (noisy == noise.radius + 1).all()
-    assert not len(large_counts(noise, np.zeros(n, dtype=np.int64), source)[0])
 
 
 def test_the_budget_is_kept_and_follows_the_split():
@@ -306,20 +124,20 @@ def test_the_noise_of_each_level_is_that_of_the_plan():
     frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
     rng = np.random.default_rng(4)
     tables = [plan.release(frame, rng=rng) for _ in range(120)]
-    laws = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    distributions = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
     for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
         nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
         noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
         assert len(noise) == 120 * n_nodes
-        for other, law in enumerate(laws):
-            p_value = fit(noise.astype(np.int64), law, edges(plan.noise[other].noise_scale))
+        for other, distribution in enumerate(distributions):
+            p_value = fit(noise.astype(np.int64), distribution, edges(plan.noise[other].noise_scale))
             assert p_value > 1e-3 if other == place else p_value < 1e-6
 
 
 # What is found
 
 
-def test_the_expected_recall_predicts_how_often_nodes_are_released():
+def test_the_detection_probability_predicts_how_often_nodes_are_released():
     plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3)
     noise = plan.noise[1]
     counts = np.arange(0, 2 * noise.radius + 3)
@@ -428,35 +246,6 @@ def test_releases_are_repeatable_only_with_a_generator():
     pd.testing.assert_frame_equal(one, other)
     assert "not private" in one.attrs["dp"]["rng"]
     assert plan.release(frame).attrs["dp"]["rng"] == "operating system"
-
-
-# Estimates
-
-
-@given(st.lists(st.integers(11, 60), min_size=1, max_size=12), st.integers(0, 100))
-def test_a_chain_is_fitted_by_isotonic_regression(noisy, seed):
-    from scipy.optimize import isotonic_regression
-
-    yes, no = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
-    levels = [SparseLevel(np.zeros(1, dtype=np.int64), np.array([y]), yes, no, 4.0, 10) for y in noisy]
-    if len(levels) == 1:
-        levels.append(levels[0])
-        noisy = noisy * 2
-    free = [np.zeros(1, dtype=np.int64)] * len(levels)
-    counts, rests = sparse_estimates(levels, free, lambda n: random_words(byte_source(None), n))
-    fitted = isotonic_regression(noisy, increasing=False).x
-    assert np.abs(np.concatenate(counts) - fitted).max() < 1
-    assert [above - below for above, below in itertools.pairwise(counts)] == rests
-
-
-def test_bounds_of_a_family_tighten_one_another():
-    root = SparseLevel(np.array([0]), np.array([100]), np.array([True]), np.array([False]), 4.0, 10)
-    nodes = SparseLevel(
-        np.array([0, 0]), np.array([70, 45]), np.array([True, True]), np.array([False] * 2), 4.0, 10
-    )
-    lower, upper = certain_bounds([root, nodes])
-    assert [bound.tolist() for bound in lower] == [[95], [60, 35]]
-    assert [bound.tolist() for bound in upper] == [[110], [75, 50]]
 
 
 # Arguments

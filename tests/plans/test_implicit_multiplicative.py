@@ -1,4 +1,4 @@
-"""Counts with bounded relative error of implicit trees: distribution, privacy, promise and table."""
+"""Counts with bounded relative error of implicit trees: privacy, promise and table."""
 
 from __future__ import annotations
 
@@ -16,221 +16,26 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
     sparse_clipped_counts,
     sparse_threshold_counts,
-    threshold_counts,
 )
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
-from pandas_dptree.mechanisms.thresholds import Round, Thresholds, group_loss
+from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
 from pandas_dptree.plans.implicit import detection_probability
-from pandas_dptree.plans.implicit_multiplicative import _nodes_above
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_statistics import audited_epsilon, same_law
-from tests.mechanisms.test_multiplicative import chain_of, settle_copies, silence
+from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed
+from tests.helpers_multiplicative import chain_of
+from tests.helpers_privacy import LOSS
+from tests.helpers_random import rng
 from tests.strategies import objects, zoo
-
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
-HALF = dpt.Multiplicative(alpha=0.5)
-ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
-NUMBERS = dpt.prefixes("n", bits=[16, 64])
-ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
-TREES = [ADDRESSES, NUMBERS, ZIPS]
-LARGE = 2**63 + 3  # no float holds it
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def listed(tree, leaves):
-    """Give a function that lists the nodes of an implicit tree of numbers, given a count for each leaf."""
-    keys = np.flatnonzero(leaves).astype(np.uint64)
-    return partial(_nodes_above, keys, leaves[keys.astype(np.int64)], tree)
-
-
-# The law is that of the complete tree
-
-
-@pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=25)
-@given(
-    sizes=st.lists(
-        st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**16), st.integers(2**14, 2**24)),
-        min_size=16,
-        max_size=16,
-    ),
-    tau=st.sampled_from([1.0, 300.0, 1e4]),
-)
-def test_without_noise_the_complete_tree_settles_alike(calibration, sizes, tau):
-    implicit, complete = dpt.prefixes("x", bits=[1, 3, 4]), Tree.from_branching([2, 4, 2])
-    leaves = np.array(sizes)
-    chain = chain_of(depth=4, calibration=calibration, tau=tau)
-    levels = complete.roll_up(leaves)
-    with pytest.MonkeyPatch.context() as patch:
-        silence(patch)
-        expected = threshold_counts(complete, levels, chain)
-        settled = sparse_threshold_counts(int(leaves.sum()), listed(implicit, leaves), chain)
-    assert settled[0][1] == expected[0]
-    rounds = chain.rounds(int(leaves.sum()) + chain.total_noise.radius)
-    for (names, found), estimates, exact in zip(settled[1:], expected[1:], levels[1:], strict=True):
-        filled = np.full(len(estimates), chain.estimates[0])
-        filled[names.astype(np.int64)] = found
-        assert (filled == estimates).all()
-        # found without looking at the algorithm: whoever is over all bounds is told, whoever is empty is not
-        assert (exact[names.astype(np.int64)] > 0).all()
-        highest = max((each.threshold for each in rounds), default=math.inf)
-        assert set(np.flatnonzero(exact >= highest)) <= set(names.tolist())
-
-
-CASES = {
-    "tiny thresholds": ({"tau": 1.0, "epsilon": 8.0, "delta": 1e-2}, [9, 4, 0, 0, 0, 0, 1, 2]),
-    "lone rows": ({"tau": 1.0, "delta": 0.1, "calibration": "proof"}, [1, 0, 0, 0, 0, 1, 0, 0]),
-    "at a threshold": ({"tau": 900.0, "epsilon": 4.0, "delta": 1e-4}, [700, 180, 0, 3, 0, 40, 0, 950]),
-}  # fmt: skip
-
-
-def outcomes(case, above, n, seed):
-    """Settle n copies of a binary tree of depth 3, of whose nodes some are left out."""
-    options, leaves = CASES[case]
-    chain = chain_of(depth=4, **options)
-    tree, leaves = Tree.from_branching([2, 2, 2]), np.array(leaves)
-    rounds = chain.rounds(int(leaves.sum()) + 2 * chain.total_noise.radius)[:6]
-    above = min(each.out_of_reach for each in rounds) if above is None else above
-    return np.hstack(settle_copies(tree, leaves, n, rounds, -1, rng(seed), above=above))
-
-
-def p_value(one, other):
-    kinds = np.unique(np.concatenate([one, other]), axis=0, return_inverse=True)[1].reshape(-1)
-    assert kinds.max() >= 2  # otherwise there is nothing to tell apart
-    return same_law(*np.split(kinds, 2), range(kinds.max()))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_nodes_that_are_left_out_do_not_change_the_law(case):
-    n = 40_000
-    assert p_value(outcomes(case, -1, n, 1), outcomes(case, None, n, 2)) > 1e-4
-
-
-@pytest.mark.parametrize("case", ["tiny thresholds", "at a threshold"])
-def test_leaving_out_what_can_reach_a_threshold_would(case):
-    n, above = 40_000, {"tiny thresholds": 8, "at a threshold": 900}[case]
-    assert p_value(outcomes(case, -1, n, 1), outcomes(case, above, n, 2)) < 1e-6
-
-
-def short(n, count, *, with_empty):
-    """Trees in which records reach the second of six levels; below, the empty nodes, or none."""
-    trees = np.arange(n)
-    full, empty = Nodes(trees, np.full(n, count), trees), Nodes(trees, np.zeros(n, dtype=np.int64), trees)
-    nothing = Nodes(*[np.zeros(0, dtype=np.int64)] * 3)
-    return [full, full, *[empty if with_empty else nothing] * 4]
-
-
-def test_trees_are_asked_on_levels_that_no_record_reaches(monkeypatch):
-    """Texts may be short. What their empty descendants would be asked can use up a positive answer."""
-    rounds = chain_of(depth=6, tau=1.0, epsilon=4.0, delta=1e-2).rounds(60)[:4]
-    assert [each.out_of_reach for each in rounds] == [0] * 4
-
-    def settled(with_empty, seed):
-        found = settle_rounds(short(40_000, 45, with_empty=with_empty), rounds, rng(seed))
-        return np.stack(found[:2], axis=1)
-
-    expected = settled(True, 1)
-    assert p_value(expected, settled(False, 2)) > 1e-4
-    ask = SparseVector.ask
-    only_listed = lambda large, counts, streams: ask(large, np.where(counts, counts, -(2**60)), streams)  # noqa: E731
-    monkeypatch.setattr(SparseVector, "ask", only_listed)
-    assert p_value(expected, settled(False, 2)) < 1e-6
-
-
-def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
-    asked = []
-
-    class Recorded(SparseVector):
-        def ask(self, values, streams=None):
-            asked[-1].append(len(streams))
-            return super().ask(values, streams)
-
-        def __init__(self, **arguments):
-            super().__init__(**arguments)
-            asked.append([])
-
-    monkeypatch.setattr(thresholds, "SparseVector", Recorded)
-    frame = pd.DataFrame({"zip": np.repeat(["1", "2", "33"], [90_000, 50_000, 20_000])})
-    plan = dpt.plan_implicit(dpt.prefixes("zip", chars=[1, 2, 9]), **LOSS, mechanism=HALF)
-    table = plan.release(frame, rng=rng())
-    assert len(table) == 5 and table["zip/9"].isna().all()
-    assert all(len(round_) == 4 and round_ == sorted(round_, reverse=True) for round_ in asked)
-    assert asked[0] == [1, 1, 1, 1] and max(asked)[0] >= 3  # from the deepest level up
-
 
 # Privacy
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-@pytest.mark.parametrize("tau", [1.0, 40.0, 5000.0, None])
-def test_an_empty_node_is_out_of_reach_of_every_threshold(calibration, epsilon, tau):
-    """The condition of privacy where empty nodes are not listed."""
-    given_ = {} if tau is None else {"tau": tau}
-    chain = chain_of(depth=5, calibration=calibration, epsilon=epsilon, **given_)
-    for total in (10, 10**4, 10**12):
-        for each in chain.rounds(total):
-            radius = each.node_noise.radius
-            assert each.cut(radius) > radius
-            assert each.out_of_reach >= 0
-
-
-@pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-@pytest.mark.parametrize("alpha", [0.01, 0.25, 0.9])
-def test_what_is_out_of_reach_should_be_answered_negatively(calibration, epsilon, alpha):
-    """So where the promise is proven, questions about it instead of less are among those accounted for."""
-    chain = chain_of(alpha=alpha, depth=5, calibration=calibration, epsilon=epsilon)
-    assert chain.guaranteed
-    for total in (10**4, 10**12):
-        for each in chain.rounds(total):
-            assert each.out_of_reach < each.threshold - each.slack
-
-
-def lone_row(n, seed, count):
-    """Settle copies of a tree where one node has a row or none, and is listed if it has one."""
-    chain = chain_of(depth=3, tau=1.0, epsilon=1.0, delta=1e-2)
-    tree, leaves = Tree.from_branching([2, 2]), np.array([3, 0, count, 0])
-    found = settle_copies(tree, leaves, n, chain.rounds(60)[:3], -1, rng(seed), above=0)
-    return chain, np.hstack(found)
-
-
-def test_audit_of_a_lone_row(monkeypatch):
-    """A row is as little seen as promised. With the printed cut, those who have one are told apart."""
-    n = 100_000
-    chain, without = lone_row(n, 1, 0)
-    assert audited_epsilon(without, lone_row(n, 2, 1)[1], chain.delta) <= chain.epsilon
-    monkeypatch.setattr(Round, "cut", lambda self, radius: self.threshold - self.slack - radius)
-    monkeypatch.setattr(Round, "out_of_reach", 0)
-    without, with_one = (lone_row(n, seed, seed - 1)[1] for seed in (1, 2))
-    assert audited_epsilon(without, with_one, chain.delta) > chain.epsilon
-
-
-@pytest.mark.parametrize(("count", "larger"), [(58, 59), (0, 1), (899, 900)])
-def test_audit(count, larger):
-    tree, n = Tree.from_branching([2, 2]), 50_000
-    chain = chain_of(depth=3, tau=900.0, epsilon=4.0, delta=1e-3)
-    rounds = chain.rounds(2000)[:4]
-    above = min(each.out_of_reach for each in rounds)
-    one, other = (
-        np.hstack(settle_copies(tree, np.array([600, 0, size, 5]), n, rounds, -1, rng(size), above=above))
-        for size in (count, larger)
-    )
-    assert audited_epsilon(one, other, chain.delta) <= chain.epsilon
-
-
-@pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("tau", [1.0, 40.0, None])
-def test_no_node_appears_that_holds_nobody(calibration, tau):
+def test_no_empty_node_appears(calibration, tau):
     chain = chain_of(depth=4, calibration=calibration, **({} if tau is None else {"tau": tau}))
     tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
     leaves[[0, 1, 17]] = 3000, 1, 10**6
@@ -268,10 +73,10 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
     wish = dpt.Multiplicative(alpha=0.5, clip=clip)
     plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
     table = plan.release(pd.DataFrame({tree.column: objects(values)}))
-    nobody = plan.release(pd.DataFrame({tree.column: objects([])}))
+    empty = plan.release(pd.DataFrame({tree.column: objects([])}))
     pd.testing.assert_frame_equal(table.drop(columns=["count", "error_bound"]),
-                                  nobody.drop(columns=["count", "error_bound"]))  # fmt: skip
-    assert table.attrs == nobody.attrs and len(table) == 1
+                                  empty.drop(columns=["count", "error_bound"]))  # fmt: skip
+    assert table.attrs == empty.attrs and len(table) == 1
 
 
 # The promise
@@ -370,7 +175,7 @@ def test_the_columns_and_what_they_hold(tree):
     assert {ADDRESSES: "10.0.0.1/32", NUMBERS: LARGE, ZIPS: "902"}[tree] in table[keys[-1]].dropna().tolist()
 
 
-def test_nobody_leaves_the_root_with_the_value_of_small_counts():
+def test_without_records_the_root_has_the_value_of_small_counts():
     plan = dpt.plan_implicit(ZIPS, **LOSS, mechanism=HALF)
     table = plan.release(records().iloc[:0])
     assert table["level"].tolist() == ["total"]
@@ -389,7 +194,7 @@ def test_the_method_the_function_and_the_plan_release_the_same(tree):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_every_library_is_counted_alike(tree):
+def test_records_of_every_library_give_the_same_counts(tree):
     polars = pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     frame = polars.from_pandas(records())
@@ -405,30 +210,30 @@ def test_short_texts_count_as_far_as_they_reach():
     assert table["zip/3"].dropna().tolist() == ["123"]
 
 
-def test_the_account_tells_what_the_plan_was():
+def test_the_provenance_describes_the_plan():
     whom = {"privacy_unit": "person", "max_contributions": 1}
     plan = dpt.plan_implicit(NUMBERS, **LOSS, **whom, mechanism=HALF)
-    told = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
+    provenance = json.loads(json.dumps(released(NUMBERS, **whom, rng=None).attrs["dp"]))
     listed_plan = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=HALF)
-    assert set(told) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
-    assert told["mechanism"] == "multiplicative" and told["rng"] == "operating system"
-    assert (told["threshold"], told["largest_unseen"]) == (plan.threshold, plan.largest_unseen)
+    assert set(provenance) == {*listed_plan.release(np.zeros(4, dtype=int)).attrs["dp"], "largest_unseen"}
+    assert provenance["mechanism"] == "multiplicative" and provenance["rng"] == "operating system"
+    assert (provenance["threshold"], provenance["largest_unseen"]) == (plan.threshold, plan.largest_unseen)
     assert "by prefixes of 'n'" in repr(plan) and "protecting each person" in repr(plan)
     assert "not private" in released(NUMBERS).attrs["dp"]["rng"]
 
 
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", HALF])
-def test_numbers_of_numpy_are_told_in_plain_json(mechanism):
+def test_numbers_of_numpy_become_plain_json(mechanism):
     options = {"privacy_unit": "person", "max_contributions": np.int64(2), "mechanism": mechanism}
     plan = dpt.plan_implicit(NUMBERS, **LOSS, **options)
-    told = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
-    assert told["max_contributions"] == 2 and type(plan.max_contributions) is int
+    provenance = json.loads(json.dumps(plan.release(records()).attrs["dp"]))
+    assert provenance["max_contributions"] == 2 and type(plan.max_contributions) is int
     for most in (2**61, 2**70):
         with pytest.raises(ArgumentError, match="`max_contributions` must be a whole number"):
             dpt.plan_implicit(NUMBERS, **LOSS, **{**options, "max_contributions": most}, neighbors="replace")
 
 
-def test_what_is_in_force_is_told():
+def test_the_options_that_apply_are_shown():
     plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=True))
     assert (plan.epsilon, plan.delta, plan.failure) == (1.0, 1e-6, 1 / 9)
     assert plan.max_error == 2 * plan.chain.window_noise.radius
@@ -486,7 +291,7 @@ def test_nodes_are_listed_with_their_parents(values, least):
 # Which mechanism finds what
 
 
-def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
+def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plans():
     split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
     plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
     table = plan.compare(alpha=0.5, failure=0.1)
@@ -495,14 +300,14 @@ def test_compare_inverts_the_law_of_truncated_noise_and_tells_the_plans_apart():
     ]  # fmt: skip
     assert (table.dtypes == np.int64).all()
     least, unseen, error = table.iloc[0]
-    recall = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
-    assert recall.iloc[0] < 0.9 <= recall.iloc[1]
-    assert recall.iloc[2] < 1 == recall.iloc[3]
+    probability = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
+    assert probability.iloc[0] < 0.9 <= probability.iloc[1]
+    assert probability.iloc[2] < 1 == probability.iloc[3]
     noise = plan.noise[-1]
     support = np.arange(-noise.radius, noise.radius + 1)
-    law = np.exp(-abs(support) / noise.noise_scale)
-    law /= law.sum()
-    assert law[abs(support) > error].sum() <= 0.1 < law[abs(support) > error - 1].sum()
+    mass = np.exp(-abs(support) / noise.noise_scale)
+    mass /= mass.sum()
+    assert mass[abs(support) > error].sum() <= 0.1 < mass[abs(support) > error - 1].sum()
     for calibration in ("exact", "proof"):
         wish = dpt.Multiplicative(alpha=0.5, failure=0.1, calibration=calibration)
         other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
@@ -546,9 +351,9 @@ def test_compare_is_of_the_same_unit():
 )
 def test_what_cannot_be_used_is_named_with_a_hint(argument, options):
     for verb in (partial(dpt.plan_implicit, ZIPS), partial(dpt.tree_counts, records(), ZIPS)):
-        with pytest.raises(ArgumentError) as told:
+        with pytest.raises(ArgumentError) as error:
             verb(**{**LOSS, "mechanism": HALF, **options})
-        assert told.value.argument == argument and told.value.hint
+        assert error.value.argument == argument and error.value.hint
 
 
 @pytest.mark.parametrize("name", ["rho", "domain", "known", "confidence", "level_weights"])
@@ -567,8 +372,8 @@ def test_other_errors():
         sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
 
 
-def test_recall_of_rare_failures_keeps_its_digits() -> None:
-    """A probability next to 1 is told from 1 by the other end of the law."""
+def test_detection_probabilities_near_1_keep_their_digits() -> None:
+    """Next to 1 the complement is computed, so that no digits are lost."""
     mpmath = pytest.importorskip("mpmath")
     plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
     noise = plan.noise[1]
@@ -584,7 +389,7 @@ def test_recall_of_rare_failures_keeps_its_digits() -> None:
         assert missed(int(found) - 1) > 1e-15 * (1 - 1e-9)
 
 
-def test_comparisons_and_recall_refuse_what_is_no_number() -> None:
+def test_comparisons_and_detection_probabilities_refuse_what_is_no_number() -> None:
     plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
     assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
     for counts in ([29.9], [-5], [float("nan")], ["a"]):

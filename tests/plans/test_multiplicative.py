@@ -16,32 +16,19 @@ from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_privacy import LOSS
+from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district", "clinic"]
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 QUARTER = dpt.Multiplicative(alpha=0.25)
-
-
-@pytest.fixture(scope="module")
-def visits():
-    return dpt.datasets.clinic_visits(2000)
-
-
-@pytest.fixture(scope="module")
-def clinics():
-    return dpt.datasets.clinics()
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # The guarantee
 
 
 @pytest.mark.parametrize("wish", [QUARTER, dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True)])
-def test_each_node_is_as_close_as_promised_and_the_bound_tells_it(wish):
+def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
     copies, n = 150, 6  # once the root is settled, the copies below it are separate trees
     tree = dpt.Tree.from_branching([copies, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=wish)
@@ -123,7 +110,7 @@ def test_only_counts_have_a_bound(counts):
         assert plan.error_bound(pd.Series([0, 9], dtype=kind)).tolist() == plan.error_bound([0, 9]).tolist()
 
 
-def test_a_plan_tells_what_is_in_force():
+def test_a_plan_shows_the_options_that_apply():
     tree = dpt.Tree.from_branching([2, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=QUARTER)
     assert (plan.epsilon, plan.delta, plan.failure, plan.max_error) == (1.0, 1e-6, 0.05, None)
@@ -134,8 +121,8 @@ def test_a_plan_tells_what_is_in_force():
     assert (
         f"but for a probability of 0.0625 each, and by {clipped.max_error} in any case:" in clipped.headline
     )
-    told = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
-    assert (told["failure"], told["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
+    provenance = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
+    assert (provenance["failure"], provenance["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
     chosen = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True))
     assert chosen.failure == 0.3 and clipped.threshold > chosen.threshold
     rare = dpt.Multiplicative(alpha=0.25, failure=1e-9, threshold=1e300)
@@ -155,17 +142,17 @@ def test_a_notebook_shows_the_plan():
 # The table
 
 
-def test_the_table_and_what_it_tells(visits, clinics):
+def test_the_table_and_its_provenance(visits, clinics):
     wish = dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof")
     table = dpt.tree_counts(visits, BY, **LOSS, domain=clinics, mechanism=wish)
     assert list(table.columns) == ["level", *BY, "count", "error_bound"]
-    told = json.loads(json.dumps(table.attrs["dp"]))
+    provenance = json.loads(json.dumps(table.attrs["dp"]))
     plan = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), **LOSS, mechanism=wish)
-    assert {name: told[name] for name in ("mechanism", "alpha", "failure", "calibration", "clip")} == {
+    assert {name: provenance[name] for name in ("mechanism", "alpha", "failure", "calibration", "clip")} == {
         "mechanism": "multiplicative", "alpha": 0.25, "failure": 0.01, "calibration": "proof", "clip": False,
     }  # fmt: skip
-    assert told["threshold"] == plan.threshold and told["rmse_bound"] is None
-    assert (told["epsilon"], told["delta"], told["rng"]) == (1.0, 1e-6, "operating system")
+    assert provenance["threshold"] == plan.threshold and provenance["rmse_bound"] is None
+    assert (provenance["epsilon"], provenance["delta"], provenance["rng"]) == (1.0, 1e-6, "operating system")
     keys = clinics.groupby("region").size().index
     pd.testing.assert_index_equal(table.dp.level("region").index, keys)
     assert table.dp.level("total").columns.tolist() == ["count", "error_bound"]
@@ -190,16 +177,16 @@ def test_shape_and_types_follow_from_the_plan_alone(drawn, neighbors, clip):
     wish = dpt.Multiplicative(alpha=0.5, clip=clip)
     plan = dpt.plan(domain, **LOSS, neighbors=neighbors, mechanism=wish)
     values = ["count", "error_bound"]
-    released, nobody = plan.release(rows), plan.release(rows.iloc[:0])
-    pd.testing.assert_frame_equal(released.drop(columns=values), nobody.drop(columns=values))
-    assert released.attrs == nobody.attrs
-    for table in (released, nobody):
+    released, empty = plan.release(rows), plan.release(rows.iloc[:0])
+    pd.testing.assert_frame_equal(released.drop(columns=values), empty.drop(columns=values))
+    assert released.attrs == empty.attrs
+    for table in (released, empty):
         assert (table[values].dtypes == np.int64).all() and (table[values] >= 0).all(axis=None)
         for depth, name in enumerate(level_names(domain)[1:], start=1):
             assert len(table.dp.level(name)) == len(domain.keys(depth))
 
 
-def test_nobody_is_counted_where_nobody_can_be():
+def test_structural_zeros_stay_zero():
     wards = pd.DataFrame({"ward": ["eye", "labour", "moon", "moon"], "sex": ["m", "m", "m", "f"]})
     wards["never"] = [False, True, True, True]
     domain = dpt.Domain.from_frame(wards, by=["ward", "sex"], structural_zeros="never")
@@ -250,31 +237,6 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
 
 
 @pytest.mark.parametrize(
-    ("options", "argument"),
-    [
-        ({"alpha": 0.0}, "alpha"),
-        ({"alpha": 1.0}, "alpha"),
-        ({"alpha": math.nan}, "alpha"),
-        ({"alpha": "a"}, "alpha"),
-        ({"threshold": 0.5}, "threshold"),
-        ({"threshold": math.inf}, "threshold"),
-        ({"threshold": True}, "threshold"),
-        ({"threshold": 10**400}, "threshold"),
-        ({"alpha": None}, "alpha"),
-        ({"failure": 0.0}, "failure"),
-        ({"failure": 0.5}, "failure"),
-        ({"calibration": "rough"}, "calibration"),
-        ({"calibration": np.array(["exact"])}, "calibration"),
-        ({"clip": 1}, "clip"),
-        ({"clip": True, "threshold": 1e6}, "threshold"),
-    ],
-)
-def test_wishes_that_make_no_sense_are_refused(options, argument):
-    with pytest.raises(ArgumentError, match=f"`{argument}`"):
-        dpt.Multiplicative(**{"alpha": 0.25, **options})
-
-
-@pytest.mark.parametrize(
     ("options", "fact"),
     [
         ({"delta": 0.0}, "`delta` must be above 0"),
@@ -319,16 +281,6 @@ def test_a_plan_that_is_made_directly_checks_what_is_asked_for():
         dpt.MultiplicativePlan(
             tree=dpt.Tree.from_branching([2]), domain=None, loss=loss, mechanism="x", **whom
         )
-
-
-@pytest.mark.parametrize("number", [np.float16, np.float32, np.float64, np.longdouble])
-def test_numbers_of_any_precision_are_taken_for_floats(number):
-    wish = dpt.Multiplicative(alpha=number(0.25), failure=number(0.125), threshold=number(2.0**15))
-    assert wish == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2**15)
-    assert {type(wish.alpha), type(wish.failure), type(wish.threshold)} == {float}
-    plan = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, max_contributions=np.int64(2), mechanism=wish)
-    table = plan.release(np.array([1, 2]))
-    assert json.loads(json.dumps(table.attrs["dp"]))["max_contributions"] == 2
 
 
 def test_a_threshold_that_is_refused_comes_with_one_that_is_not():

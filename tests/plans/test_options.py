@@ -32,7 +32,6 @@ GROUPS = {
     for name, kind in vars(module).items()
     if typing.is_typeddict(kind)
 }
-DISTRIBUTIONS = ["cdf", "histogram", "plan_distribution", "quantiles", "range_counts", "release_distribution"]
 HOLDERS = [pd.DataFrame, pd.Series, xr.DataArray, xr.Dataset]
 VERBS = {
     **{name: getattr(dpt, name) for name in dpt.__all__ if inspect.isfunction(getattr(dpt, name))},

@@ -1,6 +1,5 @@
-"""Plans that were written down: both kinds, read again as they were or not at all."""
+"""Plans of every kind in JSON: read back unchanged, or refused."""
 
-import copy
 import json
 import math
 from fractions import Fraction
@@ -15,14 +14,11 @@ import pandas_dptree as dpt
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
-from tests.plans.test_distribution_json import keeps_to_its_loss
+from tests.helpers_json import json_values, places_in_json, replaced
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_more_than_stated
+from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
-from tests.verbs.test_sums import spends_no_more
 
-BY = ["region", "district"]
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 
@@ -51,7 +47,7 @@ WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
 HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
 
 
-def by_way_of_json(plan, domain=DOMAIN):
+def through_json(plan, domain=DOMAIN):
     return type(plan).from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=False)), domain)
 
 
@@ -61,7 +57,7 @@ def spends_what_it_states(plan):
     if isinstance(plan, dpt.JointPlan):
         return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
-        return keeps_to_its_loss(plan)
+        return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):
         epsilon, delta = (
             sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")
@@ -88,7 +84,7 @@ def spends_what_it_states(plan):
 def test_a_plan_of_factors_goes_through_json(drawn, alpha, failure, shape, neighbors):
     domain, rows = drawn
     plan = planned(domain, alpha=alpha, failure=failure, neighbors=neighbors, **shape)
-    back = by_way_of_json(plan, domain)
+    back = through_json(plan, domain)
     assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan) and back.mechanism == plan.mechanism
     assert (back.chain.epsilon, back.chain.delta) == (plan.chain.epsilon, plan.chain.delta)
     tables = [each.release(rows, rng=np.random.default_rng(5)) for each in (plan, back)]
@@ -100,7 +96,7 @@ def test_units_and_bare_trees_go_through_json():
     tree = dpt.Tree.from_branching([2, 3])
     for domain, unit in ((tree, None), (DOMAIN, "person"), (DOMAIN, 7)):
         plan = planned(domain, privacy_unit=unit, max_contributions=3)
-        back = by_way_of_json(plan, domain)
+        back = through_json(plan, domain)
         assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
     with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
         planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
@@ -109,18 +105,16 @@ def test_units_and_bare_trees_go_through_json():
 def test_numbers_of_numpy_become_plain():
     numbers = {"alpha": np.float64(0.25), "failure": np.float64(0.1), "threshold": np.int64(10**6)}
     plan = planned(**numbers, max_contributions=np.int64(2))
-    assert repr(by_way_of_json(plan)) == repr(plan)
+    assert repr(through_json(plan)) == repr(plan)
     single = planned(alpha=np.float32(0.25), failure=np.float16(0.125), threshold=np.longdouble(2.0**20))
-    assert by_way_of_json(single).mechanism == dpt.Multiplicative(
-        alpha=0.25, failure=0.125, threshold=2.0**20
-    )
+    assert through_json(single).mechanism == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2.0**20)
 
 
 @pytest.mark.parametrize(("clip", "in_force"), [(False, 0.05), (True, 1 / 9)])
 def test_a_failure_that_was_left_open_stays_open(clip, in_force):
     plan = planned(clip=clip)
     assert plan.to_dict()["guarantee"]["failure"] is None
-    back = by_way_of_json(plan)
+    back = through_json(plan)
     assert back.mechanism.failure is None and back.failure == plan.failure == pytest.approx(in_force)
 
 
@@ -147,7 +141,7 @@ def test_every_kind_is_tried_here():
     assert WRITTEN.keys() == KINDS.keys()
 
 
-def test_both_kinds_say_alike_what_all_plans_have():
+def test_both_kinds_describe_what_all_plans_have_in_the_same_way():
     shared = {
         "format",
         "kind",
@@ -170,7 +164,7 @@ def test_both_kinds_say_alike_what_all_plans_have():
 @pytest.mark.parametrize(
     "data", [None, [], "plan", 1, {}, {"format": "other"}, {"format": ["x"]}, math.nan], ids=str
 )
-def test_what_is_no_plan_is_told(kind, data):
+def test_what_is_no_plan_is_refused_with_a_hint(kind, data):
     with pytest.raises(dpt.ArgumentError, match="`data` is not a plan of this version"):
         KINDS[kind].from_dict(data, DOMAIN)
 
@@ -191,15 +185,6 @@ TAMPERED = [
     *((("neighbors",), value) for value in [None, ["replace"], {}, 1, True, "swap"]),
     *((("privacy_unit",), value) for value in [["person"], {}, 0.5, math.nan, "region", "district"]),
 ]  # fmt: skip
-
-
-def replaced(written, place, value):
-    data = copy.deepcopy(written)
-    inner = data
-    for name in place[:-1]:
-        inner = inner[name]
-    inner[place[-1]] = value
-    return data
 
 
 @pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
@@ -244,25 +229,13 @@ def test_the_thresholds_follow_from_what_is_stated():
         )
 
 
-words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]
-keys = st.sampled_from(["alpha", "epsilon", "delta", "rho", "exact", "column", "x"])
-scalars = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(words)
-scalars |= st.integers(10**300, 10**400)
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner))
-
-
-def places(written):
-    inner = [(outer, key) for outer, value in written.items() if isinstance(value, dict) for key in value]
-    return [*((key,) for key in written), *inner]
-
-
 @settings(max_examples=200)
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)))
 def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
     written = WRITTEN[kind]
-    for place in data.draw(st.lists(st.sampled_from(places(written)), max_size=2, unique=True)):
+    for place in data.draw(st.lists(st.sampled_from(places_in_json(written)), max_size=2, unique=True)):
         if len(place) == 1 or isinstance(written[place[0]], dict):
-            written = replaced(written, place, data.draw(values))
+            written = replaced(written, place, data.draw(json_values))
     for make in (dpt.Plan, *KINDS.values()):
         try:
             plan = make.from_dict(written, HIERARCHY[kind])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -22,61 +21,10 @@ from pandas_dptree.privacy.composition import (
     node_gaussian_delta,
 )
 from pandas_dptree.privacy.loss import zcdp_delta, zcdp_rho
-from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
-
-ONE_ROW = Sensitivity(l1=1, l2_squared=1)
-TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
-
-
-# --- brute force -------------------------------------------------------------------------------------
-
-
-def pmf(noise, scale, reach):
-    """The probabilities of -reach, ..., reach, to 50 digits."""
-    weights = [
-        mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(scale) ** 2))
-        if noise == "gaussian"
-        else mpmath.exp(-abs(mpmath.mpf(x)) / mpmath.mpf(scale))
-        for x in range(-reach, reach + 1)
-    ]
-    total = mpmath.fsum(weights)
-    return [weight / total for weight in weights]
-
-
-def exact_delta(noise, epsilon, moves):
-    """Sum (P - e^epsilon Q)_+ over all outcomes; `moves` are pairs (scale, shift), one for each count."""
-    with mpmath.workdps(50):
-        pairs = []
-        for scale, shift in moves:
-            reach = math.ceil((13 if noise == "gaussian" else 80) * scale) + 2 * abs(shift)
-            p = pmf(noise, scale, reach)
-            inside = range(abs(shift), len(p) - abs(shift))
-            pairs.append([(p[i], p[i - shift]) for i in inside])
-        factor = mpmath.exp(epsilon)
-        total = mpmath.mpf(0)
-        for outcome in itertools.product(*pairs):
-            gain = mpmath.fprod(p for p, _ in outcome) - factor * mpmath.fprod(q for _, q in outcome)
-            total += max(gain, 0)
-        return total
-
-
-def listed_delta(noise, epsilon, moves):
-    """The same in floating point and cut off, by listing the sums of the losses: for three counts."""
-    losses, masses = np.zeros(1), np.ones(1)
-    for scale, shift in moves:
-        if noise == "gaussian":
-            x = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
-            mass = np.exp(-((x / scale) ** 2) / 2)
-            mass, loss = mass / mass.sum(), ((x - shift) ** 2 - x**2) / (2 * scale**2)
-        else:
-            x = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
-            mass, loss = (
-                np.exp(-np.abs(x) / scale) * math.tanh(0.5 / scale),
-                (abs(x - shift) - abs(x)) / scale,
-            )
-        masses = np.multiply.outer(masses, mass).ravel()
-        losses = np.add.outer(losses, loss).ravel()
-    return float(masses @ -np.expm1(np.minimum(epsilon - losses, 0)))
+from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
+from tests.helpers_composition import TARGETS, compose, laplace_budget, shares_of
+from tests.helpers_privacy import ONE_ROW
+from tests.reference import exact_delta, listed_delta
 
 
 def vectors(sensitivity, length):
@@ -277,70 +225,6 @@ def test_the_root_of_the_continuous_delta_is_that_of_a_peer():
         assert found == pytest.approx(delta, rel=1e-6)
 
 
-# --- discrete Laplace noise -----------------------------------------------------------------------------
-
-
-def equal_composition(epsilon_each, times, epsilon):
-    """Kairouz, Oh and Viswanath (2015), Theorem 3.3, at any epsilon, to 50 digits."""
-    with mpmath.workdps(50):
-        e = mpmath.mpf(epsilon_each)
-        terms = [
-            mpmath.binomial(times, i)
-            * (mpmath.exp((times - i) * e) - mpmath.exp(mpmath.mpf(epsilon) + i * e))
-            for i in range(times + 1)
-            if (times - 2 * i) * e > epsilon
-        ]
-        return mpmath.fsum(terms) / (1 + mpmath.exp(e)) ** times
-
-
-@pytest.mark.parametrize("scale", [1.0, 4.0, 30.0])
-@pytest.mark.parametrize("levels", [1, 2, 5, 12])
-def test_equal_laplace_noises_compose_optimally(scale, levels):
-    for part in (0.05, 0.3, 0.6, 0.95):
-        epsilon = part * levels / scale
-        exact = equal_composition(1 / mpmath.mpf(scale), levels, epsilon)
-        bound = laplace_delta(epsilon, [scale] * levels, ONE_ROW)
-        assert exact <= bound <= exact * (1 + mpmath.mpf(10) ** -9)
-
-
-def test_many_laplace_noises_compose_almost_optimally():
-    for levels, epsilon in itertools.product((14, 40), (0.3, 1.0, 2.0)):
-        exact = equal_composition(mpmath.mpf(1) / 16, levels, epsilon)
-        bound = laplace_delta(epsilon, [16.0] * levels, ONE_ROW)
-        assert exact <= bound <= 1.01 * exact + mpmath.mpf(10) ** -29
-
-
-@pytest.mark.parametrize(
-    ("sensitivity", "moves"),
-    [
-        ((1, 1), [(1.3, 1)]),
-        ((3, 9), [(2.0, 3)]),
-        ((2, 2), [(1.1, 1), (1.1, -1)]),
-        ((1, 1), [(0.6, 1), (1.0, 1)]),
-    ],
-)
-def test_laplace_noise_of_few_counts_is_exact(sensitivity, moves):
-    sensitivity = Sensitivity(l1=sensitivity[0], l2_squared=sensitivity[1])
-    scales = sorted({scale for scale, _ in moves})
-    for epsilon in (0.1, 0.7, 1.4):
-        exact = exact_delta("laplace", epsilon, moves)
-        bound = laplace_delta(epsilon, scales, sensitivity)
-        assert exact * (1 - mpmath.mpf(10) ** -20) <= bound <= exact * (1 + mpmath.mpf(10) ** -10) + 1e-30
-
-
-def test_laplace_noise_is_pure_when_the_epsilons_add_up():
-    rng = np.random.default_rng(3)
-    for sensitivity in (ONE_ROW, Sensitivity(l1=6, l2_squared=18), Sensitivity(l1=1000, l2_squared=10**6)):
-        scales = rng.uniform(1, 9, 7) * sensitivity.l1
-        exact = sum(sensitivity.l1 / Fraction(scale) for scale in scales.tolist())
-        epsilon = float(exact)
-        above = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, 9)
-        assert laplace_delta(above, scales, sensitivity) == 0
-        below = epsilon if Fraction(epsilon) < exact else math.nextafter(epsilon, 0)
-        assert laplace_delta(below, scales, sensitivity) > 0  # they may add up to no more than it, exactly
-        assert 0 < laplace_delta(0.9 * epsilon, scales, sensitivity) < 0.1
-
-
 # --- peers ------------------------------------------------------------------------------------------------
 
 
@@ -360,47 +244,6 @@ def test_gaussian_delta_lies_between_a_peers_estimates(scales):
         assert low.get_delta_for_epsilon(epsilon) <= bound <= high.get_delta_for_epsilon(epsilon) * 1.005
 
 
-@pytest.mark.parametrize(
-    ("scales", "rows"), [([2.0, 3.0], 1), ([6.0] * 5, 2), ([10.0] * 14, 1), ([30.0] * 6, 3)]
-)
-def test_laplace_delta_lies_between_a_peers_estimates(scales, rows):
-    low, high = (
-        compose(
-            pld.from_discrete_laplace_mechanism(
-                1 / scale,
-                sensitivity=rows,
-                pessimistic_estimate=pessimistic,
-                value_discretization_interval=1e-3,
-            )
-            for scale in scales
-        )
-        for pessimistic in (False, True)
-    )
-    sensitivity = count_sensitivity(neighbors="add_remove", max_contributions=rows)
-    for epsilon in (0.1, 0.3, 0.7):
-        bound = laplace_delta(epsilon, scales, sensitivity)
-        assert low.get_delta_for_epsilon(epsilon) <= bound <= high.get_delta_for_epsilon(epsilon) * 1.005
-
-
-def compose(parts):
-    first, *others = parts
-    for other in others:
-        first = first.compose(other)
-    return first
-
-
-# --- calibration ------------------------------------------------------------------------------------------
-
-
-def shares_of(kind, levels):
-    shares = {
-        "equal": np.ones(levels),
-        "doubling": 2.0 ** np.arange(levels),
-        "one": np.eye(1, levels)[0] + 1e-3,
-    }
-    return shares[kind] / shares[kind].sum()
-
-
 def gaussian_budget(epsilon, delta, sensitivity, shares):
     def delta_at(rho):
         return gaussian_delta(epsilon, np.sqrt(sensitivity.l2_squared / (2 * rho * shares)), sensitivity)
@@ -409,12 +252,7 @@ def gaussian_budget(epsilon, delta, sensitivity, shares):
     return rho, delta_at(rho)
 
 
-def laplace_budget(epsilon, delta, sensitivity, shares):
-    def delta_at(total):
-        return laplace_delta(epsilon, sensitivity.l1 / (total * shares), sensitivity)
-
-    total = largest_budget(delta_at, delta, at_least=epsilon)
-    return total, delta_at(total)
+# --- calibration ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -448,15 +286,6 @@ def test_calibration_far_from_the_usual():
         assert found <= delta or total == epsilon
 
 
-@pytest.mark.parametrize("levels", [1, 4, 12, 40])
-def test_laplace_noise_uses_the_delta(levels):
-    for epsilon, delta in TARGETS:
-        total, found = laplace_budget(epsilon, delta, ONE_ROW, shares_of("equal", levels))
-        assert total > epsilon
-        assert (1 - 3e-4) * delta <= found <= delta
-    assert levels < 40 or total > 1.4 * epsilon  # where it pays
-
-
 def test_largest_budget_falls_back_and_copes_with_jumps():
     assert largest_budget(lambda budget: 1.0, 1e-6, at_least=0.25) == 0.25
     assert largest_budget(lambda budget: 1e-9 if budget < 2 else 1.0, 1e-6, at_least=0.25) == pytest.approx(2)
@@ -464,7 +293,7 @@ def test_largest_budget_falls_back_and_copes_with_jumps():
     assert largest_budget(lambda budget: budget**3, 1e-6, at_least=1e-3) == pytest.approx(1e-2, rel=1e-4)
 
 
-# --- laws -------------------------------------------------------------------------------------------------
+# --- properties -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -525,3 +354,44 @@ def test_arguments_are_checked(bound):
 def test_the_delta_to_reach_is_checked(delta):
     with pytest.raises(ArgumentError, match=r"delta.*\nHint: "):
         largest_budget(lambda budget: 0.5, delta, at_least=1.0)
+
+
+# --- what is spent -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((6.0, 1), (9.0, 2)), ((18.0, 4), (25.0, 1)), ((30.0, 7), (14.0, 3)), ((40.0, 1), (40.0, 30))],
+)
+def test_joint_delta_is_hardly_above_that_of_the_exact_losses(first, second, epsilon):
+    exact = listed_delta("gaussian", epsilon, [first, second])
+    pairs = [([scale], sum_sensitivity(0, move, neighbors="add_remove")) for scale, move in (first, second)]
+    bound = joint_gaussian_delta(epsilon, pairs)
+    assert exact <= bound
+    if min(first[0] / first[1], second[0] / second[1]) > 4 and exact > 1e-12:
+        assert bound <= 1.06 * exact
+
+
+def test_joint_delta_knows_the_case_of_one_quantity():
+    one_row, scales = Sensitivity(l1=1, l2_squared=1), np.array([30.0, 41.0, math.inf, 25.0])
+    for epsilon in (0.1, 0.5, 1.0):
+        single = gaussian_delta(epsilon, scales, one_row)
+        for cut in (1, 2, 3):
+            pairs = [(scales[:cut], one_row), (scales[cut:], one_row)]
+            assert joint_gaussian_delta(epsilon, pairs) == pytest.approx(single, rel=1e-6)
+        moved = [(scales * 7, sum_sensitivity(0, 7, neighbors="add_remove"))]
+        assert joint_gaussian_delta(epsilon, moved) == pytest.approx(single, rel=2e-3)
+
+
+def test_joint_delta_agrees_with_a_peer():
+    dp = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    pairs = [(2740.28, 250), (2863.81, 250), (14.43, 1), (15.08, 1)]
+    peer = None
+    for scale, move in pairs:
+        each = dp.from_gaussian_mechanism(scale, sensitivity=move, value_discretization_interval=1e-4)
+        peer = each if peer is None else peer.compose(each)
+    quantities = [([scale], sum_sensitivity(0, move, neighbors="add_remove")) for scale, move in pairs]
+    for epsilon in (0.3, 0.6):
+        ours = joint_gaussian_delta(epsilon, quantities)
+        assert ours == pytest.approx(peer.get_delta_for_epsilon(epsilon), rel=0.01)

@@ -119,7 +119,7 @@ def test_a_count_is_a_sum_of_ones():
         assert COUNT.sensitivity(**how) == count_sensitivity(**how)
 
 
-def test_a_quantity_tells_what_it_is():
+def test_a_quantity_describes_itself():
     debt = Quantity.of("debt", (-5, 20), 1)
     assert (debt.name, debt.non_negative, debt.origin) == ("debt", False, 0)
     assert Quantity.of("debt", (0, 20), 1).non_negative

@@ -16,6 +16,7 @@ from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from pandas_dptree.verbs import tables as api
+from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import (
     CLASSES,
     DOMAIN,
@@ -30,7 +31,6 @@ from tests.helpers_verbs import (
 )
 
 FACTOR = dpt.Multiplicative(alpha=0.25)
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
 TREE = VALUES["tree"]
 
 
@@ -38,7 +38,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-# The rule, wherever both can be told
+# The rule, wherever both are parameters
 
 
 def test_all_verbs_and_plans_are_found():
@@ -69,7 +69,7 @@ def test_no_bound_on_the_rows_of_a_unit_is_a_default(name):
     assert default is None or (is_class and default is inspect.Parameter.empty)
 
 
-def says_what_is_missing(error: pytest.ExceptionInfo) -> bool:
+def names_what_is_missing(error: pytest.ExceptionInfo) -> bool:
     text = str(error.value)
     both = "`max_contributions` must be given with `privacy_unit`" in text and "max_contributions=3" in text
     sides = "Noise grows in proportion" in error.value.hint and "dropped at random" in error.value.hint
@@ -81,7 +81,7 @@ def test_a_unit_needs_a_bound_on_its_rows(name, monkeypatch):
     monkeypatch.setattr("pandas_dptree.plans.execute.exact_leaves", None)  # it is never read
     with pytest.raises(dpt.ArgumentError) as error:
         called(name, privacy_unit="day" if name == "plan_implicit" else "person")
-    assert says_what_is_missing(error)
+    assert names_what_is_missing(error)
 
 
 OF_FACTORS = {"mechanism": FACTOR, "delta": 1e-6}
@@ -94,13 +94,13 @@ def test_so_it_does_for_every_kind_of_plan(name, more):
         return
     with pytest.raises(dpt.ArgumentError) as error:
         called(name, privacy_unit="person", **more)
-    assert says_what_is_missing(error)
+    assert names_what_is_missing(error)
 
 
 def test_so_it_does_behind_the_verbs():
     with pytest.raises(dpt.ArgumentError) as error:
         find_plan(DOMAIN, epsilon=1.0, privacy_unit="person")
-    assert says_what_is_missing(error)
+    assert names_what_is_missing(error)
 
 
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", FACTOR])
@@ -109,7 +109,7 @@ def test_so_it_does_where_the_tree_is_too_large_to_be_listed(mechanism):
         of = VISITS if release is dpt.tree_counts else VISITS.dp
         with pytest.raises(dpt.ArgumentError) as error:
             release(of, TREE, **LOSS, mechanism=mechanism, privacy_unit="clinic")
-        assert says_what_is_missing(error)
+        assert names_what_is_missing(error)
 
 
 PLANS = {
@@ -127,7 +127,7 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     assert isinstance(plan, CLASSES[kind])
     with pytest.raises(dpt.ArgumentError) as error:
         dataclasses.replace(plan, privacy_unit="who", max_contributions=None)
-    assert says_what_is_missing(error)
+    assert names_what_is_missing(error)
     for odd in (["who"], {"DistributionPlan": "cost", "AdditivePlan": "region"}.get(kind, VISITS["person"])):
         with pytest.raises(dpt.ArgumentError, match="`privacy_unit` must name a column"):
             dataclasses.replace(plan, privacy_unit=odd, max_contributions=2)
@@ -171,7 +171,7 @@ def test_a_unit_is_a_column_of_its_own(unit, bound):
     assert error.value.argument == "privacy_unit"
 
 
-def test_rows_of_nobody_are_bounded_by_whoever_counted_them():
+def test_rows_that_were_counted_already_are_bounded_by_the_caller():
     assert protected(None, 4) == (None, 4) == protected(dpt.ROWS, 4)
     check_rows_of_records(None, 1)
     check_rows_of_records("who", 4)
@@ -267,8 +267,8 @@ def shell(files, command, *options):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_shell_keeps_the_rule(files, capsys, command):
     assert shell(files, command, "--privacy-unit", "person") == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "`--max-contributions` must be given with `--privacy-unit`" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and "`--max-contributions` must be given with `--privacy-unit`" in printed.err
     assert shell(files, command, "--privacy-unit", "person", "--max-contributions", "2") == 0
 
 

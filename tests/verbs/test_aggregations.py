@@ -13,13 +13,10 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from tests.verbs.test_sums import spends_no_more
+from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more
 
-BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits().dropna().reset_index(drop=True)
 VISITS = RECORDS.assign(cost=RECORDS["cost"].clip(0, 500))
-PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
-DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 PEOPLE = {"privacy_unit": "cost", "max_contributions": 2}
 COST, AGE = {"bounds": (0, 500)}, {"bounds": (0, 100)}
 ASKED = {"visits": "count", "cost": dpt.mean("cost", **COST), "paid": dpt.sum("cost", **COST)}
@@ -48,8 +45,8 @@ def test_what_else_a_table_can_show_is_named_likewise():
         VISITS, BY, ASKED, rho=0.1, domain=PLACES, confidence=0.9, keep_measurements=True, rng=rng()
     )
     for name in ASKED:
-        told = ["", "_std_error", "_lower", "_upper", "_measurement", "_noise_scale"]
-        assert {f"{name}{each}" for each in told} <= {*table.columns}
+        suffixes = ["", "_std_error", "_lower", "_upper", "_measurement", "_noise_scale"]
+        assert {f"{name}{each}" for each in suffixes} <= {*table.columns}
         shown = table[table[name].notna()]
         assert (shown[f"{name}_lower"] <= shown[name]).all() and (shown[name] <= shown[f"{name}_upper"]).all()
 
@@ -208,7 +205,7 @@ def test_a_plan_of_variables_with_bounds_of_their_own_releases_no_records():
 # What holds of a plan however it was made
 
 
-def test_nobody_changes_what_was_checked():
+def test_what_was_checked_cannot_be_changed():
     plan = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0)
     given = dict(plan.plans)
     made = dpt.JointPlan(loss=plan.loss, plans=given, means=plan.means, count=plan.count)

@@ -172,8 +172,8 @@ def errors(answer):
         return np.concatenate([errors(group.to_dataset()) for group in answer.children.values()])
     if isinstance(answer, dpt.Distribution):
         return np.concatenate(answer.std_errors)
-    told = [np.ravel(answer[name]) for name in answer if name.endswith("std_error")]
-    return np.concatenate(told or [np.ravel(answer["upper"] - answer["lower"])])
+    stated = [np.ravel(answer[name]) for name in answer if name.endswith("std_error")]
+    return np.concatenate(stated or [np.ravel(answer["upper"] - answer["lower"])])
 
 
 def options_of(call):

@@ -1,9 +1,6 @@
 """Mistakes that newcomers make, each met by a message that says what would work; and what is accepted."""
 
-import inspect
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -11,12 +8,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree import ArgumentError, CallError, ColumnsError, DPTreeError, arrays
-from pandas_dptree.accessors.arrays import DataArrayAccessor, DatasetAccessor
-from pandas_dptree.accessors.frames import DataFrameAccessor, SeriesAccessor
-from pandas_dptree.arrays import several
-from pandas_dptree.errors import did_you_mean, kind_of_object
-from pandas_dptree.signatures import public
+from pandas_dptree import ArgumentError, ColumnsError, DPTreeError, arrays
 
 N = 400
 FRAME = pd.DataFrame(
@@ -46,7 +38,6 @@ def sums(columns="cost", by="Day", domain=DAYS, **options):
 
 
 RENAMED = COUNTS.rename(columns={"Day": "day"})
-
 MISTAKES = {
     # how much may leak
     "rho with delta": (
@@ -415,98 +406,11 @@ def test_a_single_name_everywhere():
     assert dpt.calendar("date", "year", start="2024-01-01", end="2024-12-31").names == ("date_year",)
 
 
-PUBLIC = {
-    name: function
-    for module in (dpt, arrays, several)
-    for name, function in vars(module).items()
-    if name in module.__all__ and inspect.isfunction(function)
-} | {
-    f"{accessor.__name__}.{name}": function
-    for accessor in (DataFrameAccessor, SeriesAccessor, DataArrayAccessor, DatasetAccessor)
-    for name, function in vars(accessor).items()
-    if not name.startswith("_")
-    and inspect.isfunction(function)
-    and name not in ("release", "level", "to_html")
-}
-
-
-@pytest.mark.parametrize("function", PUBLIC.values(), ids=PUBLIC)
-def test_every_public_function_says_what_it_does_not_take(function):
-    named = "aggregations" in inspect.signature(function).parameters
-    hint = "name what the table shows in one mapping" if named else "it takes"
-    with pytest.raises(
-        CallError, match=f"`no_such_option` is no argument of {function.__name__}.\nHint: {hint}"
-    ):
-        function(no_such_option=1)
-    assert inspect.signature(function).parameters
-    assert function.__doc__
-
-
-def test_signatures_and_documentation_stay_as_they_are():
-    signature = inspect.signature(dpt.tree_sums)
-    assert signature.parameters["bounds"].default is inspect.Parameter.empty  # type checkers miss it, too
-    assert list(signature.parameters)[:4] == ["frame", "columns", "by", "bounds"]
-    assert dpt.tree_sums.__name__ == "tree_sums"
-    assert dpt.tree_sums.__module__ == "pandas_dptree.verbs.tables"
-    assert "Parameters" in dpt.tree_sums.__doc__
-
-
 def test_a_call_error_is_a_type_error():
     with pytest.raises(TypeError) as caught:
         counts(eplison=1)
     assert isinstance(caught.value, ValueError)
     assert caught.value.argument == "eplison"
-
-
-def test_type_errors_within_a_function_are_left_alone():
-    @public
-    def function(value: int) -> int:
-        return value + "text"
-
-    with pytest.raises(TypeError, match="unsupported operand") as caught:
-        function(3)
-    assert not isinstance(caught.value, CallError)
-
-
-@pytest.mark.slow
-def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
-    pytest.importorskip("mypy")
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import pandas as pd\nimport pandas_dptree as dpt\n"
-        "frame = pd.DataFrame({'state': ['CA']})\n"
-        "dpt.tree_sums(frame, 'cost', 'state', epsilon=1.0)\n"
-        "dpt.tree_counts(frame, 'state', eplison=1.0)\n"
-        "dpt.tree_counts(frame, 'state', epsilon=1.0)\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", script],
-        capture_output=True, text=True, check=False,
-    ).stdout  # fmt: skip
-    assert "script.py:4: error: Missing named argument" in told
-    assert "script.py:5: error: Unexpected keyword argument" in told
-    assert "script.py:6" not in told
-
-
-@pytest.mark.parametrize(
-    ("missing", "known", "hint"),
-    [
-        (["day"], ["Day", "Daytime"], "did you mean 'Day'? "),
-        (["Day "], ["Day"], "did you mean 'Day'? "),
-        (["cuonty"], ["county", "country"], "did you mean 'county'? "),
-        (["a", "Xx"], ["A", "xx"], "did you mean 'A' for 'a' and 'xx' for 'Xx'? "),
-        (["a", "nothing like it"], ["A"], "did you mean 'A' for 'a'? "),
-        (["2020"], [2020], "did you mean 2020? "),
-        ([2020], ["2020"], "did you mean '2020'? "),
-        (["weekday"], ["cost"], ""),
-        ([["a"]], ["a"], ""),
-        ([f"day {i}" for i in range(9)], ["day 1"], ""),  # a column of records, perhaps
-        ([], ["a"], ""),
-    ],
-    ids=range(11),
-)
-def test_close_names_are_suggested(missing, known, hint):
-    assert did_you_mean(missing, known) == hint
 
 
 @pytest.mark.parametrize("asked", ["person", "Bobb", "Ann", "anna smith jr"])
@@ -516,27 +420,6 @@ def test_a_first_record_that_was_taken_for_the_header_is_never_quoted(asked):
     with pytest.raises(dpt.ColumnsError) as caught:
         dpt.tree_counts(frame, [asked], epsilon=1.0, domain="observed")
     assert not any(name in str(caught.value).replace(f"'{asked}'", "") for name in frame.columns)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (3, "an int"),
-        ("a", "a str"),
-        (None, "None"),
-        ([], "a list"),
-        (np.zeros(1), "an ndarray"),
-        (pd.Series([1]), "a Series"),
-        (pd.Index([1]), "an Index"),
-        (np.uint8(1), "a uint8"),
-        (xr.DataArray(1), "a DataArray"),
-        (object(), "an object"),
-        (dpt.Tree, "the class Tree"),
-    ],
-    ids=range(11),
-)
-def test_types_are_named_in_english(value, words):
-    assert kind_of_object(value) == words
 
 
 @pytest.mark.parametrize(

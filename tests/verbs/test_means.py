@@ -1,6 +1,4 @@
-"""Means of columns: quotients of noisy sums and counts, their errors and intervals, how budgets divide."""
-
-import math
+"""Means of columns, through the public functions: their values, errors and intervals."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,33 +7,19 @@ import pytest
 from hypothesis import given, settings
 
 import pandas_dptree as dpt
-from pandas_dptree.estimation.ratios import ratio_intervals
-from pandas_dptree.plans import joint as combined
-from pandas_dptree.plans.joint import JointPlan, plan_means, plan_sums
+from pandas_dptree.plans.joint import plan_means
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
+from tests.helpers_plans import OPTIONS
+from tests.helpers_random import rng
 
 BY = ["region", "district", "clinic"]
 NO_NOISE = {"epsilon": 1e12}
-OPTIONS = {
-    "split": "optimal", "neighbors": "add_remove", "max_contributions": 1, "level_weights": None,
-    "objective": "levels", "consistency": "integer",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def visits():
     return dpt.datasets.clinic_visits(20_000)
-
-
-@pytest.fixture(scope="module")
-def clinics():
-    return dpt.datasets.clinics()
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def wards(sizes, seed=0):
@@ -66,11 +50,9 @@ def test_with_hardly_any_noise_means_are_those_of_the_clipped_values(bounds, vis
             np.testing.assert_allclose(shown[name].reindex(exact.index), exact, atol=step)
             np.testing.assert_allclose(shown[f"{name}_lower"].reindex(exact.index), exact, atol=step)
             np.testing.assert_allclose(shown[f"{name}_upper"].reindex(exact.index), exact, atol=step)
-            nobody = shown.drop(exact.index)
-            assert nobody[[name, f"{name}_std_error"]].isna().all(axis=None) and (nobody["count"] == 0).all()
-            assert (nobody[f"{name}_lower"] == bounds[0]).all() and (
-                nobody[f"{name}_upper"] == bounds[1]
-            ).all()
+            empty = shown.drop(exact.index)
+            assert empty[[name, f"{name}_std_error"]].isna().all(axis=None) and (empty["count"] == 0).all()
+            assert (empty[f"{name}_lower"] == bounds[0]).all() and (empty[f"{name}_upper"] == bounds[1]).all()
 
 
 @pytest.mark.parametrize("granularity", [None, 0.1, 0.01])
@@ -85,7 +67,7 @@ def test_means_and_intervals_are_within_the_bounds(bounds, granularity):
         assert means["x_lower"].ge(bounds[0]).all() and means["x_upper"].le(bounds[1]).all()
 
 
-def test_nobody_has_no_mean(clinics, visits):
+def test_an_empty_node_has_no_mean(clinics, visits):
     means = dpt.tree_means(visits.head(0), "cost", BY, bounds=(0, 500), domain=clinics, **NO_NOISE)
     assert means["cost"].isna().all() and (means["count"] == 0).all()
     assert means["cost"].dtype == np.float64
@@ -142,12 +124,12 @@ def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanis
         assert means[name].tolist() == [1070, 300, 50, 20, 700]
     assert (means["std_error"] == 0).all() and means[["measurement", "noise_scale"]].isna().all(axis=None)
     whole, of_sums, of_counts = (
-        {name: told[name] for name in ("epsilon", "delta", "rho") if name in told}
-        for told in (means.attrs["dp"], *means.attrs["dp"]["quantities"].values())
+        {name: provenance[name] for name in ("epsilon", "delta", "rho") if name in provenance}
+        for provenance in (means.attrs["dp"], *means.attrs["dp"]["quantities"].values())
     )
     assert whole == {**({} if "rho" in stated else {"delta": 0.0}), **stated}
     assert of_counts == dict.fromkeys(of_sums, 0.0)
-    if "delta" in stated and mechanism == "gaussian":  # told as the rho of its noise
+    if "delta" in stated and mechanism == "gaussian":  # stated as the rho of its noise
         sums = next(iter(plan.plans.values()))
         spent = joint_gaussian_delta(0.5, [(np.concatenate(sums.node_noise_scales), sums.sensitivity)])
         assert list(of_sums) == ["rho"] and 0.999e-6 <= spent <= 1e-6
@@ -201,98 +183,3 @@ def test_intervals_hold_the_means_however_small_the_counts(stated, confidence):
     assert of_size.mean() > confidence - 0.005
     assert (of_size[-2:] < confidence + 0.035).all(), of_size  # not wider than need be
     assert np.array(held)[np.array(shown)].mean() > confidence - 0.03
-
-
-@given(
-    total=st.floats(-1e6, 1e6), count=st.floats(-50, 1000), count_variance=st.floats(0, 1e3),
-    sum_variance=st.floats(1e-3, 1e9), bounds=st.sampled_from([(-500, 500), (-3, 2), (0, 1000)]),
-)  # fmt: skip
-def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
-    total, count, count_variance, sum_variance, bounds
-):
-    """Checked one by one: noise alone is normal, so the sum less t times the count is within 1.96 errors."""
-    lower, upper = (
-        float(end[0])
-        for end in ratio_intervals(
-            np.array([total]), np.array([count]),
-            variances=(np.array([sum_variance]), np.array([count_variance])),
-            fourth_cumulants=(np.zeros(1), np.zeros(1)), bounds=bounds, confidence=0.95,
-        )
-    )  # fmt: skip
-    assert bounds[0] <= lower <= upper <= bounds[1]
-    ratios = np.linspace(*bounds, 2001)
-    distance = np.abs(total - ratios * count) / np.sqrt(sum_variance + ratios**2 * count_variance)
-    assert ((distance > 1.96 - 1e-3) | ((ratios >= lower) & (ratios <= upper))).all()
-    if count > 2 * math.sqrt(count_variance) + 1e-3:
-        assert ((distance < 1.96 + 1e-3) | (ratios <= lower) | (ratios >= upper)).all()
-
-
-# --- the division of the budget ------------------------------------------------------------------------
-
-LOSSES = [
-    {"epsilon": 1.0, "mechanism": "laplace"}, {"rho": 0.1, "mechanism": "gaussian"},
-    {"rho": 0.1, "mechanism": "laplace"}, {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("stated", LOSSES, ids=repr)
-@pytest.mark.parametrize(("neighbors", "columns"), [("add_remove", 1), ("replace", 1), ("add_remove", 3)])
-def test_no_other_division_between_sums_and_counts_is_better(
-    stated, neighbors, columns, clinics, monkeypatch
-):
-    domain = dpt.Domain.from_frame(clinics, by=BY)
-    quantities = [Quantity.of(f"c{i}", (0, 10.0**i)) for i in range(columns)]
-    options = {**OPTIONS, "neighbors": neighbors, "epsilon": None, "delta": 0.0, "rho": None, **stated}
-
-    def squared_error():
-        *sums, counts = plan_means(domain, quantities, **options).plans.values()
-        halves = [float((each.high - each.low) * each.unit) / 2 for each in (plan.quantity for plan in sums)]
-        ratios = np.linspace(-1, 1, 2001)  # of the mean to half the width of its bounds: spread evenly
-        return sum(
-            np.mean((plan.expected_error / half) ** 2 + ratios**2 * counts.expected_error**2)
-            for plan, half in zip(sums, halves, strict=True)
-        )
-
-    ours = squared_error()
-    others = []
-    for share in np.linspace(0.1, 0.6, 11):
-        monkeypatch.setattr(combined, "_shares", lambda *_, s=share: [*[(1 - s) / columns] * columns, s])
-        others.append(squared_error())
-    assert ours <= 1.0005 * min(others)
-    assert max(others) > 1.1 * ours
-
-
-def test_sums_are_taken_from_the_middle_of_the_bounds(clinics):
-    domain = dpt.Domain.from_frame(clinics, by=BY)
-    loss = {"epsilon": 1.0, "delta": 0.0, "rho": None, "mechanism": "laplace"}
-    for bounds, gain in (((0, 500), 2), ((400, 500), 10), ((-30, 30), 1)):
-        quantity = Quantity.of("cost", bounds)
-        centred, counts = plan_means(domain, [quantity], **OPTIONS, **loss).plans.values()
-        part = {**loss, "epsilon": centred.loss.epsilon}
-        plain = plan_sums(domain, [quantity], **OPTIONS, **part).plans["cost"]
-        np.testing.assert_allclose(plain.std_errors, gain * centred.std_errors, rtol=1e-6)
-        assert counts.loss.epsilon + centred.loss.epsilon <= 1
-
-
-def test_approximate_privacy_is_used_up(clinics):
-    domain = dpt.Domain.from_frame(clinics, by=BY)
-    both = plan_means(domain, [Quantity.of("cost", (0, 500))], **OPTIONS,
-                      epsilon=1.0, delta=1e-6, rho=None, mechanism="gaussian")  # fmt: skip
-    pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in both.plans.values()]
-    assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
-    assert sum(plan.loss.rho for plan in both.plans.values()) > 1.1 * zcdp_rho(1.0, 1e-6)
-
-
-@pytest.mark.parametrize(("mechanism", "part", "kept"), [
-    ("laplace", 0.99, True), ("laplace", 1.05, False), ("gaussian", 1.05, True), ("gaussian", 1.2, False),
-])  # fmt: skip
-def test_only_gaussian_noise_may_spend_more_than_the_rho_that_implies_the_loss(mechanism, part, kept):
-    loss = PrivacyLoss(epsilon=1.0, delta=1e-6)
-    rho = part * zcdp_rho(1.0, 1e-6) / 2
-    plan = dpt.plan(dpt.Tree.from_branching([10]), rho=rho, mechanism=mechanism, split="uniform")
-    plans = {"a": plan, "b": plan}
-    if kept:
-        assert JointPlan(loss=loss, plans=plans).loss == loss
-    else:
-        with pytest.raises(dpt.ArgumentError, match="spend more than the stated loss"):
-            JointPlan(loss=loss, plans=plans)

@@ -1,4 +1,4 @@
-"""The face of trees that nobody lists: arguments, levels of the table, files, and the released columns."""
+"""Implicit trees, through the public functions: arguments, levels, files and released columns."""
 
 import inspect
 
@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-
-ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
-NUMBERS = dpt.prefixes("n", bits=[16, 64])
-ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
-TREES = [ADDRESSES, NUMBERS, ZIPS]
-LOSS = {"epsilon": 1.0, "delta": 1e-6}
-LARGE = 2**63 + 3  # no float holds it
+from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS
+from tests.helpers_privacy import LOSS
+from tests.helpers_random import rng
 
 
 def records():
@@ -31,12 +27,8 @@ def records():
     return frame.assign(person=np.arange(len(frame)))
 
 
-def generator(seed=0):
-    return np.random.default_rng(seed)
-
-
 def released(tree, **options):
-    return records().dp.tree_counts(tree, **LOSS, rng=generator(), **options)
+    return records().dp.tree_counts(tree, **LOSS, rng=rng(), **options)
 
 
 # Methods and functions
@@ -54,12 +46,12 @@ def released(tree, **options):
 )
 def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
     frame = records()
-    table = frame.dp.tree_counts(tree, **LOSS, **options, rng=generator())
-    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=generator()))
+    table = frame.dp.tree_counts(tree, **LOSS, **options, rng=rng())
+    pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=rng()))
     options = {name: value for name, value in options.items() if name != "mechanism"}
     plan = dpt.plan_implicit(tree, **LOSS, **options)
-    pd.testing.assert_frame_equal(table, plan.release(frame, rng=generator()))
-    assert table.attrs == plan.release(frame, rng=generator()).attrs
+    pd.testing.assert_frame_equal(table, plan.release(frame, rng=rng()))
+    assert table.attrs == plan.release(frame, rng=rng()).attrs
     assert table["level"].cat.categories.tolist() == list(plan.level_names)
 
 
@@ -115,13 +107,13 @@ def test_the_names_of_the_package_are_the_public_ones():
     ],
 )
 def test_what_cannot_be_used_is_named_with_a_hint(verb, argument, options):
-    with pytest.raises(ArgumentError) as told:
+    with pytest.raises(ArgumentError) as error:
         verb(records(), ZIPS, **options)
-    assert told.value.argument == argument
-    assert told.value.hint and told.value.hint in str(told.value)
+    assert error.value.argument == argument
+    assert error.value.hint and error.value.hint in str(error.value)
 
 
-def test_what_is_left_at_its_default_may_be_written_out():
+def test_defaults_may_be_given():
     written_out = {
         "rho": None, "domain": None, "level_weights": None, "objective": "levels", "consistency": "integer",
         "fit": "totals", "known": None, "confidence": None, "mechanism": "auto",
@@ -140,7 +132,7 @@ def test_other_verbs_take_no_tree_of_prefixes():
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_the_columns_are_the_levels_and_what_is_said_of_them(tree):
+def test_the_columns_are_the_levels_and_their_values(tree):
     table = released(tree)
     keys = list(tree.level_names[1:])
     assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
@@ -180,13 +172,13 @@ def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
 def test_large_nodes_are_there_and_lone_ones_are_not(seed):
     for tree, label in zip(TREES, ["10.0.0.1/32", LARGE, "902"], strict=True):
         column = tree.level_names[-1]
-        table = records().dp.tree_counts(tree, **LOSS, rng=generator(seed))
+        table = records().dp.tree_counts(tree, **LOSS, rng=rng(seed))
         deepest = table[table["level"].eq(column) & ~table["other"]].set_index(column)
         assert len(deepest) == 3  # lone rows have a chance of delta
         assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, "max_error"]
 
 
-def test_the_account_tells_what_the_plan_was():
+def test_the_provenance_describes_the_plan():
     provenance = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
     plan = dpt.plan_implicit(NUMBERS, **LOSS)
     assert (provenance["mechanism"], provenance["epsilon"], provenance["delta"]) == (
@@ -246,7 +238,7 @@ def test_parquet_keeps_the_table(tree, tmp_path):
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_csv_keeps_the_table_where_the_key_types_are_told(tree, tmp_path):
+def test_csv_keeps_the_table_where_the_key_types_are_given(tree, tmp_path):
     table = released(tree)
     table.to_csv(tmp_path / "counts.csv", index=False)
     types = {key: str(table[key].dtype) for key in tree.level_names[1:]}

@@ -1,4 +1,4 @@
-"""Sums of columns, through the public functions: what is added up, what is spent, how accurate it is."""
+"""Sums of columns, through the public functions: what is added up, and how accurate it is."""
 
 import json
 import math
@@ -12,35 +12,12 @@ from hypothesis import given, settings
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.plans.joint import plan_means, plan_sums
-from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
-from pandas_dptree.privacy.quantity import Quantity
-from pandas_dptree.privacy.sensitivity import Sensitivity, sum_sensitivity
-from tests.privacy.test_composition import listed_delta
+from tests.helpers_plans import LOSSES
+from tests.helpers_random import rng
 
 BY = ["region", "district", "clinic"]
 NO_NOISE = {"epsilon": 1e12}
 PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
-OPTIONS = {
-    "split": "optimal", "neighbors": "add_remove", "max_contributions": 1, "level_weights": None,
-    "objective": "levels", "consistency": "integer",
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def visits():
-    return dpt.datasets.clinic_visits(2000)
-
-
-@pytest.fixture(scope="module")
-def clinics():
-    return dpt.datasets.clinics()
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def small(values, **more):
@@ -130,7 +107,7 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
     ],
     ids=repr,
 )
-def test_whatever_the_type_of_the_column_each_value_is_read_by_itself(values, expected):
+def test_whatever_the_type_of_the_column_each_value_is_read_separately(values, expected):
     sums = dpt.tree_sums(small(values), "v", ["a", "b"], bounds=(0, 100), domain=PLACES, **NO_NOISE)
     assert len(sums) == 8 and sums["v"][0] == expected
     assert sums["v"][0] == sums.dp.level("a")["v"].sum() == sums.dp.level("b")["v"].sum()
@@ -146,7 +123,7 @@ def test_a_unit_adds_no_more_rows_than_it_may():
 
 @pytest.mark.parametrize("bounds", [(0, 10), (-10, 10)])
 @pytest.mark.parametrize("fit", ["totals", "joint"])
-def test_nobody_is_where_nobody_can_be(bounds, fit):
+def test_structural_zeros_are_zero(bounds, fit):
     places = PLACES.assign(never=[False, True, False, False])
     domain = dpt.Domain.from_frame(places, by=["a", "b"], structural_zeros="never")
     frame = small(np.full(300, 7.0))
@@ -184,129 +161,6 @@ def test_sums_that_may_be_negative_stay_negative():
 # --- what is spent -------------------------------------------------------------------------------------
 
 
-@given(
-    shares=st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=40),
-    epsilon=st.floats(1e-6, 1e6),
-    delta=st.sampled_from([0.0, 1e-12, 1e-6, 0.3]),
-)
-def test_parts_of_a_loss_add_up_to_no_more_than_it(shares, epsilon, delta):
-    for loss in (PrivacyLoss(epsilon=epsilon, delta=delta), PrivacyLoss(rho=epsilon)):
-        parts = loss.divide(shares)
-        for name, whole in loss.to_dict().items():
-            values = [getattr(part, name) for part in parts]
-            assert sum(map(Fraction, values)) <= Fraction(whole)
-            wanted = whole * np.array(shares) / math.fsum(shares)
-            np.testing.assert_allclose(values, wanted, rtol=1e-12)
-
-
-LOSSES = [
-    {"epsilon": 0.7}, {"rho": 0.13}, {"epsilon": 1.1, "delta": 1e-6}, {"epsilon": 40.0, "delta": 1e-3},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("stated", LOSSES, ids=repr)
-@pytest.mark.parametrize("mechanism", ["auto", "laplace", Gaussian()], ids=repr)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {}, {"neighbors": "replace", "max_contributions": 3}, {"consistency": "none"}, {"split": "nodes"},
-        {"split": {"total": 0.2, "a": 0.1, "b": 0.7}},
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_all_quantities_together_keep_to_the_loss(stated, mechanism, options):
-    domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
-    quantities = [Quantity.of("v", (0, 500)), Quantity.of("w", (-3, 2), 0.5), Quantity.of("u", (0, 1), 1)]
-    loss = PrivacyLoss(**stated)
-    nodes = options.get("split") == "nodes"
-    impossible = (loss.kind == "pure" and (mechanism == Gaussian() or nodes)) or (
-        mechanism == "laplace" and nodes
-    )
-    given_loss = {"epsilon": None, "delta": 0.0, "rho": None, **stated}
-    for planned in (plan_sums, plan_means):
-        arguments = {**OPTIONS, **given_loss, "mechanism": mechanism, **options}
-        if impossible:
-            with pytest.raises(ArgumentError, match="Hint: "):
-                planned(domain, quantities, **arguments)
-            continue
-        combined = planned(domain, quantities, **arguments)
-        assert combined.loss == loss and len(combined.plans) == 3 + (planned is plan_means)
-        assert spends_no_more(list(combined.plans.values()), loss)
-
-
-def spends_no_more(plans, loss):
-    """Tell, in exact fractions, whether the noise that is drawn keeps to the loss."""
-    noise, scales = plans[0].noise, [max_per_path(plan) for plan in plans]
-    spent, budgets, deltas = [], [], []
-    for plan, scale in zip(plans, scales, strict=True):
-        spent.append(noise.spent(plan.loss, plan.sensitivity, scale))
-        budgets.append(noise.budget(plan.loss))
-        deltas.append(Fraction(plan.loss.delta))
-    if loss.kind != "approximate":
-        within = all(own <= budget for own, budget in zip(spent, budgets, strict=True))
-        return within and sum(budgets) <= noise.budget(loss)
-    if isinstance(noise, Gaussian):
-        pairs = [(scale, plan.sensitivity) for plan, scale in zip(plans, scales, strict=True)]
-        implied = sum(spent) <= Fraction(zcdp_rho(loss.epsilon, loss.delta))
-        return implied or joint_gaussian_delta(loss.epsilon, pairs) <= loss.delta
-    within = all(
-        own <= budget or noise.delta(plan.loss.epsilon, scale, plan.sensitivity) <= plan.loss.delta
-        for own, budget, plan, scale in zip(spent, budgets, plans, scales, strict=True)
-    )
-    return within and sum(budgets) <= Fraction(loss.epsilon) and sum(deltas) <= Fraction(loss.delta)
-
-
-def max_per_path(plan):
-    """Give the noise scales along the path from the root to a leaf that learns the most."""
-    paths = [[scale[0] if len(scale) == 1 else None for scale in plan.node_noise_scales]]
-    if None in paths[0]:
-        nodes = np.arange(plan.tree.n_leaves)
-        scales = [plan.node_noise_scales[-1][nodes]]
-        for level in reversed(range(plan.tree.depth)):
-            nodes = np.repeat(np.arange(plan.tree.level_sizes[level]), plan.tree.child_counts[level])[nodes]
-            scales.append(plan.node_noise_scales[level][nodes])
-        paths = np.array(scales[::-1]).T
-    return max((np.array(path) for path in paths), key=lambda path: (path**-2).sum())
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [((6.0, 1), (9.0, 2)), ((18.0, 4), (25.0, 1)), ((30.0, 7), (14.0, 3)), ((40.0, 1), (40.0, 30))],
-)
-def test_joint_delta_is_hardly_above_that_of_the_exact_losses(first, second, epsilon):
-    exact = listed_delta("gaussian", epsilon, [first, second])
-    pairs = [([scale], sum_sensitivity(0, move, neighbors="add_remove")) for scale, move in (first, second)]
-    bound = joint_gaussian_delta(epsilon, pairs)
-    assert exact <= bound
-    if min(first[0] / first[1], second[0] / second[1]) > 4 and exact > 1e-12:
-        assert bound <= 1.06 * exact
-
-
-def test_joint_delta_knows_the_case_of_one_quantity():
-    one_row, scales = Sensitivity(l1=1, l2_squared=1), np.array([30.0, 41.0, math.inf, 25.0])
-    for epsilon in (0.1, 0.5, 1.0):
-        single = gaussian_delta(epsilon, scales, one_row)
-        for cut in (1, 2, 3):
-            pairs = [(scales[:cut], one_row), (scales[cut:], one_row)]
-            assert joint_gaussian_delta(epsilon, pairs) == pytest.approx(single, rel=1e-6)
-        moved = [(scales * 7, sum_sensitivity(0, 7, neighbors="add_remove"))]
-        assert joint_gaussian_delta(epsilon, moved) == pytest.approx(single, rel=2e-3)
-
-
-def test_joint_delta_agrees_with_a_peer():
-    dp = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    pairs = [(2740.28, 250), (2863.81, 250), (14.43, 1), (15.08, 1)]
-    peer = None
-    for scale, move in pairs:
-        each = dp.from_gaussian_mechanism(scale, sensitivity=move, value_discretization_interval=1e-4)
-        peer = each if peer is None else peer.compose(each)
-    quantities = [([scale], sum_sensitivity(0, move, neighbors="add_remove")) for scale, move in pairs]
-    for epsilon in (0.3, 0.6):
-        ours = joint_gaussian_delta(epsilon, quantities)
-        assert ours == pytest.approx(peer.get_delta_for_epsilon(epsilon), rel=0.01)
-
-
 @pytest.mark.parametrize("epsilon", [1e7, 1e9, 1e100, 1e300])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
@@ -314,20 +168,6 @@ def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
         table = verb(small(np.ones(6)), "v", ["a", "b"], bounds=(0, 1), granularity=1, domain=PLACES,
                      epsilon=epsilon, delta=1e-6, mechanism=mechanism)  # fmt: skip
         assert table["v"][0] == expected
-
-
-def test_noise_keeps_to_the_loss_in_units_of_any_size():
-    """Scales in euros would not be floats; those that are used are in units."""
-    domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
-    options = {**OPTIONS, "split": "uniform", "mechanism": "gaussian", "privacy_unit": "p",
-               "max_contributions": 10**8, "epsilon": 1.0, "delta": 1e-6, "rho": None}  # fmt: skip
-    plans = plan_sums(domain, [Quantity.of("v", (0, 9e99), 9e99), Quantity.of("w", (0, 1), 1)],
-                      **options).plans.values()  # fmt: skip
-    pairs = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
-    assert np.isfinite([scales for scales, _ in pairs]).all()
-    assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
-    with pytest.raises(ArgumentError, match="Hint: "):
-        Quantity.of("v", (0, 9e299), 9e299)
 
 
 # --- how accurate it is --------------------------------------------------------------------------------
@@ -343,11 +183,11 @@ def test_std_error_and_intervals_are_what_repeated_releases_show(stated, consist
     source = rng(5)
     tables = [plan.release(leaves, rng=source) for _ in range(1000)]
     errors = np.array([table["v"] for table in tables]) - truth
-    told = tables[0]["v_std_error"].to_numpy()
+    predicted = tables[0]["v_std_error"].to_numpy()
     seen = np.sqrt((errors**2).mean(axis=0))
-    np.testing.assert_allclose(seen, told, rtol=0.13)  # 4 standard errors of one node
-    assert np.mean((seen / told) ** 2) == pytest.approx(1, abs=0.1)
-    assert (np.abs(errors.mean(axis=0)) < 4.5 * told / math.sqrt(1000)).all()
+    np.testing.assert_allclose(seen, predicted, rtol=0.13)  # 4 standard errors of one node
+    assert np.mean((seen / predicted) ** 2) == pytest.approx(1, abs=0.1)
+    assert (np.abs(errors.mean(axis=0)) < 4.5 * predicted / math.sqrt(1000)).all()
     held = [table["v_lower"].le(truth) & table["v_upper"].ge(truth) for table in tables]
     assert 0.885 < np.mean(held) < 0.92
 
@@ -367,20 +207,22 @@ def test_columns_of_very_different_bounds_have_equal_relative_errors(visits, cli
                 assert sum(Fraction(part[name]) for part in parts) <= Fraction(whole)
 
 
-# --- what the table looks like -------------------------------------------------------------------------
-
-
 def shape_of(table):
-    def keys(told):
-        return {key: keys(value) if isinstance(value, dict) else type(value) for key, value in told.items()}
+    def keys(predicted):
+        return {
+            key: keys(value) if isinstance(value, dict) else type(value) for key, value in predicted.items()
+        }
 
     return [*zip(table.columns, map(str, table.dtypes), strict=True)], len(table), keys(table.attrs["dp"])
+
+
+# --- what the table looks like -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", [dpt.tree_sums, dpt.tree_means])
 @pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
 @pytest.mark.parametrize("several", [False, True])
-def test_shape_types_and_account_do_not_depend_on_the_records(verb, consistency, several):
+def test_shape_types_and_provenance_do_not_depend_on_the_records(verb, consistency, several):
     columns = ["v", "w"] if several else "v"
     shapes = [
         shape_of(
@@ -394,16 +236,16 @@ def test_shape_types_and_account_do_not_depend_on_the_records(verb, consistency,
 
 @pytest.mark.parametrize("verb", ["tree_sums", "tree_means"])
 @pytest.mark.parametrize("stated", [*LOSSES[:3]], ids=repr)
-def test_the_account_is_json_and_tells_the_whole_loss(verb, stated, visits, clinics):
+def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, clinics):
     options = {"bounds": {"cost": (0, 500), "age": (0, 100)}, "domain": clinics, **stated}
     table = getattr(dpt, verb)(visits, ["cost", "age"], BY, rng=rng(3), **options)
     same = getattr(visits.dp, verb)(["cost", "age"], BY, rng=rng(3), **options)
     pd.testing.assert_frame_equal(table, same)
-    told = json.loads(json.dumps(table.attrs["dp"], allow_nan=False))
-    assert {name: told[name] for name in stated} == stated
-    assert ("rho" in told) == ("rho" in stated) and ("epsilon" in told) == ("epsilon" in stated)
-    assert list(told["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
-    assert told["quantities"]["age"]["bounds"] == [0, 100]
+    provenance = json.loads(json.dumps(table.attrs["dp"], allow_nan=False))
+    assert {name: provenance[name] for name in stated} == stated
+    assert ("rho" in provenance) == ("rho" in stated) and ("epsilon" in provenance) == ("epsilon" in stated)
+    assert list(provenance["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
+    assert provenance["quantities"]["age"]["bounds"] == [0, 100]
     empty = getattr(dpt, verb)(visits.head(0), ["cost", "age"], BY, rng=rng(3), **options)
     assert empty.attrs == table.attrs  # so nothing in it is a secret
 

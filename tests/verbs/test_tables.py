@@ -12,24 +12,11 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
 
 BY = ["region", "district", "clinic"]
 MODES = ["none", "linear", "nonnegative", "integer"]
-
-
-@pytest.fixture(scope="module")
-def visits():
-    return dpt.datasets.clinic_visits(2000)
-
-
-@pytest.fixture(scope="module")
-def clinics():
-    return dpt.datasets.clinics()
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def test_the_released_frame(visits, clinics):
@@ -105,9 +92,9 @@ def test_shape_types_and_spending_follow_from_the_plan_alone(drawn, consistency,
         assert spent <= budget or proven <= loss["delta"]
     else:
         assert spent <= budget == Fraction(loss.get("rho", loss.get("epsilon")))
-    released, nobody = plan.release(rows), plan.release(rows.iloc[:0])
-    pd.testing.assert_frame_equal(released.drop(columns="count"), nobody.drop(columns="count"))
-    assert released["count"].dtype == nobody["count"].dtype
+    released, empty = plan.release(rows), plan.release(rows.iloc[:0])
+    pd.testing.assert_frame_equal(released.drop(columns="count"), empty.drop(columns="count"))
+    assert released["count"].dtype == empty["count"].dtype
     assert released["count"].dtype == (np.int64 if consistency in {"none", "integer"} else np.float64)
     for depth, name in enumerate(level_names(domain)[1:], start=1):
         assert len(released.dp.level(name)) == len(domain.keys(depth))
@@ -376,17 +363,23 @@ def test_a_level_that_is_not_measured_may_be_known_in_part(visits, clinics):
         assert counts.dp.level("district").loc["Aldmark", "count"].sum() == pytest.approx(250)
 
 
-def test_the_account_tells_what_was_known_and_what_was_added_up(visits, clinics):
+def test_the_provenance_states_what_was_known_and_added_up(visits, clinics):
     counts = visits.dp.tree_counts(BY, epsilon=1.0, domain=clinics, known={"total": 4000}, confidence=0.9)
-    told = counts.attrs["dp"]
-    assert told["known"] == {"total": 1} and told["confidence"] == 0.9 and "column" not in told
-    assert told["noise_scale"]["total"] is None
+    provenance = counts.attrs["dp"]
+    assert (
+        provenance["known"] == {"total": 1} and provenance["confidence"] == 0.9 and "column" not in provenance
+    )
+    assert provenance["noise_scale"]["total"] is None
     plan = dpt.plan(
         dpt.Domain.from_frame(clinics, by=BY), epsilon=1.0, column="cost", bounds=(-5, 500), granularity=0.25
     )
-    told = plan.release(visits).attrs["dp"]
-    assert (told["column"], told["bounds"], told["granularity"]) == ("cost", [-5.0, 500.0], 0.25)
-    json.dumps(told)
+    provenance = plan.release(visits).attrs["dp"]
+    assert (provenance["column"], provenance["bounds"], provenance["granularity"]) == (
+        "cost",
+        [-5.0, 500.0],
+        0.25,
+    )
+    json.dumps(provenance)
 
 
 @pytest.mark.parametrize("consistency", MODES)
@@ -419,7 +412,7 @@ def test_sums_of_a_column_by_a_plan_are_the_truth_with_hardly_any_noise(visits, 
         assert plan.std_errors[-1] < 0.3
 
 
-def test_codes_that_were_read_as_numbers_are_told_how_to_keep_their_zeros():
+def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
     zips = pd.DataFrame({"zip": ["00501", "94601"], "day": ["2024-01-01", "2024-01-02"]}, dtype="string")
     read = pd.DataFrame({"zip": [501, 94601], "day": pd.to_datetime(zips["day"])})
     hint = r"""\("00501" as 501\) need read_csv\(\.\.\., dtype=\{'zip': str\}\)\.$"""
@@ -463,7 +456,7 @@ def test_codes_that_were_read_as_numbers_are_told_how_to_keep_their_zeros():
         ),
     ],
 )
-def test_slips_are_told_what_would_work(visits, call, message):
+def test_mistakes_get_a_hint_that_works(visits, call, message):
     visits = visits.astype({"region": "string"})  # pandas 2 holds text as objects, which may be numbers
     with pytest.raises(dpt.ArgumentError, match=message):
         call(visits, {"epsilon": 1.0, "domain": "observed"})

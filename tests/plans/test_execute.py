@@ -1,4 +1,4 @@
-"""What a published table keeps: known counts, wholeness, sums, intervals, and the raw measurements."""
+"""From records to the released table: known counts, wholeness, sums, intervals and measurements."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,19 +12,13 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
+from tests.helpers_estimation import FITS
+from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
+from tests.helpers_random import rng
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 
 MODES = ["none", "linear", "nonnegative", "integer"]
-FITS = ["totals", "adaptive", "joint"]
-LOSSES = {"laplace": {"epsilon": 0.7}, "gaussian": {"rho": 0.05}}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-# Every table that may be published, by hypothesis.
 
 
 def paths_of(table, by):
@@ -112,6 +106,9 @@ ANY = {
 }
 
 
+# Every table that may be published, by hypothesis.
+
+
 @pytest.mark.slow
 @settings(max_examples=2000)
 @given(**ANY)
@@ -152,31 +149,11 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
     if consistency == "nonnegative":
         assert (table["count"] >= 0).all()
     assert table["count"].dtype == (np.int64 if consistency == "none" else np.float64)
-    nobody = plan.release(drawn[1][:0] if plan.domain else drawn[1] * 0, rng=rng(seed))
-    pd.testing.assert_series_equal(nobody["std_error"], table["std_error"])
+    empty = plan.release(drawn[1][:0] if plan.domain else drawn[1] * 0, rng=rng(seed))
+    pd.testing.assert_series_equal(empty["std_error"], table["std_error"])
 
 
 # Known counts come from the caller alone.
-
-PLACES = pd.DataFrame(
-    {
-        "state": ["CA", "CA", "CA", "DC", "WA", "WA"],
-        "county": ["Alameda", "Fresno", "Marin", None, "King", "Pierce"],
-        "empty": [False, False, True, False, False, False],
-    }
-)
-KEYS = ["state", "county"]
-
-
-def us(**options):
-    return dpt.Domain.from_frame(PLACES, by=KEYS, **options)
-
-
-def people(*counts):
-    return PLACES.loc[np.repeat(PLACES.index, counts), KEYS]
-
-
-KNOWN = {"total": 10, "county": pd.Series([0], pd.MultiIndex.from_tuples([("CA", "Marin")], names=KEYS))}
 
 
 @pytest.mark.parametrize("consistency", MODES)
@@ -208,7 +185,7 @@ def test_known_counts_are_never_compared_with_the_records(consistency, fit):
         assert marin[["count", "lower", "upper", "std_error"]].tolist() == [0, 0, 0, 0]
 
 
-def test_nobody_is_where_nobody_can_be():
+def test_structural_zeros_are_zero():
     counts = people(5, 5, 900, 5, 5, 5).dp.tree_counts(
         KEYS, epsilon=3000.0, domain=us(structural_zeros="empty"), known={"state": {"DC": 5}}
     )
@@ -330,7 +307,7 @@ def test_measurements_are_what_the_noise_left(mechanism, consistency, tmp_path):
 
 
 @pytest.mark.parametrize("mechanism", LOSSES)
-def test_whoever_has_the_measurements_can_make_the_estimates(mechanism):
+def test_the_estimates_follow_from_the_measurements(mechanism):
     plan, leaves = lopsided(mechanism, consistency="linear")
     table = plan.release(leaves, rng=rng(4))
     measured = table["measurement"].to_numpy(dtype=float, na_value=np.nan)
@@ -345,51 +322,6 @@ def test_whoever_has_the_measurements_can_make_the_estimates(mechanism):
     estimates, variances = dense_least_squares(plan.tree, np.split(values, ends), np.split(variance, ends))
     np.testing.assert_allclose(np.concatenate(estimates), table["count"], atol=5e-3)
     np.testing.assert_allclose(np.sqrt(np.concatenate(variances)), table["std_error"], atol=5e-3)
-
-
-SUMMED = {"column": "cost", "bounds": (-5, 20), "granularity": 0.5}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"known": KNOWN},
-        {"confidence": 0.9},
-        {"keep_measurements": True},
-        {"known": KNOWN, "confidence": 0.9, "keep_measurements": True, "consistency": "linear"},
-        {**SUMMED, "confidence": 0.9, "keep_measurements": True},
-        {**SUMMED, "consistency": "none"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("mechanism", LOSSES)
-def test_a_level_of_any_table_also_after_files(options, mechanism, tmp_path):
-    plan = dpt.plan(us(structural_zeros="empty"), mechanism=mechanism, **options, **LOSSES[mechanism])
-    records = people(9, 5, 3, 0, 2, 7).assign(cost=2.25)
-    table = plan.release(records, rng=rng(7))
-    table.to_parquet(tmp_path / "table.parquet")
-    table.to_csv(tmp_path / "table.csv", index=False)
-    values = [name for name in table if name not in ("level", *KEYS)]
-    expected = {
-        "total": None,
-        "state": ["CA", "DC", "WA"],
-        "county": [("CA", "Alameda"), ("CA", "Fresno"), ("CA", "Marin"), ("WA", "King"), ("WA", "Pierce")],
-    }
-    for back in (table, pd.read_parquet(tmp_path / "table.parquet"), pd.read_csv(tmp_path / "table.csv")):
-        for level, index in expected.items():
-            rows = back.dp.level(level)
-            assert list(rows) == values and len(rows) == (1 if index is None else len(index))
-            assert index is None or rows.index.tolist() == index
-            np.testing.assert_allclose(
-                rows.to_numpy(dtype=float, na_value=np.nan),
-                table.loc[table["level"] == level, values].to_numpy(dtype=float, na_value=np.nan),
-                rtol=1e-15,
-            )
-    with pytest.raises(dpt.ArgumentError, match="is not a level"):
-        table.dp.level("cost")
-
-
-# Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.
 
 
 def copies(one, times):
@@ -409,6 +341,9 @@ def by_node(table, column, one):
     times = len(values) // sum(one.level_sizes)
     ends = np.cumsum(one.level_sizes)[:-1] * times
     return np.hstack([level.reshape(times, -1) for level in np.split(values, ends)])
+
+
+# Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.
 
 
 @pytest.mark.slow

@@ -1,0 +1,39 @@
+"""`.dp` on frames and series: the verbs on distributions, their signatures and what completion shows."""
+
+import inspect
+
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from tests.helpers_distribution import VERBS, small
+from tests.helpers_random import rng
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_accessors_are_the_verbs(verb):
+    frame = small([(0, 1), (1, 2), (2, 3)])
+    options = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0, "rng": None}
+    own = {"quantiles": ([0.25, 0.5],), "range_counts": ([(0, 4)],)}.get(verb, ())
+
+    def call(method, *first):
+        return method(*first, **{**options, "rng": rng(3)})
+
+    expected = call(getattr(dpt, verb), frame, "x", *own)
+    pd.testing.assert_frame_equal(call(getattr(frame.dp, verb), "x", *own), expected)
+    pd.testing.assert_frame_equal(call(getattr(frame["x"].dp, verb), *own), expected)
+    nameless = call(getattr(frame["x"].rename(None).dp, verb), *own)
+    pd.testing.assert_frame_equal(nameless, expected, check_names=False)
+    with pytest.raises(TypeError, match="epsilom"):
+        getattr(frame.dp, verb)("x", *own, **options, epsilom=1)
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "release_distribution"])
+def test_signatures_list_the_options(verb):
+    options = set(inspect.signature(dpt.release_distribution).parameters) - {"frame", "column"}
+    of_frames = {"by", "domain", "privacy_unit", "max_contributions"}
+    assert options <= set(inspect.signature(getattr(dpt, verb)).parameters)
+    assert options <= set(inspect.signature(getattr(pd.DataFrame.dp, verb)).parameters)
+    of_series = set(inspect.signature(getattr(pd.Series.dp, verb)).parameters)
+    assert options - of_frames <= of_series and not of_frames & of_series
+    assert "options" not in of_series and "epsilon" in of_series

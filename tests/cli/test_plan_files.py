@@ -1,0 +1,150 @@
+"""Plans in files: the command releases what was planned, and refuses files that hold no plan."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.cli.commands import main
+from tests.helpers_cli import BY, FACTOR, run
+
+
+def test_a_serialized_plan_is_released(files, capsys):
+    domain = ["--domain", str(files / "places.csv")]
+    plan = ["plan", *BY, *domain, "--out", str(files / "plan.json")]
+    assert main([*plan, "--epsilon", "1", "--privacy-unit", "person", "--max-contributions", "2"]) == 0
+    assert "noise_scale" in capsys.readouterr().out
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    assert main([*release, *domain, "--out", str(files / "out.csv")]) == 0
+    table = pd.read_csv(files / "out.csv")
+    assert list(table.columns) == ["level", "region", "district", "count", "std_error"]
+    assert table.dp.level("region")["count"].sum() == table.dp.level("total")["count"].item()
+
+    pd.read_csv(files / "places.csv").iloc[1:].to_csv(files / "other.csv", index=False)
+    assert main([*release, "--domain", str(files / "other.csv")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "domain" in printed.err and "Hint: " in printed.err
+    (files / "plan.json").write_text("[]")
+    assert main([*release, *domain]) == 2
+    assert "`--plan` cannot be read" in capsys.readouterr().err
+
+
+def test_a_plan_for_a_target(files, capsys):
+    plan = ["plan", *BY, "--domain", str(files / "places.csv")]
+    assert main([*plan, "--target", "district=25", "--out", str(files / "plan.json")]) == 0
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    planned = dpt.Plan.from_dict(json.loads((files / "plan.json").read_text()), domain)
+    assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
+    capsys.readouterr()
+    assert main([*plan, "--target", "district"]) == 2
+    assert "`--target` must be LEVEL=NUMBER" in capsys.readouterr().err
+
+
+# What is known, what is added up, and what the table shows besides.
+
+
+def test_a_plan_for_a_column_is_released(files, public, capsys):
+    plan = ["--out", str(files / "plan.json"), "--column", "cost", "--bounds", "0", "500", "--epsilon", "1",
+            "--confidence", "0.95", "--keep-measurements", "--structural-zeros", "closed"]  # fmt: skip
+    assert run(files, "plan", *plan, domain="flagged.csv") == 0
+    assert "for sums of 'cost'" in capsys.readouterr().out
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out",
+               str(files / "out.csv"), "--domain"]  # fmt: skip
+    assert main([*release, str(files / "flagged.csv"), "--structural-zeros", "closed"]) == 0
+    ends = ["cost_std_error", "cost_lower", "cost_upper", "cost_measurement", "cost_noise_scale"]
+    assert list(pd.read_csv(files / "out.csv"))[3:] == ["cost", *ends]
+    (files / "out.csv").unlink()
+    assert main([*release, str(files / "flagged.csv")]) == 2
+    assert "not the one that this plan was made for" in capsys.readouterr().err
+    records = pd.read_csv(files / "visits.csv", dtype=str).drop(columns="cost")
+    records.to_csv(files / "visits.csv", index=False)
+    assert main([*release, str(files / "flagged.csv"), "--structural-zeros", "closed"]) == 2
+    assert "`records` lacks the columns: 'cost'" in capsys.readouterr().err
+    assert not (files / "out.csv").exists()
+
+
+def test_a_plan_with_known_counts_is_released(files, public, capsys):
+    known = ["--known", str(files / "known.csv"), "--target", "district=9"]
+    assert run(files, "plan", "--out", str(files / "plan.json"), *known) == 0
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    assert main([*release, "--domain", str(files / "places.csv")]) == 0
+    assert "total,,,500,0.0" in capsys.readouterr().out.splitlines()
+
+
+# Counts with bounded relative error.
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_plan_of_factors_is_released(files, public, capsys, name):
+    options = ["--failure", "0.01", "--clip", "--calibration", "proof", "--privacy-unit", "person"]
+    more = ["--max-contributions", "2", "--structural-zeros", "closed", "--out", str(files / "plan.json")]
+    assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
+    printed = capsys.readouterr().out
+    domain = dpt.Domain.from_frame(
+        pd.read_parquet(files / "flagged.parquet"), by=["region", "district"], structural_zeros="closed"
+    )
+    plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
+    assert printed == f"{plan}\n"
+    assert plan.mechanism == dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof", clip=True)
+    assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
+
+    out = files / name
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out", str(out)]
+    where = ["--domain", str(files / "flagged.csv")]
+    assert main([*release, *where, "--structural-zeros", "closed"]) == 0
+    assert capsys.readouterr().err == f"{plan.headline}\n"
+    table = pd.read_csv(out) if name.endswith("csv") else pd.read_parquet(out)
+    assert list(table) == ["level", "region", "district", "count", "error_bound"]
+    assert table.dp.level("district").iloc[0].tolist() == [0, 0]
+    out.unlink()
+    assert main([*release, *where]) == 2
+    assert "not the one that this plan was made for" in capsys.readouterr().err and not out.exists()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
+    options = {"epsilon": 1.0, "delta": 1e-6}
+    shell = ["--epsilon", "1", "--delta", "1e-6", "--mechanism", mechanism, "--alpha", "0.25"]
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    best = dpt.plan(domain, **options, mechanism=mechanism, alpha=0.25)
+    assert run(files, "plan", *shell, "--out", str(files / "plan.json")) == 0
+    assert capsys.readouterr().out == f"{best}\n" != f"{dpt.plan(domain, **options, mechanism=mechanism)}\n"
+    assert json.loads((files / "plan.json").read_text()) == best.to_dict()
+    assert run(files, "counts", *shell) == 0
+    assert capsys.readouterr().out.startswith("level,region,district,count,std_error\n")
+
+
+@pytest.mark.parametrize(
+    "more", [["--target", "region=5"], ["--column", "cost", "--bounds", "0", "5"]], ids=str
+)
+def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
+    assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "has no meaning for counts with bounded relative error" in printed.err
+    assert not (files / "plan.json").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"}, {"mechanism": "none"}, {"mechanism": "laplace"}, {"guarantee": {"alpha": 0.25}},
+        {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"levels": None}, {"levels": ["total", ["x"]]},
+        {"levels": [1, 2, 3]}, {"neighbors": "swap"}, {"max_contributions": True}, {"privacy_unit": 0.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_files_that_hold_no_plan(files, capsys, change):
+    assert run(files, "plan", *FACTOR, "--out", str(files / "plan.json")) == 0
+    release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
+    release += ["--domain", str(files / "places.csv"), "--out", str(files / "out.csv")]
+    assert main(release) == 0
+    (files / "out.csv").unlink()
+    capsys.readouterr()
+    written = json.loads((files / "plan.json").read_text())
+    for text in (json.dumps({**written, **change}), "", "{", "[" * 10**5, "null", '{"format": 5}'):
+        (files / "plan.json").write_text(text)
+        assert main(release) == 2
+        printed = capsys.readouterr()
+        assert printed.out == "" and printed.err.startswith("dptree: `--plan` cannot be read from")
+        assert printed.err.count("Hint: ") == 1 and not (files / "out.csv").exists()

@@ -1,0 +1,33 @@
+"""Confidence intervals for means: which ratios they hold."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+
+from pandas_dptree.estimation.ratios import ratio_intervals
+
+
+@given(
+    total=st.floats(-1e6, 1e6), count=st.floats(-50, 1000), count_variance=st.floats(0, 1e3),
+    sum_variance=st.floats(1e-3, 1e9), bounds=st.sampled_from([(-500, 500), (-3, 2), (0, 1000)]),
+)  # fmt: skip
+def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
+    total, count, count_variance, sum_variance, bounds
+):
+    """Checked one by one: noise alone is normal, so the sum less t times the count is within 1.96 errors."""
+    lower, upper = (
+        float(end[0])
+        for end in ratio_intervals(
+            np.array([total]), np.array([count]),
+            variances=(np.array([sum_variance]), np.array([count_variance])),
+            fourth_cumulants=(np.zeros(1), np.zeros(1)), bounds=bounds, confidence=0.95,
+        )
+    )  # fmt: skip
+    assert bounds[0] <= lower <= upper <= bounds[1]
+    ratios = np.linspace(*bounds, 2001)
+    distance = np.abs(total - ratios * count) / np.sqrt(sum_variance + ratios**2 * count_variance)
+    assert ((distance > 1.96 - 1e-3) | ((ratios >= lower) & (ratios <= upper))).all()
+    if count > 2 * math.sqrt(count_variance) + 1e-3:
+        assert ((distance < 1.96 + 1e-3) | (ratios <= lower) | (ratios >= upper)).all()

@@ -1,0 +1,31 @@
+"""Budgets of Laplace noise, and the delta that a peer finds."""
+
+import numpy as np
+
+from pandas_dptree.privacy.composition import laplace_delta, largest_budget
+
+TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
+
+
+def compose(parts):
+    first, *others = parts
+    for other in others:
+        first = first.compose(other)
+    return first
+
+
+def shares_of(kind, levels):
+    shares = {
+        "equal": np.ones(levels),
+        "doubling": 2.0 ** np.arange(levels),
+        "one": np.eye(1, levels)[0] + 1e-3,
+    }
+    return shares[kind] / shares[kind].sum()
+
+
+def laplace_budget(epsilon, delta, sensitivity, shares):
+    def delta_at(total):
+        return laplace_delta(epsilon, sensitivity.l1 / (total * shares), sensitivity)
+
+    total = largest_budget(delta_at, delta, at_least=epsilon)
+    return total, delta_at(total)

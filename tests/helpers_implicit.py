@@ -1,0 +1,37 @@
+"""Implicit trees and what is in them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+import pandas_dptree as dpt
+from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.plans.implicit_multiplicative import _nodes_above
+from tests.helpers_random import words
+
+HALF = dpt.Multiplicative(alpha=0.5)
+
+
+def exact(frame, tree, **options):
+    """Give {label: count} of each level below the root, as the ingest finds it."""
+    keys, rows = sorted_keys(frame, tree, random_words=words(), **options)
+    levels = list(nonempty_levels(keys, rows, tree))[::-1]
+    return [
+        dict(zip(tree.labels(prefix, length).tolist(), counts.tolist(), strict=True))
+        for length, (prefix, counts) in zip(tree.lengths, levels, strict=True)
+    ]
+
+
+ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
+NUMBERS = dpt.prefixes("n", bits=[16, 64])
+ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
+TREES = [ADDRESSES, NUMBERS, ZIPS]
+LARGE = 2**63 + 3  # no float holds it
+
+
+def listed(tree, leaves):
+    """Give a function that lists the nodes of an implicit tree of numbers, given a count for each leaf."""
+    keys = np.flatnonzero(leaves).astype(np.uint64)
+    return partial(_nodes_above, keys, leaves[keys.astype(np.int64)], tree)

@@ -1,0 +1,373 @@
+"""Tables of a distribution: whole, consistent, with intervals that hold the truth."""
+
+import itertools
+import json
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.sampling import byte_source
+from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
+from tests.helpers_random import rng
+
+NO_NOISE = {"epsilon": 1e6}
+
+
+# --- how accurate it is --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [None, "some"])
+@pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 0.2}], ids=repr)
+def test_tables_show_the_errors_of_their_groups(loss, known):
+    keys = pd.DataFrame({"g": [f"{i:03}" for i in range(400)]})
+    domain = dpt.Domain.from_frame(keys, by=["g"])
+    frame = keys.loc[keys.index.repeat(5)].assign(x=np.tile([0.5, 1.5, 1.5, 4.5, 5.5], 400))
+    exact = np.array([1, 3, 3, 3, 4, 5])
+    some = {"g": {f"{i:03}": 5 for i in range(0, 400, 2)}} if known else None
+    released = plan(6, (0, 6), **loss, domain=domain, known=some).release(frame, rng=rng(6))
+    assert (released.totals >= 0).sum() == (200 if known else 0)
+    predicted = released.std_errors
+    for rows in (released.totals >= 0, released.totals < 0):
+        if rows[1:].any():
+            seen = (released.estimates - exact)[rows & (np.arange(401) > 0)]
+            np.testing.assert_allclose((seen**2).mean(axis=0), predicted[rows][-1] ** 2, rtol=0.5, atol=1e-9)
+            assert (predicted[rows & (np.arange(401) > 0)] == predicted[rows][-1]).all()
+    table = released.cdf()
+    assert table["std_error"].tolist() == predicted.ravel().tolist()
+    bins = released.histogram()["std_error"].to_numpy().reshape(401, 6)
+    np.testing.assert_allclose(bins[:, 0], predicted[:, 0], rtol=1e-9)
+    ranges = released.range_counts([(0, 2), (1, 6)])["std_error"].to_numpy().reshape(401, 2)
+    np.testing.assert_allclose(ranges[:, 0], predicted[:, 1], rtol=1e-9)
+
+
+SHAPES = {
+    "empty": [],
+    "one": [7.5],
+    "ties": [3.5] * 40,
+    "ends": [0.0] * 10 + [16.0] * 10,
+    "even": list(np.arange(16) + 0.5) * 3,
+    "slope": list(np.repeat(np.arange(16) + 0.5, np.arange(16))),
+}
+GROUPS = pd.DataFrame({"g": range(1000)})
+QS = [0.0, 0.01, 0.25, 0.5, 0.9, 1.0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "options",
+    [{"epsilon": 2.0}, {"epsilon": 2.0, "known": "all"}, {"epsilon": 3.0, "tree": [16]}, {"rho": 0.3,
+    "tree": "tree"}],
+    ids=repr,
+)  # fmt: skip
+def test_intervals_hold_the_truth_as_often_as_promised(options, shape):
+    """Each of 1000 groups is a release of its own of the same values."""
+    values = SHAPES[shape]
+    domain = dpt.Domain.from_frame(GROUPS, by=["g"])
+    frame = GROUPS.loc[GROUPS.index.repeat(len(values))].assign(x=np.tile(values, len(GROUPS)))
+    if options.get("known"):
+        options = {**options, "known": {"g": dict.fromkeys(range(len(GROUPS)), len(values))}}
+    released = plan(16, (0, 16), **options, domain=domain).release(frame, rng=rng(7))
+    exact = np.histogram(values, 16, (0, 16))[0].cumsum()
+    for confidence in (0.9, 0.95):
+        table = released.cdf(confidence=confidence)
+        lower, upper, count = (
+            table[name].to_numpy().reshape(-1, 16)[1:] for name in ("lower", "upper", "count")
+        )
+        assert (lower <= count).all() and (count <= upper).all()
+        assert (np.diff(lower, axis=1) >= 0).all() and (np.diff(upper, axis=1) >= 0).all()
+        held = ((lower <= exact) & (exact <= upper)).all(axis=1).mean()
+        assert held >= confidence - 0.015
+        quantiles = released.quantiles(QS, confidence=confidence)
+        low, high, value = (
+            quantiles[name].to_numpy().reshape(-1, len(QS))[1:] for name in ("lower", "upper", "value")
+        )
+        seen = ~np.isnan(value)
+        assert (low < high).all() and (low[seen] <= value[seen]).all() and (value[seen] <= high[seen]).all()
+        assert (np.diff(low, axis=1) >= 0).all() and (np.diff(high, axis=1) >= 0).all()
+        if values:
+            wanted = np.array([np.quantile(values, q, method="inverted_cdf") for q in QS])
+            place = np.minimum(wanted.astype(int), 15)
+            held = ((low <= place) & (place + 1 <= high)).all(axis=1).mean()
+            assert held >= confidence - 0.015
+
+
+def test_intervals_of_a_factorization_hold_the_truth():
+    values = SHAPES["slope"]
+    exact = np.histogram(values, 16, (0, 16))[0]
+    each = plan(16, (0, 16), rho=0.1, tree="factorization").strategy
+    errors = np.abs(
+        each.estimates(np.tile(exact, (600, 1)), np.full(600, -1), byte_source(rng(8))) - exact.cumsum()
+    )
+    for confidence in (0.9, 0.95):
+        held = (errors <= each.half_widths(confidence, known_total=False)).all(axis=1).mean()
+        assert confidence - 0.015 <= held <= confidence + 0.05
+
+
+VALUES = st.one_of(st.floats(), st.integers(-3, 9), st.sampled_from([0, 1, 2, 3, 4, 5]))
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-1, 2), VALUES), max_size=30), n_bins=st.integers(1, 12),
+    loss=st.sampled_from([{"epsilon": 0.3}, {"epsilon": 3}, {"rho": 0.5}, {"epsilon": 1, "delta": 1e-5}]),
+    known=st.sampled_from([None, {"total": 0}, {"total": 17}]), grouped=st.booleans(), seed=st.integers(0,
+    99),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_tables_are_whole_and_belong_together(rows, n_bins, loss, known, grouped, seed):
+    planned = plan(n_bins, (0, 6), **loss, known=known, domain=DOMAIN if grouped else None)
+    released = planned.release(small(rows), rng=rng(seed))
+    n_groups = 5 if grouped else 1
+    table = released.cdf(confidence=0.9)
+    count = table["count"].to_numpy().reshape(n_groups, n_bins)
+    assert count.dtype == np.int64 and (count >= 0).all() and (np.diff(count, axis=1) >= 0).all()
+    if known:
+        assert count[0, -1] == known["total"]
+        assert table["lower"].iloc[n_bins - 1] == table["upper"].iloc[n_bins - 1] == known["total"]
+    share = table["cdf"].to_numpy().reshape(n_groups, n_bins)
+    empty = count[:, -1] == 0
+    assert np.isnan(share[empty]).all() and (share[~empty, -1] == 1).all()
+    assert (share[~empty] == count[~empty] / count[~empty, -1:]).all()
+    bins = released.histogram()["count"].to_numpy().reshape(n_groups, n_bins)
+    assert (bins.cumsum(axis=1) == count).all() and (bins >= 0).all()
+    edges = planned.bins.edges
+    places = list(itertools.combinations(range(n_bins + 1), 2))
+    ranges = released.range_counts([(edges[i], edges[j]) for i, j in places])
+    sums = np.insert(count, 0, 0, axis=1)
+    expected = np.stack([sums[:, j] - sums[:, i] for i, j in places], axis=1)
+    assert (ranges["count"].to_numpy().reshape(n_groups, -1) == expected).all()
+    quantiles = released.quantiles([0, 0.3, 1], confidence=0.9)
+    value = quantiles["value"].to_numpy().reshape(n_groups, 3)
+    assert (np.isnan(value).all(axis=1) == empty).all()
+    assert (
+        (quantiles["lower"] >= 0).all()
+        and (quantiles["upper"] <= 6).all()
+        and (quantiles["lower"] < quantiles["upper"]).all()
+    )
+    place = np.array([np.flatnonzero(row)[[0, -1]] for row in bins[~empty]], dtype=int).reshape(-1, 2)
+    np.testing.assert_allclose(value[~empty, 0], edges[place[:, 0]])
+    np.testing.assert_allclose(value[~empty, 2], edges[place[:, 1] + 1])
+    for each in (table, ranges, quantiles, released.histogram()):
+        assert json.loads(json.dumps(each.attrs["dp"])) == each.attrs["dp"]
+
+
+FRAMES = [
+    pd.DataFrame({"x": [], "a": [], "b": [], "u": []}).astype({"a": object, "b": object}),
+    pd.DataFrame({"x": [math.nan] * 3, "a": "s", "b": "u", "u": 1.0}),
+    pd.DataFrame({"x": [1e300, -math.inf, 2] * 30, "a": "s", "b": "v", "u": 2.0}),
+    pd.DataFrame({"x": [1, 2, 3] * 30, "a": "nowhere", "b": None, "u": 3.0}),
+]
+
+
+@pytest.mark.parametrize("by", [None, ["a", "b"]])
+@pytest.mark.parametrize("kind", ["numbers", "times", "zoned", "durations"])
+def test_rows_columns_and_types_do_not_depend_on_the_records(kind, by):
+    start, day = pd.Timestamp("2024-03-30"), pd.Timedelta(days=1)
+    low = {"numbers": 0, "times": start, "zoned": start.tz_localize("Europe/Paris"), "durations": 0 * day}[
+        kind
+    ]
+    step = 1 if kind == "numbers" else day
+    looks = set()
+    for frame in FRAMES:
+        if kind != "numbers":
+            frame = frame.assign(x=low + pd.to_timedelta(frame["x"].clip(0, 9), unit="D"))
+        released = dpt.release_distribution(
+            frame, "x", bounds=(low, low + 4 * step), bins=4, epsilon=1, by=by,
+            domain=None if by is None else PLACES, privacy_unit="u", max_contributions=2, rng=rng(),
+        )  # fmt: skip
+        tables = [
+            released.cdf(), released.cdf(confidence=0.9), released.histogram(), released.quantiles([0, 0.5,
+            1]),
+            released.range_counts([(low, low + 2 * step), (low + step, low + 4 * step)]),
+        ]  # fmt: skip
+        looks.add(
+            tuple(
+                (
+                    table.shape, tuple(table.columns), tuple(map(str, table.dtypes)), str(table.index.dtype),
+                    table.index.name, json.dumps(table.attrs["dp"]), str(table.index.tolist()),
+                )
+                for table in tables
+            )
+        )  # fmt: skip
+    assert len(looks) == 1
+    (look,) = looks
+    keys = () if by is None else ("level", "a", "b", "x")
+    assert look[0][1] == (*keys, "count", "cdf", "std_error") and look[1][1][-2:] == ("lower", "upper")
+    assert look[0][0][0] == (4 if by is None else 20) and look[3][0][0] == (3 if by is None else 15)
+    if by is None:
+        assert look[0][3].startswith("interval[") and look[0][4] == look[4][4] == "x" and look[3][4] == "q"
+    else:
+        assert look[3][1] == ("level", "a", "b", "q", "value", "lower", "upper")
+
+
+def test_groups_stand_in_the_table_with_their_keys():
+    frame = small([(0, 0.5), (0, 2.5), (1, 3.5), (2, 1.5), (-1, 1.5), (0, math.nan)])
+    table = dpt.histogram(frame, "x", bounds=(0, 4), bins=4, by=["a", "b"], domain=PLACES, **NO_NOISE)
+    assert table.columns.tolist() == ["level", "a", "b", "x", "count", "std_error"]
+    assert table["level"].tolist() == np.repeat(["total", "a", "a", "b", "b"], 4).tolist()
+    assert table["a"].fillna("-").tolist() == np.repeat(["-", "s", "t", "s", "s"], 4).tolist()
+    assert table["b"].fillna("-").tolist() == np.repeat(["-", "-", "-", "u", "v"], 4).tolist()
+    assert table["x"].array[:4].tolist() == pd.interval_range(0.0, 4.0, closed="left").tolist()
+    assert table["count"].tolist() == [
+        *[1, 1, 1, 1],
+        *[1, 0, 1, 1],
+        *[0, 1, 0, 0],
+        *[1, 0, 1, 0],
+        *[0, 0, 0, 1],
+    ]
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.floats(-1, 7), st.integers(0, 6))), max_size=30),
+    n_bins=st.integers(1, 9), tree=st.sampled_from(["auto", "tree", "factorization"]),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_with_hardly_any_noise_tables_are_those_of_the_records(rows, n_bins, tree):
+    frame = small(rows)
+    loss = {"rho": 1e6} if tree == "factorization" else NO_NOISE
+    released = dpt.release_distribution(
+        frame, "x", bounds=(0, 6), bins=n_bins, by=["a", "b"], domain=PLACES, tree=tree, **loss
+    )
+    qs = [0, 0.1, 0.5, 1 / 3, 0.9, 1]
+    groups = [[0, 1, 2], [0, 1], [2], [0], [1]]
+    tables = [released.cdf(), released.histogram(), released.quantiles(qs)]
+    for at, leaves in enumerate(groups):
+        values = np.clip([value for leaf, value in rows if leaf in leaves], 0, 6)
+        bins, edges = np.histogram(values, n_bins, (0, 6))
+        cumulative, histogram, quantiles = (
+            table.iloc[at * size : (at + 1) * size]
+            for table, size in zip(tables, (n_bins, n_bins, 6), strict=True)
+        )
+        assert cumulative["count"].tolist() == bins.cumsum().tolist()
+        assert histogram["count"].tolist() == bins.tolist()
+        if not len(values):
+            assert (
+                quantiles["value"].isna().all()
+                and (quantiles["lower"] == 0).all()
+                and (quantiles["upper"] == 6).all()
+            )
+            continue
+        for q, row in zip(qs, quantiles.itertuples(), strict=True):
+            true = np.quantile(values, q, method="inverted_cdf")
+            place = min(np.searchsorted(edges, true, side="right") - 1, n_bins - 1)
+            assert edges[place] <= row.value <= edges[place + 1]
+            assert row.lower == edges[place] and row.upper == edges[place + 1]
+
+
+def test_quantiles_of_many_values_are_those_of_numpy():
+    values = rng(9).lognormal(3, 0.5, 50_000)
+    released = dpt.release_distribution(
+        pd.DataFrame({"x": values}), "x", bounds=(0, 200), bins=1000, epsilon=5
+    )
+    qs = np.linspace(0.01, 0.99, 99)
+    table = released.quantiles(qs)
+    assert table.index.tolist() == qs.tolist() and table.index.name == "q"
+    true = np.quantile(values, qs)
+    assert np.abs(table["value"] - true).max() < 0.4
+    assert ((table["lower"] <= true) & (true <= table["upper"])).all()
+    assert released.quantiles(0.5)["value"].item() == table["value"].iloc[49]
+
+
+def test_known_groups_without_records():
+    known = {"b": pd.Series([0, 4], pd.MultiIndex.from_tuples([("s", "u"), ("s", "v")], names=["a", "b"]))}
+    table = dpt.cdf(small([]), "x", bounds=(0, 4), bins=4, by=["a", "b"], domain=PLACES, epsilon=0.5,
+    known=known,
+                    confidence=0.9, rng=rng())  # fmt: skip
+    nobody = table[(table["b"] == "u")]
+    assert (nobody[["count", "std_error", "lower", "upper"]] == 0).all(axis=None)
+    assert table[table["b"] == "v"]["count"].iloc[-1] == 4
+    quantiles = dpt.quantiles(small([]), "x", 0.5, bounds=(0, 4), bins=4, epsilon=1, known={"total": 0})
+    assert np.isnan(quantiles["value"].item()) and quantiles[["lower", "upper"]].values.tolist() == [[0, 4]]
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 1e6}, {"epsilon": 1e300}, {"rho": 1e6, "tree": "factorization"}], ids=repr
+)
+@pytest.mark.parametrize("total", [0, 3, 10, 2**40])
+def test_known_counts_are_never_compared_with_the_records(options, total):
+    table = dpt.cdf(small([(0, 0.5)] * 3), "x", bounds=(0, 4), bins=4, known={"total": total}, confidence=0.9,
+                    **options)  # fmt: skip
+    assert table[["count", "lower", "upper"]].iloc[-1].tolist() == [total] * 3
+    assert total != 3 or table["count"].tolist() == [3] * 4
+
+
+def test_a_release_with_the_same_seed_is_the_same_and_others_differ():
+    frame = small([(0, 1)] * 9)
+    options = {"bounds": (0, 4), "bins": 4, "epsilon": 0.1}
+    one, again, other = (dpt.cdf(frame, "x", **options, rng=rng(seed)) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(one, again)
+    assert not one.equals(other)
+    assert one.attrs["dp"]["rng"].endswith("not private")
+    private = dpt.release_distribution(frame, "x", **options)
+    assert private.provenance["rng"] == "operating system"
+    assert (private.estimates != dpt.release_distribution(frame, "x", **options).estimates).any()
+
+
+GROUPED = plan(4, epsilon=1, domain=DOMAIN).release(PLACES.assign(x=1.5, who=1), rng=np.random.default_rng(3))
+TABLES = {
+    "x": [
+        GROUPED.cdf(confidence=0.9), GROUPED.histogram(), GROUPED.range_counts([(0, 2), (1, 4)]),
+        GROUPED.range_counts([(0, 2)]),
+    ],
+    "q": [GROUPED.quantiles([0.1, 0.5]), GROUPED.quantiles(0.5)],
+}  # fmt: skip
+
+
+# --- how it is called ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "table"), [(part, table) for part, each in TABLES.items() for table in each]
+)
+def test_a_level_of_groups(part, table, tmp_path):
+    """As the table itself has it, indexed by the keys and by what it has several rows of a group for."""
+    keys = list(DOMAIN.by)
+    for depth, name in enumerate(["total", *keys]):
+        rows = table[table["level"] == name].drop(columns=["level", *keys[depth:]])
+        expected = rows.set_index([*keys[:depth], part])
+        pd.testing.assert_frame_equal(table.dp.level(name), expected, check_index_type=False)
+    with pytest.raises(ArgumentError, match=r"is not a level: 'x'\.\nHint: the levels are"):
+        table.dp.level("x")
+    message = (
+        rf"of a distribution: it has rows by '{part}' .*\nHint: .*table\.to_html\(\).*Distribution\.plot"
+    )
+    for call in (table.dp.to_html, table.dp.plot.levels, table.dp.plot.icicle):
+        with pytest.raises(ArgumentError, match=message):
+            call()
+    if part == "q" or table.duplicated(["level", *keys]).any():
+        table.to_csv(tmp_path / "table.csv", index=False)
+        level = pd.read_csv(tmp_path / "table.csv").dp.level(keys[0])
+        assert list(level.index.names) == [keys[0], part] and list(level) == list(table.dp.level(keys[0]))
+
+
+def test_a_distribution_of_all_records_has_no_levels():
+    with pytest.raises(
+        ArgumentError, match=r"That of a distribution of all records has no levels: .*to_html"
+    ):
+        dpt.histogram(small([(0, 1)]), "x", **GOOD).dp.to_html()
+
+
+def test_groups_are_drawn_by_their_keys_as_they_are():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    places = pd.DataFrame({"a": ["s", "s", "t"], "b": pd.Series([1, True, 1], dtype=object)})
+    frame = pd.DataFrame(
+        {"a": ["s"] * 3, "b": pd.Series([1, True, True], dtype=object), "x": [1.0, 2.0, 3.0]}
+    )
+    released = dpt.release_distribution(
+        frame, "x", bounds=(0, 4), bins=4, by=["a", "b"], domain=places, epsilon=1e6
+    )
+    for group, count in [(None, 3), ("s", 3), (("s", 1), 1), (("s", True), 2), (("t", 1.0), 0)]:
+        ax = released.plot(group, confidence=None)
+        assert ax.lines[0].get_ydata().max() == count
+        plt.close(ax.figure)
+    for group in ("z", ("s", "1"), ("t", True), ("s", 1, 2), (("s", 1),)):
+        with pytest.raises(ArgumentError, match="not in the distribution"):
+            released.plot(group)

@@ -1,0 +1,61 @@
+"""The search over shares of levels: it never ascends, and serves large trees."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.planning import alternating as alternate
+from pandas_dptree.planning.equal_subtrees import Orbits
+from pandas_dptree.planning.levels import optimal_shares
+from pandas_dptree.planning.objective import OBJECTIVES
+from pandas_dptree.planning.variance import level_variances_and_vjp
+from tests.helpers_planning import EPSILON, random_tree
+from tests.helpers_privacy import ONE_ROW
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
+    """Sets of levels are searched on a uniform tree; trying them all on the tree itself finds no better."""
+    rng = np.random.default_rng(seed)
+    counts, size = [], 1
+    for wanted in (4, 9, 60, 300, 3000):
+        counts.append(1 + rng.multinomial(wanted - size, rng.dirichlet(np.full(size, 0.5))))
+        size = wanted
+    tree = Tree(tuple(counts))
+    for objective in OBJECTIVES:
+        ours = optimal_shares(tree, Laplace(), EPSILON, ONE_ROW, objective=objective)
+        problem = replace(
+            alternate_problem(tree, objective), variance=alternate.VarianceFunction(Laplace(), 1.0, 2)
+        )
+        splits = alternate.promising_splits(problem, tree.depth, keep=1)
+        (least,) = problem.descend(splits, steps=500)[1]
+        (found,) = problem.descend(ours[:, None], steps=1)[1]
+        assert np.sqrt(found / least) <= 1.002
+
+
+def alternate_problem(tree, objective):
+    orbits = Orbits.of(tree)
+    weights = orbits.n_listed if objective == "cells" else np.ones(tree.depth + 1)
+    floor = np.zeros((tree.depth + 1, 1))
+    floor[-1] = 1e-6
+    return alternate.Problem(
+        model=lambda precisions: level_variances_and_vjp(orbits, precisions),
+        variance=alternate.VarianceFunction(Gaussian(), 100.0, 1),
+        weights=weights[:, None],
+        worst=objective == "worst",
+        floor=floor,
+    )
+
+
+def test_descent_never_ascends():
+    rng = np.random.default_rng(0)
+    problem = alternate_problem(random_tree(rng, depth=4), "cells")
+    start = rng.dirichlet(np.ones(5), 20).T
+    values = [problem.descend(start, steps=steps)[1] for steps in range(1, 12)]
+    assert (np.diff(values, axis=0) <= 0).all()
+    assert (values[-1] < values[0]).all()
+    kept = problem.descend(np.array([[0.0, 0.5, 0.0, 0.0, 0.5]]).T, steps=20)[0]
+    assert ((kept > 0)[:, 0] == [False, True, False, False, True]).all()

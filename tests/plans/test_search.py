@@ -1,0 +1,210 @@
+"""The best plan that the options allow: comparisons, targets, and what cannot be planned."""
+
+import numpy as np
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.verbs.tables import domain_of
+
+BY = ["region", "district", "clinic"]
+
+
+@pytest.mark.parametrize(
+    "loss", [{"epsilon": 1.0, "delta": delta} for delta in (1e-6, 1e-3, 0.1)] + [{"rho": 0.05}], ids=str
+)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("branching", [[2] * 10, [3] * 7, [5, 6, 10], [40]], ids=str)
+def test_optimal_is_never_worse_than_the_simple_splits(branching, mechanism, loss):
+    tree = dpt.Tree.from_branching(branching)
+    errors = {
+        split: dpt.plan(tree, mechanism=mechanism, split=split, **loss).expected_error
+        for split in ("optimal", "uniform", "geometric")
+    }
+    assert errors["optimal"] <= min(errors.values()) * (1 + 1e-6)
+
+
+def test_compare_puts_the_chosen_plan_first_and_the_others_in_order(domain):
+    plan = dpt.plan(domain, epsilon=1.0, delta=1e-6)
+    table = plan.compare()
+    assert table.index[0] == (plan.noise.name, "optimal")
+    assert table["objective"].iloc[1:].is_monotonic_increasing
+    assert table["objective"].iloc[0] == pytest.approx(table["objective"].min())
+    assert set(table.index.get_level_values("mechanism")) == {"laplace", "gaussian"}
+    assert list(table.columns) == ["total", *BY, "objective", "gap"]
+    assert set(dpt.plan(domain, epsilon=1.0).compare().index.get_level_values("mechanism")) == {"laplace"}
+    raw = dpt.plan(domain, rho=0.1, consistency="none").compare()
+    assert "nodes" not in raw.index.get_level_values("split")
+
+
+def test_auto_takes_the_better_noise():
+    few = dpt.plan(dpt.Tree.from_branching([10]), epsilon=1.0, delta=1e-3)
+    many = dpt.plan(dpt.Tree.from_branching([2] * 16), epsilon=1.0, delta=1e-3)
+    assert (few.noise.name, many.noise.name) == ("laplace", "gaussian")
+    for plan in (few, many):
+        forced = [
+            dpt.plan(plan.tree, epsilon=1.0, delta=1e-3, mechanism=m).expected_error
+            for m in ("laplace", "gaussian")
+        ]
+        assert plan.expected_error == min(forced)
+
+
+@pytest.mark.parametrize(
+    "target", [{"district": 25.0}, {"region": 6.0, "clinic": dpt.relative(0.05, of=200)}]
+)
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, "epsilon"),
+        ({"delta": 1e-6}, "epsilon"),
+        ({"mechanism": "gaussian"}, "rho"),
+        ({"split": "uniform"}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_a_target_is_met_and_hardly_more(domain, target, options, kind):
+    plan = dpt.plan(domain, target=target, **options)
+    names = list(plan.level_names)
+    reached = {name: plan.std_errors[names.index(name)] / wanted for name, wanted in target.items()}
+    assert max(reached.values()) == pytest.approx(1, abs=2e-5) and max(reached.values()) <= 1 + 1e-12
+    size = getattr(plan, kind)
+    less = dpt.plan(
+        domain, **{kind: size * 0.99}, objective="worst", mechanism=plan.noise,
+        delta=options.get("delta", 0.0), split=options.get("split", "optimal"),
+        level_weights={name: target.get(name, np.inf) ** -2.0 for name in names},
+    )  # fmt: skip
+    assert max(less.std_errors[names.index(name)] / wanted for name, wanted in target.items()) > 1
+
+
+def test_targets_that_cannot_be_met_name_one_that_can(domain):
+    with pytest.raises(dpt.ArgumentError, match=r"needs epsilon=0\.28.*more than 0\.1") as caught:
+        dpt.plan(domain, target={"district": 5.0}, epsilon=0.1)
+    assert "epsilon=0.1 would give standard errors of {'district': 14.1" in caught.value.hint
+    assert dpt.plan(domain, target={"district": 5.0}, epsilon=1.0).epsilon == 1.0
+    with pytest.raises(dpt.ArgumentError, match="more than 1000"):
+        dpt.plan(domain, target=dict.fromkeys(["total", *BY], 1e-6), max_contributions=100)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": {"town": 5.0}},
+        {"target": {}},
+        {"target": {"clinic": 0.0}},
+        {"target": {"clinic": float("nan")}},
+        {"target": 5.0},
+        {"target": {"clinic": 5.0}, "level_weights": {"clinic": 1.0}},
+        {"target": {"clinic": 5.0}, "split": "nodes"},
+        {"target": {"clinic": 5.0}, "objective": "cells"},
+        {"target": {"clinic": 1e6}},
+        {"target": {"total": 5000.0}, "delta": 1e-3},
+        {"target": {"clinic": 50.0}, "delta": 0.1, "mechanism": "gaussian"},
+    ],
+    ids=str,
+)
+def test_bad_targets(domain, options):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.plan(domain, **options)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+def test_node_wise_splits_need_gaussian_noise_and_least_squares(domain):
+    for options in (
+        {"epsilon": 1.0},
+        {"rho": 0.1, "mechanism": "laplace"},
+        {"rho": 0.1, "consistency": "none"},
+    ):
+        with pytest.raises(dpt.ArgumentError) as caught:
+            dpt.plan(domain, split="nodes", **options)
+        assert caught.value.argument in {"split", "mechanism"}
+
+
+def test_a_plan_sees_no_records(domain):
+    class Unreadable:
+        def __getattr__(self, name):
+            raise AssertionError(f"looked at {name}")
+
+    assert domain_of(Unreadable(), BY, domain) is domain
+    made = domain_of(Unreadable(), BY, dpt.datasets.clinics())
+    assert dpt.plan(made, rho=0.1).to_dict() == dpt.plan(domain, rho=0.1).to_dict()
+
+
+COST = {"column": "cost", "bounds": (0, 500), "granularity": 0.25}
+
+
+# Targets in the measure of a column.
+
+
+@pytest.mark.parametrize("unit", [0.001, 0.25, 100])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian"}, {"delta": 1e-6}], ids=str)
+def test_a_target_for_a_column_is_in_its_own_measure(domain, unit, options):
+    for wanted in (2000.0, 90_000.0):
+        summed = {"column": "cost", "bounds": (0, 500), "granularity": unit}
+        plan = dpt.plan(domain, target={"district": wanted}, **summed, **options)
+        assert plan.std_errors[2] == pytest.approx(wanted, rel=1e-4) and plan.std_errors[2] <= wanted * (
+            1 + 1e-12
+        )
+        counts = dpt.plan(domain, target={"district": wanted / 500}, **options)
+        size = "rho" if options.get("mechanism") else "epsilon"
+        assert getattr(plan, size) == pytest.approx(getattr(counts, size), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ({"district": 5.0}, {"epsilon": 0.1}, r"'district': 7[0-9]{3}\.\d*}"),
+        ({"district": 1e-9}, {}, r"from 2\.5e-07 to 5e\+07, not \[1e-09\]"),
+        ({"district": 1e9, "clinic": 0.3}, {}, r"from 2\.5e-07 to 5e\+07, not \[1000000000.0, 0.3\]"),
+        ({"total": 1e7}, {"delta": 1e-3}, r"\[10000000\.0, inf, inf, inf\] is met by delta alone"),
+    ],
+    ids=str,
+)
+def test_messages_about_targets_are_in_the_measure_of_the_column(domain, target, options, said):
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, target=target, **options, **COST)
+    assert caught.value.argument == "target" and caught.value.hint
+
+
+# What cannot be planned.
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "said"),
+    [
+        ({"known": {"total": 5, "region": "NORTH:9"}}, "known", "the total holds 5, but"),
+        ({"known": {"town": 5}}, "known", "'town'"),
+        ({"known": {"total": -1}}, "known", "is no count"),
+        ({"known": {"total": 0.5}}, "known", "is no count"),
+        ({"known": {"region": {"Atlantis": 5}}}, "known", "region='Atlantis'"),
+        ({"known": 5}, "known", "cannot be an int"),
+        ({"known": {"clinic": "all"}}, "known", "covers all leaves"),
+        ({"known": {"total": 0}}, "known", "covers all leaves"),
+        ({"known": {"total": 5}, "column": "cost", "bounds": (0, 1)}, "known", "sums of a column"),
+        ({"known": {"total": 5}, "split": {"total": 0.5, "clinic": 0.5}}, "split", r"all known: \['total'\]"),
+        ({"known": {"total": 5}, "target": {"total": 5.0}, "epsilon": None}, "target", "all known"),
+        ({"confidence": 95}, "confidence", "between 0 and 1, not 95"),
+        ({"confidence": 0}, "confidence", "between 0 and 1"),
+        ({"confidence": 1.0}, "confidence", "between 0 and 1"),
+        ({"confidence": float("nan")}, "confidence", "between 0 and 1"),
+        ({"confidence": True}, "confidence", "between 0 and 1"),
+        ({"confidence": "0.9"}, "confidence", "between 0 and 1"),
+        ({"keep_measurements": "yes"}, "keep_measurements", "True or False"),
+        ({"column": "cost"}, "bounds", "must be given"),
+        ({"column": "cost", "bounds": (5, 0)}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": 5}, "bounds", "the lower one first"),
+        ({"column": "cost", "bounds": (0, 1), "granularity": 0}, "granularity", "positive number"),
+        ({"column": "region", "bounds": (0, 1)}, "column", "'region'"),
+        ({"column": "level", "bounds": (0, 1)}, "column", "'level'"),
+        ({"column": "count", "bounds": (0, 1)}, "column", "'count'"),
+        ({"column": ["a", "b"], "bounds": (0, 1)}, "column", "must name a column"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_planned(domain, options, argument, said):
+    known = options.get("known")
+    if isinstance(known, dict) and known.get("region") == "NORTH:9":
+        options = {"known": {**known, "region": {domain.keys(1)["region"].iloc[0]: 9}}}
+    if known == {"clinic": "all"}:
+        options = {"known": {"clinic": np.zeros(domain.tree.n_leaves)}}
+    with pytest.raises(dpt.ArgumentError, match=said) as caught:
+        dpt.plan(domain, **{"epsilon": 1.0, **options})
+    assert caught.value.argument == argument and caught.value.hint
