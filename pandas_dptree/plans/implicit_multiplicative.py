@@ -1,8 +1,9 @@
 """Plans for counts with bounded relative error of implicit trees.
 
-The algorithm runs only on the few nodes that can reach a threshold. The result is that of the complete tree,
-so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. The set of possible
-nodes is public: it follows from the description of the tree.
+The algorithm (its source is in `pandas_dptree.plans.multiplicative`) runs only on the few nodes that can
+reach a threshold. The result is that of the complete tree, so it is as private:
+`pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. The set of possible nodes is public: it
+follows from the description of the tree.
 """
 
 from __future__ import annotations
