@@ -40,7 +40,7 @@ def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataF
     pandas.DataFrame
         Index: ``error``, which is ``"additive"`` or ``"multiplicative"``, and ``privacy``, which is
         ``"pure"`` for epsilon alone or ``"approximate"`` for epsilon and delta. Columns: ``lower`` and
-        ``upper``, in counts, each followed by its ``source``. The error is :math:`\alpha`-mRMSE: the largest
+        ``upper``, in counts, each followed by its source. The error is :math:`\alpha`-mRMSE: the largest
         over all counts w and nodes of :math:`\sqrt{E \max(|\tilde w - w| - \alpha w, 0)^2}`.
 
     Raises

@@ -92,13 +92,13 @@ class IntervalEstimate:
 
     Attributes
     ----------
-    way : {"cover", "prefixes", "complement"}
+    method : {"cover", "prefixes", "complement"}
         The sum of the interval's own cover; the difference of two prefix sums, in which shared nodes cancel;
         or the total minus what lies outside.
     value, variance : float
     """
 
-    way: str
+    method: str
     value: float
     variance: float
 
@@ -110,7 +110,7 @@ def interval_estimates(
     start: int,
     stop: int,
 ) -> list[IntervalEstimate]:
-    """Estimate the count of one interval from the raw measurements in several ways, the best first.
+    """Estimate the count of one interval from the raw measurements by several methods, the best first.
 
     Each estimate needs only a few numbers. None is better than least squares, which uses all measurements.
 
@@ -140,7 +140,7 @@ def interval_estimates(
 
     >>> tree, noise = Tree.from_branching([2, 2, 2]), [0.0, 1.0, 1.0, 1.0]
     >>> counts = tree.roll_up(np.array([1, 2, 3, 4, 5, 6, 7, 8]))
-    >>> [(found.way, found.variance) for found in interval_estimates(tree, counts, noise, 0, 6)]
+    >>> [(found.method, found.variance) for found in interval_estimates(tree, counts, noise, 0, 6)]
     [('complement', 1.0), ('cover', 2.0), ('prefixes', 2.0)]
     """
     check_levels(tree, "measurements", measurements)
@@ -160,14 +160,14 @@ def interval_estimates(
     if not has_total:
         del covers["complement"]
     estimates = []
-    for way, signed in covers.items():
+    for method, signed in covers.items():
         value = variance = 0.0
         for sign, (level, first, last) in _net(signed):
             measured = measurements[level]
             assert measured is not None  # only the root may be None, and then no cover uses it
             value += sign * float(measured[first:last].sum())
             variance += float(noise[level][first:last].sum())
-        estimates.append(IntervalEstimate(way=way, value=value, variance=variance))
+        estimates.append(IntervalEstimate(method=method, value=value, variance=variance))
     return sorted(estimates, key=lambda estimate: estimate.variance)
 
 

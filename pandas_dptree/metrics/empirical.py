@@ -4,9 +4,9 @@ These are for simulations, where the truth may be known. The expectations in the
 means over the given releases: one release shows what happened, many show what to expect. "Ghazi et al., 2023"
 is Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees".
 
-**Privacy**: the truth is secret wherever the records are. The results depend on it without noise, and
-messages name keys of the truth that the release does not list. Use these functions only on data whose privacy
-loss does not matter, and publish predicted errors instead.
+**Privacy**: the truth is secret wherever the records are. The results, and whether an error is raised, depend
+on it without noise. Use these functions only on data whose privacy loss does not matter, and publish predicted
+errors instead.
 """
 
 from __future__ import annotations

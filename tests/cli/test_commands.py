@@ -252,8 +252,8 @@ def test_a_key_called_at_least_stays_text(tmp_path, capsys):
 
 KNOWN_FILES = {
     "misspelt": ("regoin,count\nNorth,5\n", "neither keys nor numbers: 'regoin'"),
-    "text": ("region,count\nNORTH,many\n", "has a count that is no number"),
-    "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is no number"),
+    "text": ("region,count\nNORTH,many\n", "has a count that is not a number"),
+    "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is not a number"),
     "no count": ("region\nNORTH\n", "lacks the columns: 'count', 'at_least'"),
     "no region": ("district,count\nAldmark,5\n", "lacks the columns: 'region'"),
     "elsewhere": ("region,count\nAtlantis,5\n", "region='Atlantis'"),
@@ -419,4 +419,4 @@ def test_sums_and_means_have_no_bounded_relative_error(files, capsys, verb, more
 
 def test_shares_that_leave_something_over(files, capsys):
     assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
-    assert "`--share` must hold shares with sum 1, not 0.5." in capsys.readouterr().err
+    assert "`--share` must hold shares that sum to 1, not to 0.5." in capsys.readouterr().err

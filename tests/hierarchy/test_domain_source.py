@@ -213,10 +213,10 @@ def test_a_plan_without_a_source_is_incomplete(kind):
     plan = dpt.plan(DOMAINS["given"], **LOSS, **KINDS[kind])
     written = plan.to_dict()
     for odd in (None, "elsewhere", ["observed"], {}, 1):
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
             type(plan).from_dict({**written, "domain_source": odd}, DOMAINS["given"])
     del written["domain_source"]
-    with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+    with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
         type(plan).from_dict(written, DOMAINS["given"])
 
 

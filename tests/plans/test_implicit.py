@@ -277,7 +277,7 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: binary("u", bits=65), "must be a whole number from 1 to 64"),
         (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
         (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, beside an epsilon"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, with an epsilon"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),

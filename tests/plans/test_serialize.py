@@ -109,7 +109,7 @@ def test_units_and_bare_trees_go_through_json():
         plan = planned(domain, privacy_unit=unit, max_contributions=3)
         back = through_json(plan, domain)
         assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
-    with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
+    with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be serialized"):
         planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
 
 
@@ -244,7 +244,7 @@ def test_the_thresholds_follow_from_what_is_stated():
     assert "(1 row" in one_row.headline and one_row.chain.epsilon == 1.0
     assert all(map(spends_what_it_states, (approved, dearer, one_row)))
     with pytest.raises(
-        dpt.ArgumentError, match="`data` is not a whole plan: `threshold` is too small for the"
+        dpt.ArgumentError, match="`data` is not a complete plan: `threshold` is too small for the"
     ):
         dpt.MultiplicativePlan.from_dict(
             replaced(written, ("guarantee", "threshold"), approved.threshold - 10), DOMAIN

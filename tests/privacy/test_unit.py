@@ -304,7 +304,7 @@ def test_a_plan_file_says_the_same_for_each_row(files, capsys):
 def test_a_plan_file_leaves_no_bound_to_a_default():
     for unit in (None, "person"):
         written = {**dpt.plan(DOMAIN, epsilon=1.0).to_dict(), "privacy_unit": unit, "max_contributions": None}
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
             dpt.Plan.from_dict(written, DOMAIN)
 
 

@@ -258,22 +258,22 @@ MISTAKES = {
     ),
     "keys and sums swapped": (
         lambda: sums(["Region", "Day"], "cost", PLACES),
-        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region', 'Day'\]",
+        r"`by` and `columns` seem to be swapped: 'cost' and \['Region', 'Day'\]",
         r"tree_sums\('cost', \['Region', 'Day'\], ...\)",
     ),
     "keys and means swapped": (
         lambda: FRAME.dp.tree_means("Day", "cost", bounds=(0, 9), epsilon=1.0, domain=DAYS),
-        "`by` and `columns` seem to stand in each other's place: 'cost' and 'Day'",
+        "`by` and `columns` seem to be swapped: 'cost' and 'Day'",
         r"tree_means\('cost', 'Day', ...\)",
     ),
     "keys and sums swapped, without a list of keys": (
         lambda: sums(["Region"], "cost", "observed"),
-        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region'\]",
+        r"`by` and `columns` seem to be swapped: 'cost' and \['Region'\]",
         r"tree_sums\('cost', \['Region'\], ...\)",
     ),
     "whole numbers for keys that are summed": (
         lambda: sums("person", "cost", pd.DataFrame({"person": [1]})),
-        "`by` and `columns` seem to stand in each other's place: 'cost' and 'person'",
+        "`by` and `columns` seem to be swapped: 'cost' and 'person'",
         r"tree_sums\('cost', 'person', ...\)",
     ),
     # released tables

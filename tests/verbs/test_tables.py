@@ -440,7 +440,7 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
         ),
         (
             lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
-            r"first what is added up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
+            r"first the columns to add up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_counts(["region"], delta="1e-6", **options),
@@ -454,7 +454,7 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
         ),
         (
             lambda visits, options: visits.dp.tree_counts(BY[:2], split={"region": 0.5}, **options),
-            r"sum 1, not 0\.5\.\nHint: for example \{'total': 0\.5, 'district': 0\.5\}",
+            r"sum to 1, not to 0\.5\.\nHint: for example \{'total': 0\.5, 'district': 0\.5\}",
         ),
     ],
 )

@@ -293,7 +293,7 @@ MISTAKES = [
             dpt.calendar("date", ["year", "month"], start="2024-01-01", end="2025-06-30", timezone="UTC"),
             domain=dpt.derived_domain(MONTHS), epsilon=1.0,
         ),
-        "derived in another way",
+        "different derived levels",
     ),
 ]  # fmt: skip
 
