@@ -5,8 +5,8 @@ means over the given releases: one release shows what happened, many show what t
 is Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees".
 
 **Privacy**: the truth is secret wherever the records are. The results, and whether an error is raised, depend
-on it without noise. Use these functions only on data whose privacy loss does not matter, and publish predicted
-errors instead.
+on it without noise. Use these functions only on data whose privacy loss does not matter, and
+publish predicted errors instead.
 """
 
 from __future__ import annotations
