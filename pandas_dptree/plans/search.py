@@ -226,7 +226,7 @@ def _shares(
     if wasted:
         raise ArgumentError(
             "split",
-            f"spends budget on levels with only known counts: {listed(wasted)}.",
+            f"spends budget on levels where the counts are all known: {listed(wasted)}.",
             hint="leave them out: their counts have no error.",
         )
     if not abs(shares.sum() - 1) < 1e-6:
