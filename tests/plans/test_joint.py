@@ -87,6 +87,27 @@ def test_only_gaussian_noise_may_spend_more_than_the_rho_that_implies_the_loss(m
             JointPlan(loss=loss, plans=plans)
 
 
+def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
+    tree = dpt.Domain.from_tree(dpt.Tree.from_branching([2, 3]))
+    plans = {f"up to {k}": dpt.plan(tree, epsilon=0.5, max_contributions=k) for k in (3, 1)}
+    for named in (plans, dict(reversed(plans.items()))):
+        joint = JointPlan(loss=PrivacyLoss(epsilon=1.0), plans=named)
+        stored = joint.to_dict()
+        assert joint.max_contributions == stored["max_contributions"] == 3
+        assert dpt.Plan.from_dict(stored, tree).max_contributions == 3
+        with pytest.raises(ArgumentError, match="other bounds on the rows of a unit"):
+            dpt.Plan.from_dict({**stored, "max_contributions": 1}, tree)
+
+
+def test_the_provenance_of_a_mean_states_the_bounds_of_its_column(clinics):
+    """Not those of the differences from their middle, which are summed."""
+    domain = dpt.Domain.from_frame(clinics, by=BY)
+    loss = {"epsilon": 1.0, "delta": 0.0, "rho": None, "mechanism": "laplace"}
+    plan = plan_means(domain, [Quantity.of("age", (20, 81), 0.5)], **OPTIONS, **loss)
+    stated = plan.provenance()["quantities"]["age"]
+    assert stated["bounds"] == [20.0, 81.0] and stated["granularity"] == 0.5
+
+
 PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
 
 

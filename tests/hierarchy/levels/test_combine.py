@@ -42,6 +42,7 @@ WITH_KEYS = VISITS.assign(
 )  # fmt: skip
 AGE_BITS = dpt.prefixes("age", bits=[3, 7])
 INITIALS = dpt.prefixes("region", chars=[1, 2], alphabet="ABCDElorsu")
+DAYS = (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-05"))
 SEXES = pd.DataFrame({"sex": ["f", "m"]})
 COMPOSED = {
     "alone": (MONTHS, None),
@@ -247,6 +248,8 @@ MISTAKES = [
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=0), "pair of pairs"),
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((1, 0), (0, 1))), "lower one first"),
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1)), name=1), "must be text"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=(DAYS, (0, 1))), "`bounds` must be numbers"),
+    (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), DAYS)), "`bounds` must be numbers"),
     (lambda: dpt.quadtree("y", "x", depth=2, bounds=((0, 1), (0, 1))).square("012"), "1 to 2 digits"),
     (lambda: dpt.derived_domain([MONTHS, MONTHS]), "names columns twice: 'date_year', 'date_month'"),
     (
@@ -278,6 +281,7 @@ MISTAKES = [
     (lambda: dpt.derived_domain(MONTHS, REGIONS), "cannot be given if all levels are derived"),
     (lambda: dpt.derived_domain(["region", "district", "clinic", AGES], CLINICS), "above a derived level"),
     (lambda: dpt.derived_domain(["region", MONTHS], dpt.derived_domain(AGES)), "has the keys"),
+    (lambda: dpt.derived_domain(["age_bin", MONTHS], dpt.derived_domain(AGES)), "has the keys"),
     (
         lambda: VISITS.dp.tree_counts(["region", MONTHS], epsilon=1.0),
         r"`domain` must be given for the keys \['region'\]; derived levels have their own",
