@@ -329,6 +329,18 @@ def test_a_released_dataset_gives_the_same_warning():
     assert len(caught) == 1
 
 
+def test_a_released_array_gives_the_same_warning():
+    noisy = CELLS.assign_attrs(dp='{"mechanism": "laplace"}')
+    for again in (
+        lambda: arrays.cdf(noisy, "age", edges=range(6), epsilon=1.0, **seeded()),
+        lambda: arrays.quantiles(noisy, "age", 0.5, edges=range(6), epsilon=1.0, **seeded()),
+        lambda: arrays.tree_counts(noisy, ["city"], epsilon=1.0, **seeded()),
+    ):
+        with pytest.warns(DPTreeWarning, match=AGAIN) as caught:
+            again()
+        assert len(caught) == 1
+
+
 @pytest.mark.parametrize("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
 def test_what_others_put_into_attrs_is_left_alone(provenance):
     frame = records()

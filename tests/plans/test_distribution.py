@@ -39,6 +39,24 @@ def test_a_plan_describes_what_it_does():
     assert "each who (up to 3 rows, add_remove)" in repr(planned)
 
 
+def test_the_error_of_a_level_is_that_of_groups_without_a_known_total():
+    """It is smaller only where the totals of all groups of the level are known."""
+    unknown = plan(domain=DOMAIN, epsilon=1.0).errors
+    some = plan(domain=DOMAIN, epsilon=1.0, known={"a": {"s": 7}})
+    assert [totals.tolist() for totals in some.totals] == [[-1], [7, -1], [-1, -1, -1]]
+    assert some.errors.tolist() == unknown.tolist()
+    every = plan(domain=DOMAIN, epsilon=1.0, known={"a": {"s": 7, "t": 2}}).errors
+    assert (every[:2] < 0.9 * unknown[:2]).all() and every[2] == unknown[2]
+
+
+def test_a_least_count_is_no_known_total():
+    least = pd.DataFrame({"a": ["s"], "b": ["u"], "at_least": [5]})
+    planned = plan(domain=DOMAIN, known=least, **NO_NOISE)
+    assert [totals.tolist() for totals in planned.totals] == [[-1], [-1, -1], [-1, -1, -1]]
+    counted = planned.release(small([(0, 0.5), (1, 3.5)])).cdf()
+    assert counted["count"].tolist() == [1, 1, 1, 2] * 2 + [0] * 4 + [1] * 4 + [0, 0, 0, 1]
+
+
 STRATEGIES = {
     "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
     "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
