@@ -143,6 +143,15 @@ def test_negative_sums_that_are_large_are_no_mistake():
         )
 
 
+def test_groups_of_all_levels_are_not_added_up():
+    few = pd.DataFrame({"a": ["s"] * 14, "b": ["u"] * 14, "x": 1.0})
+    options = {"bounds": (0, 4), "bins": 4, "by": ["a", "b"], "domain": few[["a", "b"]].drop_duplicates()}
+    with pytest.warns(DPTreeWarning, match=EMPTY) as caught:
+        released = dpt.release_distribution(few, "x", epsilon=0.5, **options, **seeded())
+    total = released.histogram().query("level == 'total'")["count"].sum()
+    assert f"the total of 'count' is {total}, of which" in str(caught[0].message)
+
+
 def test_a_known_total_gives_no_warning():
     with warnings.catch_warnings(action="error"):
         by_state(records(**OTHER_CASE), known={"total": N})

@@ -1,27 +1,64 @@
-"""Tables of the few nodes that were released of an implicit tree."""
+"""The released table of an implicit tree: its levels, keys and remainders."""
 
 import numpy as np
 import pandas as pd
+import pytest
 
-import pandas_dptree as dpt
-from tests.helpers_privacy import LOSS
-from tests.helpers_random import rng
+from tests.helpers_implicit import NUMBERS, TREES, ZIPS, released
 
-ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_columns_are_the_levels_and_their_values(tree):
+    table = released(tree)
+    keys = list(tree.level_names[1:])
+    assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
+    key_type = "UInt64" if tree is NUMBERS else str(pd.Series(dtype="str").dtype)
+    assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
+    assert [str(table[name].dtype) for name in ("count", "std_error", "max_error", "other")] == [
+        "int64", "float64", "int64", "bool",
+    ]  # fmt: skip
+    assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
+    measured = released(tree, keep_measurements=True)
+    assert list(measured.columns) == [*table.columns, "measurement", "noise_scale"]
+    assert measured["measurement"].isna().equals(measured["noise_scale"].isna())
+    pd.testing.assert_frame_equal(measured[table.columns], table)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree):
+    table = released(tree)
+    keys = list(tree.level_names[1:])
+    depth = table["level"].cat.codes.to_numpy()
+    held = table[keys].notna().to_numpy()
+    expected = np.arange(len(keys)) < (depth - table["other"].to_numpy())[:, None]
+    assert (held == expected).all()
+    assert not table.duplicated(["level", *keys]).any()
+    assert table["other"].any()
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
+    table = released(tree)
+    parts = table["level"].eq(tree.level_names[-1]) | table["other"]
+    assert table.loc[parts, "count"].sum() == table["count"].iloc[0]
 
 
 def test_variances_of_a_remainder_are_those_of_the_node_and_of_what_is_shown_of_it():
-    frame = pd.DataFrame({"zip": ["902", "903", "1002"]}).loc[np.repeat(range(3), [400, 300, 250])]
-    table = frame.dp.tree_counts(ZIPS, **LOSS, rng=rng())
+    table = released(ZIPS)
     nodes, rests = table[~table["other"]], table[table["other"]]
-    assert nodes["zip/3"].dropna().tolist() == ["100", "902", "903"] and len(rests) == 3
-    for parent, children, rest in (
-        (nodes["level"] == "total", nodes["level"] == "zip/1", rests["level"] == "zip/1"),
-        *((nodes["zip/1"].eq(first) & (nodes["level"] == "zip/1"),
-           nodes["zip/1"].eq(first) & (nodes["level"] == "zip/3"), rests["zip/1"].eq(first))
-          for first in ("1", "9")),
-    ):  # fmt: skip
-        variances = nodes["std_error"] ** 2
-        assert parent.sum() == rest.sum() == 1 and children.sum() in (1, 2)
-        expected = variances[parent].sum() + variances[children].sum()
-        np.testing.assert_allclose(rests.loc[rest, "std_error"] ** 2, expected)
+    variances = nodes["std_error"] ** 2
+    assert nodes["zip/1"].dropna().unique().tolist() == ["1", "9"] and len(rests) == 3
+    families = [(nodes["level"] == "total", nodes["level"] == "zip/1", rests["level"] == "zip/1")]
+    for first in ("1", "9"):
+        below = nodes["zip/1"].eq(first)
+        families.append(
+            (
+                below & (nodes["level"] == "zip/1"),
+                below & (nodes["level"] == "zip/3"),
+                rests["zip/1"] == first,
+            )
+        )
+    assert [int(children.sum()) for _, children, _ in families] == [2, 1, 2]
+    for node, children, rest in families:
+        expected = variances[node].item() + variances[children].sum()
+        np.testing.assert_allclose(rests.loc[rest, "std_error"].item() ** 2, expected)

@@ -49,6 +49,15 @@ def test_the_error_of_a_level_is_that_of_groups_without_a_known_total():
     assert (every[:2] < 0.9 * unknown[:2]).all() and every[2] == unknown[2]
 
 
+def test_a_comparison_begins_with_the_plan_where_the_total_alone_is_known():
+    """The tree is chosen for totals that are not known, on all levels alike: with known ones it is flat."""
+    planned = plan(12, domain=DOMAIN, epsilon=1.0, known={"total": 9})
+    (row,) = planned.compare().to_dict("records")
+    assert row["strategy"] == planned.strategy.description == "tree 2x8"
+    assert [row[name] for name in planned.level_names] == planned.errors.tolist()
+    assert plan(12, epsilon=1.0, known={"total": 9}).strategy.description == "tree 12"
+
+
 def test_a_least_count_is_no_known_total():
     least = pd.DataFrame({"a": ["s"], "b": ["u"], "at_least": [5]})
     planned = plan(domain=DOMAIN, known=least, **NO_NOISE)
