@@ -253,8 +253,8 @@ def test_ends_in_every_case():
 
 
 def test_rounding_takes_no_whole_number_out_of_an_interval():
-    for estimate in (3 + 4e-15, 3 - 4e-15):
-        lower, upper = intervals(np.array([estimate]), np.array([2.0]), whole=True)
+    for nearly_three in (3 + 4e-15, 3 - 4e-15):
+        lower, upper = intervals(np.array([nearly_three]), np.array([2.0]), whole=True)
         assert (lower.item(), upper.item()) == (1, 5)
 
 
