@@ -314,13 +314,6 @@ def test_known_counts_are_never_compared_with_the_records(options, total):
     assert total != 3 or table["count"].tolist() == [3] * 4
 
 
-def test_no_band_reaches_beyond_a_known_total():
-    released = plan(12, (0, 4), epsilon=0.2, known={"total": 5}).release(small([(0, 1.5)] * 5), rng=rng())
-    table = released.cdf(confidence=0.9)
-    assert table["std_error"].max() > 5  # so that it would
-    assert table["lower"].tolist() == [0] * 11 + [5] and (table["upper"] == 5).all()
-
-
 def test_a_release_with_the_same_seed_is_the_same_and_others_differ():
     frame = small([(0, 1)] * 9)
     options = {"bounds": (0, 4), "bins": 4, "epsilon": 0.1}
