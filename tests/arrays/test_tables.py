@@ -43,7 +43,7 @@ def test_everything_that_is_asked_for(cube: xr.DataArray, consistency: str) -> N
         assert set(group) == {"count", "std_error", "lower", "upper", "measurement", "noise_scale"}
         assert (group["lower"] <= group["upper"]).all()
         assert np.allclose(group["noise_scale"], plan.noise_scales[at])
-        assert np.isfinite(group["measurement"]).all()
+        assert np.isfinite(group["measurement"]).all() and group["measurement"].dtype == np.float64
         assert np.allclose(group["std_error"], plan.node_std_errors[at])
 
 

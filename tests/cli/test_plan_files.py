@@ -30,6 +30,22 @@ def test_a_serialized_plan_is_released(files, capsys):
     assert "`--plan` cannot be read" in capsys.readouterr().err
 
 
+def test_each_option_reaches_the_plan(files):
+    """And makes a difference: a flag that is ignored would release another table than was asked for."""
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    loss, shell = {"epsilon": 1.0, "delta": 1e-6}, ["--epsilon", "1", "--delta", "1e-6"]
+    plain = dpt.plan(domain, **loss).to_dict()
+    options = {
+        "neighbors": "replace", "split": "uniform", "objective": "worst", "consistency": "nonnegative",
+        "fit": "joint", "confidence": 0.9, "mechanism": "gaussian", "max_contributions": 3,
+    }  # fmt: skip
+    for place, (option, value) in enumerate(options.items()):
+        out = files / f"{place}.json"
+        assert run(files, "plan", *shell, f"--{option.replace('_', '-')}", str(value), "--out", str(out)) == 0
+        expected = dpt.plan(domain, **loss, **{option: value}).to_dict()
+        assert json.loads(out.read_text()) == expected != plain
+
+
 def test_a_plan_for_a_target(files, capsys):
     plan = ["plan", *BY, "--domain", str(files / "places.csv")]
     assert main([*plan, "--target", "district=25", "--out", str(files / "plan.json")]) == 0

@@ -51,6 +51,23 @@ def test_a_level_is_as_accurate_as_known_only_if_all_its_groups_are():
     assert [totals.max() for totals in bounded.totals] == [-1, -1, -1]
 
 
+def test_a_comparison_begins_with_the_plan_where_the_total_alone_is_known():
+    """The tree is chosen for totals that are not known, on all levels alike: with known ones it is flat."""
+    planned = plan(12, domain=DOMAIN, epsilon=1.0, known={"total": 9})
+    (row,) = planned.compare().to_dict("records")
+    assert row["strategy"] == planned.strategy.description == "tree 2x8"
+    assert [row[name] for name in planned.level_names] == planned.errors.tolist()
+    assert plan(12, epsilon=1.0, known={"total": 9}).strategy.description == "tree 12"
+
+
+def test_a_least_count_is_no_known_total():
+    least = pd.DataFrame({"a": ["s"], "b": ["u"], "at_least": [5]})
+    planned = plan(domain=DOMAIN, known=least, **NO_NOISE)
+    assert [totals.tolist() for totals in planned.totals] == [[-1], [-1, -1], [-1, -1, -1]]
+    counted = planned.release(small([(0, 0.5), (1, 3.5)])).cdf()
+    assert counted["count"].tolist() == [1, 1, 1, 2] * 2 + [0] * 4 + [1] * 4 + [0, 0, 0, 1]
+
+
 STRATEGIES = {
     "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
     "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
