@@ -60,14 +60,6 @@ def test_a_comparison_begins_with_the_plan_where_the_total_alone_is_known():
     assert plan(12, epsilon=1.0, known={"total": 9}).strategy.description == "tree 12"
 
 
-def test_a_least_count_is_no_known_total():
-    least = pd.DataFrame({"a": ["s"], "b": ["u"], "at_least": [5]})
-    planned = plan(domain=DOMAIN, known=least, **NO_NOISE)
-    assert [totals.tolist() for totals in planned.totals] == [[-1], [-1, -1], [-1, -1, -1]]
-    counted = planned.release(small([(0, 0.5), (1, 3.5)])).cdf()
-    assert counted["count"].tolist() == [1, 1, 1, 2] * 2 + [0] * 4 + [1] * 4 + [0, 0, 0, 1]
-
-
 STRATEGIES = {
     "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
     "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
