@@ -47,7 +47,8 @@ def test_squares_of_cells_are_not_those_of_coordinates():
     coordinates = dpt.quadtree("y", "x", depth=2, bounds=((0, 8), (0, 8)))
     assert cells.square("03") == coordinates.square("03") == ((2, 4), (2, 4))
     same, other, larger = map(
-        fingerprint, map(dpt.derived_domain, (squares.over_cells(8, 8), coordinates, squares.over_cells(8, 9)))
+        fingerprint,
+        map(dpt.derived_domain, (squares.over_cells(8, 8), coordinates, squares.over_cells(8, 9))),
     )
     assert fingerprint(dpt.derived_domain(cells)) == same
     assert len({same, other, larger}) == 3
