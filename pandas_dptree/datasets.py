@@ -206,7 +206,7 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
             raise ArgumentError(
                 name,
                 f"must be a whole number >= {least}, not {quote(value)}.",
-                hint="for example taxi_trips().",
+                hint="leave it out for the default.",
             )
     centres = (np.arange(n_cells) + 0.5) * CITY_KM / n_cells
     density = _pickup_density(centres[:, None], centres[None, :])

@@ -97,7 +97,7 @@ def is_name(value: object) -> bool:
 
 
 def naming(argument: str, example: str, value: object, otherwise: str | None = None) -> str:
-    """Return a hint how to name a column, if its values were passed instead; or another hint."""
+    """Return a hint on how to name a column, if its values were passed instead; or another hint."""
     if is_name(value):
         return otherwise or f'for example "{example}".'
     return f'name the column, as in {argument}="{example}", not frame["{example}"].'
@@ -272,7 +272,7 @@ def warn(fact: str, *, hint: str, released: Any = None) -> None:
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
-    """Check that a value is one of some texts; the error names the argument."""
+    """Check that a value is one of the given strings; the error names the argument."""
     if not isinstance(value, str) or value not in choices:
         instance = f"pass an instance, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(

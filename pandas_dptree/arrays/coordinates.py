@@ -56,8 +56,8 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
     absent = [name for name in names if name not in present]
     if absent:
         raise ColumnsError(
-            argument, "names neither dimensions nor coordinates of the array", columns=absent,
-            hint=f"{did_you_mean(absent, present)}it has {listed(present)}.",
+            argument, "has names that are neither dimensions nor coordinates of the array", columns=absent,
+            hint=f"{did_you_mean(absent, present)}the array has {listed(present)}.",
         )  # fmt: skip
     check_lengths(array.sizes, argument="array")
     invalid = [
@@ -68,10 +68,10 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
     ]
     if invalid:
         raise ColumnsError(
-            argument, "names coordinates that do not have one label for each index of one dimension",
+            argument, "names coordinates that are not one-dimensional, or are a MultiIndex",
             columns=invalid,
             hint="flatten them with array.stack(...), give a single label a dimension with "
-            "array.expand_dims(...), and name the levels of a MultiIndex.",
+            "array.expand_dims(...), or name the levels of a MultiIndex instead.",
         )  # fmt: skip
     return tuple(dict.fromkeys(array.coords[name].dims[0] for name in names))
 
@@ -82,7 +82,7 @@ def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
     if unknown:
         raise ColumnsError(
             argument, "has dimensions of unknown length", columns=unknown,
-            hint="compute it before the array is made, with data.compute_chunk_sizes().",
+            hint="compute the lengths before the array is made, with data.compute_chunk_sizes().",
         )  # fmt: skip
 
 
@@ -119,9 +119,9 @@ def _check_not_empty(array: xr.DataArray, derived: Sequence[Derived]) -> None:
         leaf = _derived_leaves(array, dims_of(array, levels.columns), levels)
         if leaf.size and (leaf < 0).all():
             raise ColumnsError(
-                "by", "has levels that contain no cell, made of", columns=levels.columns,
+                "by", "has levels without a single cell, derived from", columns=levels.columns,
                 hint="check their bounds, and the type of the coordinates: times of cftime, for example, "
-                'become dates by array.convert_calendar("standard", use_cftime=False).',
+                'can be converted with array.convert_calendar("standard", use_cftime=False).',
             )  # fmt: skip
 
 
@@ -145,8 +145,8 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
                 planned, present = (" x ".join(map(str, sizes)) for sizes in (levels.cells, found))
                 raise ArgumentError(
                     "plan",
-                    f"divides {planned} cells, and the array has {present}.",
-                    hint="plan anew, or give the quadtree `bounds`.",
+                    f"divides {planned} cells, but the array has {present}.",
+                    hint="make a new plan, or give the quadtree `bounds`.",
                 )
             types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # positions, whatever the labels
     check_types(domain, types, argument="array")

@@ -85,7 +85,7 @@ def plan_distribution(
     if bins.n_bins != array.sizes[dim]:
         raise ArgumentError(
             "edges",
-            f"make {bins.n_bins} bins, and the dimension {quote(dim)} has {array.sizes[dim]}.",
+            f"make {bins.n_bins} bins, but the dimension {quote(dim)} has {array.sizes[dim]}.",
             hint="list one value more than there are bins.",
         )
     found = find_distribution_plan(dim, bins=given, **options)
@@ -237,12 +237,12 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
         raise ArgumentError(
             given[0],
             "cannot be combined with a plan, which already contains it.",
-            hint="leave it out, or plan anew with array.dp.plan_distribution.",
+            hint="leave it out, or make a new plan with array.dp.plan_distribution.",
         )
     if not isinstance(plan, DistributionPlan) or plan.domain is not None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
-            "must be one of a distribution, without groups and without a privacy unit: cells do not show "
+            "must be a plan for a distribution, without groups or a privacy unit: cells do not show "
             "whose records they hold.",
             hint="make one with array.dp.plan_distribution(dim, ...), and state max_contributions.",
         )
@@ -250,7 +250,7 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
     if dim != plan.bins.column:
         raise ArgumentError(
             "dim",
-            f"is {quote(dim)}, and the plan is for {quote(plan.bins.column)}.",
+            f"is {quote(dim)}, but the plan is for {quote(plan.bins.column)}.",
             hint="name the dimension of the plan, or rename the dimension with array.rename.",
         )
     labels = _labels(array, dim)
@@ -258,12 +258,12 @@ def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, give
         raise ArgumentError(
             "plan",
             f"has {plan.bins.n_bins} bins that are not those of the dimension {quote(dim)}.",
-            hint="plan anew with array.dp.plan_distribution.",
+            hint="make a new plan with array.dp.plan_distribution.",
         )
     if array.ndim > 1 and plan.totals[0][0] >= 0:
         raise ArgumentError(
             "plan",
-            "has a known total, but does not say for which of the distributions.",
+            "has a known total, but does not say which distribution it is for.",
             hint="plan without `known`, or release one distribution at a time.",
         )
 
@@ -278,7 +278,7 @@ def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
             "dim",
             "is not a dimension of the array",
             columns=[dim],
-            hint=f"{did_you_mean([dim], array.dims)}it has {listed(array.dims)}.",
+            hint=f"{did_you_mean([dim], array.dims)}the array has {listed(array.dims)}.",
         )
 
 

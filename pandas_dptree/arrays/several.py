@@ -160,7 +160,7 @@ def tree_sums(
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            "must be given: how far one cell can move a sum depends on them.",
+            "must be given: they limit how much one cell can change a sum.",
             hint='for example bounds={"kwh": (0, 5)}, known without looking at the cells.',
         )
     prepared = plan(
@@ -262,7 +262,7 @@ def release(
         raise ArgumentError(
             "plan",
             f"must be one for several variables, not {kind_of_object(plan)}.",
-            hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
+            hint='make one with dataset.dp.plan(by, ...); release one variable with dataset["visits"].dp.',
         )
     others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
     if plan.means or others:

@@ -164,7 +164,7 @@ def tree_sums(
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            "must be given: how far one cell can move a sum depends on them.",
+            "must be given: they limit how much one cell can change a sum.",
             hint="for example bounds=(0, 500), known without looking at the cells.",
         )
     own = taken_from(PlanArray, options)
@@ -221,7 +221,7 @@ def plan(
     if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
-            "cannot be used with several trees: it does not say for which of them.",
+            "cannot be used with several trees: it does not say which tree it is for.",
             hint="leave it out, or name all dimensions in `by`.",
         )
     found = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
@@ -276,8 +276,8 @@ def measured_tree(
         raise ArgumentError(
             "plan",
             "must have a domain and no privacy unit: cells do not show whose records they hold.",
-            hint="make one with array.dp.plan(by, ...), and state max_contributions; one for a dataset "
-            "is released by dataset.dp.release(plan), and one of a distribution by "
+            hint="make one with array.dp.plan(by, ...), and state max_contributions; a plan for a dataset "
+            "is released by dataset.dp.release(plan), and a plan for a distribution by "
             "array.dp.cdf(dim, plan=plan).",
         )
     dims = check_domain(array, plan.domain)
@@ -288,7 +288,7 @@ def measured_tree(
     if others and any(least.any() for least in plan.known.least):
         raise ArgumentError(
             "plan",
-            "has known counts, but does not say for which of the trees.",
+            "has known counts, but does not say which tree they are for.",
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)

@@ -46,7 +46,7 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     if absent:
         raise ColumnsError(
             "variables", "has names that are not data variables of the dataset", columns=absent,
-            hint=f"{did_you_mean(absent, dataset.data_vars)}it has {listed(dataset.data_vars)}.",
+            hint=f"{did_you_mean(absent, dataset.data_vars)}the dataset has {listed(dataset.data_vars)}.",
         )  # fmt: skip
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
@@ -116,7 +116,7 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
     if clashing:
         raise ColumnsError(
             "variables", "would give two variables of the result the same name", columns=clashing,
-            hint=f"rename them; for each variable the result has its name, and its name with "
+            hint=f"rename them; for each variable, the result uses its name, and its name followed by "
             f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )  # fmt: skip
 

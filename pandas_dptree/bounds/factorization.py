@@ -129,8 +129,8 @@ def worst_node_shares(tree: Tree) -> FloatArray:
     if not tree.is_uniform:
         raise ArgumentError(
             "tree",
-            "is not uniform: its nodes have different numbers of children on a level.",
-            hint='use the objective "worst" of a plan.',
+            "is not uniform: nodes of one level have different numbers of children.",
+            hint='use a plan with objective="worst".',
         )
     sizes = np.array(tree.level_sizes, dtype=np.float64)
     roots = 1 / (sizes + np.append(0.0, sizes[:-1]))

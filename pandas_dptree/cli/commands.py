@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated, instead of --epsilon")
     options.add_argument(
         "--neighbors", choices=["add_remove", "replace"], default="add_remove",
-        help="how neighbouring data sets differ: in one unit more or less, or in the data of one unit",
+        help="how neighbouring data sets differ: one unit is added or removed, or its data are replaced",
     )  # fmt: skip
     unit = options.add_mutually_exclusive_group()
     unit.add_argument("--privacy-unit", metavar="COLUMN", help="the column that identifies whom to protect")
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
         "--share",
         action="append",
         metavar="LEVEL=SHARE",
-        help="a level's share of the budget; repeat for other levels, with sum 1",
+        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
     )
     options.add_argument(
         "--objective", choices=OBJECTIVES, default="levels", help="the error that --split optimal minimizes"
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         "--level-weight",
         action="append",
         metavar="LEVEL=WEIGHT",
-        help="the weight of a level's error; repeat",
+        help="the weight of a level's error; repeat for other levels",
     )
     options.add_argument(
         "--consistency", choices=CONSISTENCIES, default="integer", help="how noisy values become estimates"
@@ -167,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a column of the domain that is true for structural zeros, otherwise false",
     )
     noise = argparse.ArgumentParser(add_help=False)
-    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
+    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
         "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
@@ -179,13 +179,15 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--threshold", type=float, metavar="T",
-        help="the error of smaller counts is relative to this one; by default the smallest possible",
+        help="the error of counts below this is relative to it; by default the smallest possible",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--failure-probability", type=float, metavar="P",
         help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
     )  # fmt: skip
-    noise_or_factor.add_argument("--calibration", choices=get_args(Calibration), help='by default "exact"')
+    noise_or_factor.add_argument(
+        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
+    )
     noise_or_factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
     known = argparse.ArgumentParser(add_help=False)
     known.add_argument(
@@ -200,7 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     values.add_argument(
         "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
-        help="the smallest and the largest value of a row, in digits (-1000, not -1e3); once for all "
+        help="the smallest and the largest value of a row, without exponent (-1000, not -1e3); once for all "
         "columns, or once for each",
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="round values to multiples of this")
@@ -261,17 +263,17 @@ def _parser() -> argparse.ArgumentParser:
         "--target",
         action="append",
         metavar="LEVEL=ERROR",
-        help="find the smallest privacy loss that gives a level this standard error; repeat",
+        help="find the smallest privacy loss that gives a level this standard error; repeat for others",
     )
     plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file for `dptree release`")
     plan.add_argument("--force", action="store_true", help=_FORCE)
 
-    release = command("release", _release, "release records by a stored plan", records, table)
+    release = command("release", _release, "release records according to a stored plan", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
     release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
 
-    command("demo", _demo, "release a simulated example population; needs no file")
+    command("demo", _demo, "release counts of a simulated example population; needs no file")
     return parser
 
 
@@ -457,7 +459,7 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
         pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=25."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=0.5."
         ) from None
     if len(dict(pairs)) < len(pairs):
         raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")

@@ -165,7 +165,7 @@ def _decoded(field: str) -> str:
 
 def _unreadable(argument: str, number: int, reason: str, hint: str) -> ArgumentError:
     """Return the error for a line of a public file."""
-    return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
+    return ArgumentError(argument, f"cannot be read at line {number}: {reason}.", hint=hint)
 
 
 def _bad_quotes(argument: str, number: int, line: bytes) -> ArgumentError:

@@ -289,7 +289,7 @@ def _checked_scales(tree: Tree, noise_scales: Sequence[float]) -> list[float]:
         raise ArgumentError(
             "noise_scales",
             f"must hold a number of at least 0 for each of {tree.depth + 1} levels.",
-            hint="use 0 for known counts; only a root above other levels may be inf (not measured).",
+            hint="use 0 for known counts, and inf for a root that is not measured but has levels below it.",
         )
     return scales
 

@@ -272,7 +272,7 @@ def digit_sum(n_bins: int, size: Integer, factor: Integer) -> Integer:
 
 
 def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | None = None) -> FloatArray:
-    r"""Compute the Laplace budgets of the levels that minimise `tree_error` (Theorem IV.2).
+    r"""Compute the Laplace budgets of the levels that minimize `tree_error` (Theorem IV.2).
 
     .. math:: \epsilon_i = \epsilon\,\frac{w_i^{1/3}}{\sum_j w_j^{1/3}}, \qquad\text{which is}\qquad
               \epsilon\,\frac{(n_i - 1)^{1/3}}{\sum_j (n_j - 1)^{1/3}} \quad\text{without padding.}
@@ -308,7 +308,7 @@ def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | N
 
 
 def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
-    r"""Compute the real branching factors that minimise the error for given Laplace budgets (Theorem IV.2).
+    r"""Compute the real branching factors that minimize the error for given Laplace budgets (Theorem IV.2).
 
     .. math:: n_i = K^{1/m}\,\epsilon_i^2 \Bigm/ \Bigl(\prod_j \epsilon_j^2\Bigr)^{1/m}
 

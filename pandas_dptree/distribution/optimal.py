@@ -143,7 +143,7 @@ def best_tree(
     for argument, given, type_ in types:
         if not isinstance(given, type_):
             raise ArgumentError(
-                argument, f"must be of type {type_.__name__}, not {quote(given)}.", hint="see the example."
+                argument, f"must have type {type_.__name__}, not {quote(given)}.", hint="see help(best_tree)."
             )
     search = _Search(bins, noise, loss, sensitivity, total_known)
     if bins == 1:

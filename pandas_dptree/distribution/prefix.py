@@ -349,7 +349,7 @@ def _checked_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> l
         raise ArgumentError(
             "variances",
             f"must hold, for each of {tree.depth + 1} levels, a number of at least 0 or one per node; "
-            "those of the leaves are finite.",
+            "those of the leaves must be finite.",
             hint="use inf for unmeasured nodes above the leaves, and 0 for known counts.",
         )
     return levels

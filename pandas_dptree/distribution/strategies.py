@@ -194,7 +194,7 @@ def _checked_branching(tree: Any, n_bins: int) -> tuple[int, ...]:
     if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= most:
         raise ArgumentError(
             "tree",
-            f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
+            f"must list numbers of children whose product is at least {n_bins}, the bins, and no more "
             f"than {most:,}, not {quote(tree)}.",
             hint="for example [16, 16] for 256 bins.",
         )

@@ -42,7 +42,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
-        """Return how far one privacy unit can move what gets noise of one of the scales."""
+        """Return the sensitivity of the values that get noise of one of the scales."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def optimal_tree(
     most = (bins - 1).bit_length()  # with more levels, the first would have a single node with bins
     heights = list(range(min(most, 1), most + 1))
     if height is not None:
-        hint = f"at most {most} levels branch over {bins} bins; leave it out to get the best height."
+        hint = f"{bins} bins allow at most {most} levels that branch; leave it out to get the best height."
         heights = [whole_number("height", height, at_least=min(most, 1), hint=hint)]
         if heights[0] > most:
             raise ArgumentError("height", f"is too large: {heights[0]}.", hint=hint)

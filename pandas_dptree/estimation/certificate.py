@@ -256,7 +256,7 @@ def _problem(
         return subtree_estimates(tree, measurements, variances)[0], list(variances.subtree)
     if fit != "joint":
         raise ArgumentError(
-            "fit", f"must be 'totals' or 'joint', not {quote(fit)}.", hint="name one of the two."
+            "fit", f"must be 'totals' or 'joint', not {quote(fit)}.", hint='for example fit="totals".'
         )
     targets = [np.zeros(1) if y is None else np.asarray(y, dtype=np.float64) for y in measurements]
     return targets, list(variances.noise)

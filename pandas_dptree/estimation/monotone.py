@@ -179,7 +179,7 @@ def _checked_numbers(noisy: npt.ArrayLike) -> Values:
     ):
         raise ArgumentError(
             "noisy",
-            "must hold one finite number for each of at least one bin.",
+            "must hold one finite number per bin, for at least one bin.",
             hint="pass an array of shape (K,), one prefix sum per bin, without NaN.",
         )
     if numbers.dtype.kind == "u":

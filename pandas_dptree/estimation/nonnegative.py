@@ -127,7 +127,7 @@ def least_values(
                 raise ArgumentError(
                     "measurements",
                     f"at level {level} has a known value that is negative, or less than its lower bound or "
-                    "than the known values and bounds below it.",
+                    "than the sum of the known values and bounds below it.",
                     hint="correct one of the known values or bounds, or leave one of them out.",
                 )
             bound = np.where(known, value, bound)

@@ -90,7 +90,7 @@ class Bins:
         if bounds is None:
             raise ArgumentError(
                 "bounds",
-                "must be given with a number of bins.",
+                "must be given if `bins` is a number.",
                 hint="for example bounds=(0, 200), known without looking at the records; or list the edges.",
             )
         pair = _listed(bounds)
@@ -127,7 +127,7 @@ class Bins:
             raise ArgumentError(
                 "column",
                 f"cannot be serialized: {quote(self.column)}.",
-                hint="name the column by a text.",
+                hint="rename the column to a string.",
             )
         data: dict[str, Any] = {"column": self.column, "type": "number", "unit": None, "timezone": None}
         if not self.is_time:
@@ -139,7 +139,7 @@ class Bins:
 
     @classmethod
     def from_dict(cls, data: Any) -> Bins:
-        """Restore the bins that `to_dict` serialized; a `data` of another form raises some error."""
+        """Restore the bins that `to_dict` serialized; `data` of any other form raises an error."""
         edges, kind, zone = data["edges"], data["type"], data["timezone"]
         types = {"number": (float, int), "timestamp": (int,), "duration": (int,)}[kind]
         if not isinstance(edges, list) or any(type(edge) not in types for edge in edges):
@@ -312,7 +312,7 @@ def _values(argument: str, values: list[Any]) -> tuple[npt.NDArray[Any], Any]:
         if (stamps := _in_nanoseconds(pd.Timestamp, values)) is not None:
             if len({str(stamp.tz) for stamp in stamps}) > 1:
                 raise ArgumentError(
-                    argument, "must have one time zone, or none.", hint="for example bounds in UTC."
+                    argument, "must all have the same time zone, or none.", hint="for example bounds in UTC."
                 )
             return np.array([stamp.to_datetime64() for stamp in stamps]), stamps[0].tz
     elif all(isinstance(value, (np.timedelta64, datetime.timedelta)) for value in values) and values:

@@ -146,12 +146,12 @@ def _with_name(places: Any, wanted: Sequence[Hashable]) -> Any:
 def suggest_columns(
     absent: Sequence[Hashable], present: Sequence[Hashable], table: Any, *, cutoff: float = 0.6
 ) -> str:
-    """Return a hint at columns that a table lacks: in its index, or of similar names; empty if none.
+    """Return a hint about columns that a table lacks: in its index, or named similarly; empty if none.
 
     Of `table`, only the index is used, if it has one; `cutoff` is passed to `did_you_mean`.
     """
     if isinstance(table, (pd.DataFrame, pd.Series)) and not {*absent}.isdisjoint(table.index.names):
-        return "keys in the index become columns by reset_index()."
+        return "turn the keys in the index into columns with reset_index()."
     return did_you_mean(absent, present, cutoff=cutoff).rstrip()
 
 

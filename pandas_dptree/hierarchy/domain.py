@@ -356,7 +356,7 @@ class Domain:
         if math.prod(sizes) > MAX_LEAVES:
             raise DomainError(
                 f"would have {math.prod(sizes):,} leaves, the product of {listed(sizes)} categories.",
-                hint=f"list the leaves that exist in a frame; at most {MAX_LEAVES:,} can be made this way.",
+                hint=f"pass a frame of the leaves that exist; at most {MAX_LEAVES:,} can be made this way.",
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]

@@ -328,7 +328,7 @@ def _describe_clash(
     node = int(np.argmax(clash))
     stated = f"{'' if _value_at(exact, node) else 'at least '}{_value_at(own, node)}"
     parts = f"{'at least ' if _value_at(n_open, node) else ''}{_value_at(below, node)}"
-    return f"says that {name(level, node)} holds {stated}, but its children hold {parts} together"
+    return f"says that {name(level, node)} holds {stated}, but its children together hold {parts}"
 
 
 def _value_at(values: npt.NDArray[Any], node: int) -> Any:

@@ -102,7 +102,7 @@ def merge_facts(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[
         if len(above):
             node = int(above[0])
             raise_contradiction(
-                f"says that {name(level, node)} holds {count[node]}, but at least {low[node]}", len(above)
+                f"says that {name(level, node)} holds {count[node]}, and at least {low[node]}", len(above)
             )
         exact.append(count >= 0)
         least.append(np.where(count >= 0, count, low))
@@ -249,7 +249,7 @@ def _columns(
     unknown = [name for name in names if name not in (*by, *RESERVED_NAMES, BOUND)]
     if unknown:
         raise ColumnsError(
-            "known", "has columns that are neither keys nor numbers", columns=unknown,
+            "known", "has columns of unknown meaning", columns=unknown,
             hint=f"the keys are {listed(by)}, and the numbers must be named `count` or `at_least`; drop or "
             "rename other columns.",
         )  # fmt: skip

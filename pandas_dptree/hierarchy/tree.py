@@ -191,7 +191,7 @@ class Tree:
         if missing[:, 0].any():
             raise DomainError(
                 "has a path without its first key.",
-                hint="is `by` in the order from coarse to fine? Otherwise drop the rows whose first key is "
+                hint="check that `by` goes from coarse to fine; if it does, drop the rows whose first key is "
                 "missing.",
             )
         if (missing[:, :-1] & ~missing[:, 1:]).any():

@@ -120,7 +120,7 @@ def _check_kind(dtype: Any, bins: Bins) -> None:
     if not may_hold_numbers(dtype) if kind == ANY else kind not in wanted and dtype != ALL_MISSING:
         raise ColumnsError(
             "frame",
-            f"has values of another type than the bounds ({kind}, not {wanted[0]})",
+            f"has values of a different type than the bounds ({kind}, not {wanted[0]})",
             columns=[bins.column],
             hint="convert one of the two; bounds of times need a time zone if the column has one.",
         )

@@ -112,7 +112,7 @@ def warn_if_released(data: Any) -> None:
     provenance = getattr(data, "attrs", {}).get("dp")
     if isinstance(provenance, (dict, str)) and "mechanism" in provenance:
         warn(
-            'The data describe themselves in attrs["dp"] as a release: their numbers are noisy, and their '
+            'According to attrs["dp"], the data are already a release: their numbers are noisy, and their '
             "rows are not records.",
             hint='pass the records, or delete attrs["dp"] if these are records; results computed from a '
             "released table need no further release.",
@@ -155,7 +155,7 @@ def _dataframe(frame: Any, argument: str) -> Table:
         raise ArgumentError(
             argument,
             f"must be a dataframe, not {kind_of_object(frame)}.",
-            hint="for arrays, use their own verbs, such as array.dp.tree_counts(by, ...) and "
+            hint="for arrays, use their own methods, such as array.dp.tree_counts(by, ...) and "
             "array.dp.release(plan)."
             if isinstance(frame, (xr.DataArray, xr.Dataset))
             else "pass a frame of pandas or polars, or a pyarrow.Table.",

@@ -35,14 +35,14 @@ def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) 
         )
         raise ColumnsError(
             argument,
-            f"has keys of another type than the domain ({pairs})",
+            f"has keys of a different type than the domain ({pairs})",
             columns=unlike,
             hint=f"convert one of the two, {'; '.join(conversions)}.",
         )
 
 
 def as_text(numbers: Sequence[Hashable]) -> str:
-    """Return a hint how to convert columns to text; numbers may be codes that lost leading zeros."""
+    """Return a hint on how to convert columns to text; numbers may be codes that lost leading zeros."""
     if not numbers:
         return "for example with astype(str)"
     types = ", ".join(f"{quote(name)}: str" for name in numbers)

@@ -45,7 +45,7 @@ def leaves_of_domain(domain: Domain, column: Columns) -> IntArray:
 
 
 def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
-    """Number the combinations of keys: return the number of each record's, and the leaf of each number."""
+    """Number the combinations of keys: return that of each record, and the leaf of each combination."""
     if (levels := sole(domain)) is not None:
         return leaves_of(levels, column) + 1, np.arange(-1, domain.tree.n_leaves)
     codes = _codes(domain, column)

@@ -129,7 +129,7 @@ def check_whole_numbers(columns: Mapping[Hashable, tuple[WholeNumbers, Any]], ar
     """Refuse columns of a type without such numbers; arguments as for `check_times`."""
     for name, (wanted, dtype) in columns.items():
         kinds = ["numbers", "text"] if wanted.addresses else ["numbers"]
-        _check_kind(name, dtype, kinds, argument, "for example numbers in texts with astype(int)")
+        _check_kind(name, dtype, kinds, argument, "for example numbers stored as text, with astype(int)")
 
 
 def check_texts(columns: Mapping[Hashable, tuple[Texts, Any]], argument: str) -> None:
@@ -144,7 +144,7 @@ def _check_kind(name: Hashable, dtype: Any, wanted: Sequence[str], argument: str
     if kind not in (*wanted, ANY) and dtype != ALL_MISSING:
         raise ColumnsError(
             argument,
-            f"has keys of another type than the tree ({kind}, not {' or '.join(wanted)})",
+            f"has keys of a different type than the tree ({kind}, not {' or '.join(wanted)})",
             columns=[name],
             hint=f"convert them, {example}.",
         )

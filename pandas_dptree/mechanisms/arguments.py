@@ -35,7 +35,7 @@ def whole_number(
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or not at_least <= value <= at_most:  # type: ignore[operator]
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
-        most = f"2**{at_most.bit_length() - 1}"
+        most = f"2**{at_most.bit_length() - 1}" if at_most > 1024 else str(at_most)
         raise ArgumentError(
             name, f"must be a whole number from {least} to {most}, not {quote(value, of=of)}.", hint=hint
         )
@@ -89,7 +89,7 @@ def exact_values(values: npt.ArrayLike) -> IntArray:
         raise ArgumentError(
             "values",
             f"must be whole numbers of an integer type, not {array.dtype}.",
-            hint="counts are; round and convert other numbers, and state the sensitivity of the result.",
+            hint="round and convert other numbers, and state the sensitivity of the result.",
         )
     if array.dtype.kind == "u":
         array = np.minimum(array, np.array(LARGEST_COUNT, dtype=np.uint64))

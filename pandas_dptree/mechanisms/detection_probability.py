@@ -13,7 +13,7 @@ __all__ = ["largest_error", "released_from"]
 
 
 def released_from(noise: TruncatedLaplace, failure_probability: float) -> int:
-    """Find the smallest count w that stays unreleased with at most this probability, below 1/2.
+    """Find the smallest count w that stays unreleased with at most a given probability, below 1/2.
 
     It is the probability of releasing a count of 2R + 1 - w, which keeps its precision where it is small.
     """

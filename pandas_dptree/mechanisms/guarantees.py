@@ -102,7 +102,7 @@ class Multiplicative:
             raise ArgumentError(
                 "clip",
                 f"must be True or False, not {quote(self.clip)}.",
-                hint="True bounds the mean error too.",
+                hint="True bounds the mean squared error too.",
             )
         if self.clip and self.threshold is not None:
             raise ArgumentError(

@@ -19,7 +19,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class SparseVector:
-    r"""Decide, count after count, whether it reaches a threshold, as long as few of them do.
+    r"""Decide for one count after another whether it reaches a threshold, as long as few do.
 
     An answer is positive if the noisy count is at least the noisy threshold. The noise of the threshold is
     renewed after each positive answer, and after `cutoff` positive answers all further ones are negative,
@@ -191,7 +191,7 @@ class SparseVector:
         return answers.reshape(exact.shape)
 
     def error_bound(self, n_queries: int, failure_probability: float, *, exact: bool = False) -> float:
-        r"""Return how far on the wrong side of the threshold a count can be and still be answered wrongly.
+        r"""Return a bound on the distance from the threshold of counts that get a wrong answer.
 
         With probability at least ``1 - failure_probability``, the following holds for the first `n_queries`
         answers of one stream, up to the one that exhausts it: a count answered positively is at least
@@ -294,13 +294,13 @@ class SparseVector:
         if len(np.unique(asked)) < len(asked):
             raise ArgumentError(
                 "streams",
-                "must be asked at most once in one call.",
+                "must list each stream at most once per call.",
                 hint="ask one count after the other, in several calls.",
             )
         if shape != asked.shape and not (shape == () and len(asked) == 1):
             raise ArgumentError(
                 "values",
-                f"must be one for each of the {len(asked)} streams asked, not of shape {shape}.",
+                f"must hold one number for each of the {len(asked)} streams asked, not have shape {shape}.",
                 hint="name the streams: streams=[...].",
             )
         return asked.astype(np.int64, copy=False)

@@ -50,7 +50,7 @@ class Round(NamedTuple):
     """The estimate for the nodes that reach the threshold."""
 
     def questions(self, n_trees: int, rng: np.random.Generator | None = None) -> SparseVector:
-        """Open the sparse vector technique on the trees of a forest, at half of epsilon."""
+        """Start the sparse vector technique on the trees of a forest, with half of epsilon."""
         assert self.loss.epsilon is not None
         return SparseVector(
             threshold=self.threshold,
@@ -249,7 +249,7 @@ class Thresholds:
             raise ArgumentError(
                 "epsilon",
                 f"is too small to be divided over {len(shares)} thresholds.",
-                hint="spend more, or pass a larger alpha or tau.",
+                hint="pass a larger epsilon, alpha or tau.",
             )
 
     @property
@@ -338,7 +338,7 @@ def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
     """Check that a loss has an epsilon and a delta that are in the range in which they can be divided."""
     if loss.kind != "approximate":
         raise ArgumentError(
-            "delta", "must be above 0, with an epsilon.", hint="for example epsilon=1.0 and delta=1e-6."
+            "delta", "must be above 0, and epsilon given.", hint="for example epsilon=1.0 and delta=1e-6."
         )
     assert loss.epsilon is not None
     laplace_scale(loss.epsilon, 1)  # raises if no noise is large enough
@@ -346,7 +346,7 @@ def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
         raise ArgumentError(
             "epsilon",
             f"is too large: {quote(loss.epsilon)}.",
-            hint="no more than a few units protect anybody; for example epsilon=1.0.",
+            hint="an epsilon of more than a few protects nobody; for example epsilon=1.0.",
         )
     if loss.delta < _SMALLEST_DELTA:
         raise _too_small(f"to be divided: {quote(loss.delta)}")
@@ -357,5 +357,5 @@ def _too_small(why: str) -> ArgumentError:
     return ArgumentError(
         "delta",
         f"is too small {why}.",
-        hint=f"no part may be below {_SMALLEST_DELTA:g}; spend more, or divide less.",
+        hint=f"no part may be below {_SMALLEST_DELTA:g}; pass a larger delta, or divide it into fewer parts.",
     )

@@ -132,7 +132,7 @@ def _nodes_of(released: pd.DataFrame, column: Hashable) -> _Nodes:
     depth = _depths(released["level"], by)
     if not by or ((np.arange(len(by))[:, np.newaxis] < depth) != (codes >= 0)).any():
         raise ArgumentError(
-            "released", "has rows whose keys do not end at their level.",
+            "released", "has rows whose keys do not fit their level.",
             hint='pass a table of this package, read from CSV with keep_default_na=False, na_values=[""].',
         )  # fmt: skip
     return _Nodes(by, [forms for _, forms in encoded], codes, depth)
@@ -170,7 +170,7 @@ def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) ->
         raise ArgumentError(  # their keys are as secret as the truth
             "truth", "counts records that the released table does not list.",
             hint="leave out the records that the domain does not list, as the release did; and where rows of "
-            "the table were selected, select the same of the truth.",
+            "the table were selected, select the same rows of the truth.",
         )  # fmt: skip
     return true
 

@@ -350,14 +350,14 @@ def _thresholds(pair: Aligned, given: Any) -> FloatArray:
             raise ArgumentError(
                 "thresholds",
                 f"lacks the levels {listed(absent)}.",
-                hint="give a threshold for each level, or one.",
+                hint="give a threshold for each level, or one number for all.",
             )
         given = levels.map(dict(given)).to_numpy()
     check_at_least("thresholds", given, 0.0, many=True)
     least = np.asarray(given, dtype=np.float64)
     if least.shape not in ((), pair.truth.shape):
         raise ArgumentError(
-            "thresholds", f"of shape {least.shape} do not fit {pair.truth.shape} nodes.",
+            "thresholds", f"of shape {least.shape} do not fit nodes of shape {pair.truth.shape}.",
             hint="give one number for all nodes, or one for each.",
         )  # fmt: skip
     return least

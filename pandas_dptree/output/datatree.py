@@ -34,7 +34,7 @@ def check_groups(by: Sequence[Hashable]) -> None:
     if invalid:
         raise ColumnsError(
             "by", "has names that cannot be groups of the result", columns=invalid,
-            hint="rename the coordinates: each level becomes a group, named by a text without slashes.",
+            hint="rename the coordinates: each level becomes a group, named by a string without slashes.",
         )  # fmt: skip
 
 

@@ -175,7 +175,7 @@ class Distribution:
             raise ArgumentError(
                 "ranges",
                 f"must have their lower ends first, not {quote(ranges)}.",
-                hint="for example (18, 65).",
+                hint="for example [(18, 65)].",
             )
         sums = np.insert(self.cumulative, 0, 0, axis=1)
         ends = self.bins.values_at(edges)

@@ -52,7 +52,7 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
         if np.min(shown, initial=0) >= 0:
             most = max(most, noise / _FEWEST * (0.4 * n + _FEWEST * 0.58 * np.sqrt(n)))
         if n and 0 < most and total <= most:
-            empty.append(f"the total of {quote(name)} is {total:.6g}, of which {most:.3g} may be noise")
+            empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
     if empty:
         warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
 

@@ -46,7 +46,7 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
             argument,
             "would give two columns of the released table the same name",
             columns=clashing,
-            hint=f"rename them; for each column the table keeps its name, and its name with "
+            hint=f"rename them; for each column, the table uses its name, and its name followed by "
             f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )
 
@@ -97,7 +97,7 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
         raise ArgumentError(
             "released",
             f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
-            hint="pandas prints it with table.to_html(), and Distribution.plot draws what "
+            hint="use table.to_html() of pandas for a page, or Distribution.plot on what "
             "release_distribution returned.",
         )
     return keys, values
@@ -111,9 +111,9 @@ def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], 
     if "level" not in columns or not values:
         raise ArgumentError(
             "released",
-            "is not a released table: it lacks the level, or values with a standard error.",
+            "is not a released table: it lacks the column `level`, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "A distribution of all records has no levels: pandas prints it with table.to_html().",
+            "For a distribution of all records, which has no levels, use table.to_html() of pandas.",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
@@ -174,7 +174,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
             "released",
             "lacks the columns of levels",
             columns=absent,
-            hint="reset_index() makes columns of the index." if indexed else _RENAMING,
+            hint="turn the index into columns with reset_index()." if indexed else _RENAMING,
         )
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:

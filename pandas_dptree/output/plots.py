@@ -191,9 +191,9 @@ class ReleasedPlots:
         if len(self._table) > max_nodes:
             raise ArgumentError(
                 "max_nodes",
-                f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
+                f"is {max_nodes:,}, but the table has {len(self._table):,} rows.",
                 hint="leave out the finest level first, for example counts[counts['level'] != "
-                f"{quote(released.levels[-1][0])}], or allow for more nodes.",
+                f"{quote(released.levels[-1][0])}], or allow more nodes.",
             )
         _check_areas(released, shown)
         graph_objects = _plotly()
@@ -314,7 +314,7 @@ def _check_areas(released: Released, shown: Shown) -> None:
             f"{problem}, in the column {quote(shown.name)}, and areas cannot show that.",
             hint='value="count" draws the counts.' if "count" in {*released.columns} - {shown.name}
             else "draw counts, or sums of non-negative values, released with "
-            'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '
+            'consistency="integer" or "nonnegative"; if you drop rows, drop whole levels or branches. '
             "plot.levels() shows any table.",
         )  # fmt: skip
 

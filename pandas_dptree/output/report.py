@@ -268,8 +268,8 @@ def _rows_within(released: Released, max_rows: int | None) -> tuple[IntArray, li
     if not kept:
         raise ArgumentError(
             "max_rows",
-            f"is {max_rows}, and the first level alone has {sizes[0]:,} rows.",
-            hint="allow for more rows; None shows all.",
+            f"is {max_rows}, but the first level alone has {sizes[0]:,} rows.",
+            hint="allow more rows; None shows all.",
         )
     order = released.nested
     deepest = int(released.depth[levels[kept - 1][1][0]])

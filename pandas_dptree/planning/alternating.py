@@ -87,7 +87,7 @@ class VarianceFunction:
         return np.maximum(self.noise.variance(scales), 1e-100)  # keeps products of precisions finite
 
     def elasticities(self, shares: FloatArray) -> FloatArray:
-        """Return the per cent by which variances fall if shares rise by one per cent; at least `power`."""
+        """Return the percentage by which variances fall if shares rise by one percent; at least `power`."""
         step = 1e-4
         with np.errstate(invalid="ignore"):
             fall = self(shares * np.exp(-step)) / self(shares * np.exp(step))
@@ -106,7 +106,7 @@ def _calibrated(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Minimise the costs of the levels' errors over splits of the budget.
+    """Minimize the costs of the levels' errors over splits of the budget.
 
     A split is a column of shares, shape (n_levels,); several are processed side by side.
 

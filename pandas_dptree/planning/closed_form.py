@@ -41,7 +41,7 @@ def uniform_tree_shares(
     weights: FloatArray,
     unknown: npt.NDArray[np.bool_],
 ) -> FloatArray:
-    """Return the best shares on a uniform tree, at least 0 and not yet of sum 1.
+    """Return the best shares on a uniform tree, at least 0 and not yet normalized to sum 1.
 
     Level sizes never fall, but need not divide one another. `weights` is the cost of a unit of each level's
     mean variance, at least 0. Levels that are not `unknown` have only known nodes and are not measured; the

@@ -64,7 +64,7 @@ def split_budget(
             raise ArgumentError(
                 "split",
                 f"cannot differ from node to node with {kept}.",
-                hint='give a delta or a rho, for Gaussian noise, and let consistency be at least "linear".',
+                hint='give a delta or a rho, for Gaussian noise, and any consistency but "none".',
             )
         return node_shares(tree, objective=objective, level_weights=level_weights, known=known)
     shares = level_shares(

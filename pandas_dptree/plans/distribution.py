@@ -380,7 +380,7 @@ def check_columns(column: Any, domain: Any) -> None:
         raise ArgumentError(
             "domain",
             f"must be a Domain, not {kind_of_object(domain)}.",
-            hint="make one of public keys, for example with Domain.from_frame.",
+            hint="make one from public keys, for example with Domain.from_frame.",
         )
     clashing = [key for key in domain.by if key in (column, *COMPANIONS)]
     if clashing:

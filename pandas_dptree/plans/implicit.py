@@ -89,7 +89,7 @@ class ImplicitPlan(PrefixPlan):
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
-                "must be above 0, with an epsilon: which nodes appear in the table depends on the records.",
+                "must be above 0, and given with an epsilon: the records decide which nodes the table has.",
                 hint="for example epsilon=1.0, delta=1e-6.",
             )
         if not isinstance(self.keep_measurements, bool):

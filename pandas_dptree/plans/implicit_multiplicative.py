@@ -69,7 +69,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
     @property
     def largest_unseen(self) -> int:
-        """The most that a node below the root counts if it is not released.
+        """The largest count that an unreleased node below the root can have.
 
         For each node, the probability that it counts more and is not released is at most
         `failure_probability`. The guarantee is for data sets of at most 2**40 rows.

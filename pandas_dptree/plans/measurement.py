@@ -115,7 +115,7 @@ class Measurement(TreePlan):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one privacy unit can move the values of a level, in units of the quantity."""
+        """Sensitivity of the values of a level to one privacy unit, in units of the quantity."""
         return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
@@ -186,7 +186,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def node_half_widths(self) -> list[FloatArray]:
-        """Half the widths of each level's intervals, in units, before they are cut to the possible range."""
+        """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
         if self.consistency != "none":
             return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
@@ -221,7 +221,7 @@ class Measurement(TreePlan):
 
     @property
     def gap(self) -> float | None:
-        """Expected squared error over the least possible with additive Gaussian noise.
+        """Expected squared error divided by the least possible with additive Gaussian noise.
 
         1 for a plan that cannot be improved; None if no tight bound is known (`gap_reason` says why).
         """

@@ -86,7 +86,7 @@ class EpsilonDelta(TypedDict, total=False):
         Option(
             0.0,
             "float",
-            "The probability, below 1, with which the promise of `epsilon` may fail.",
+            "The probability, below 1, with which the guarantee of `epsilon` may fail.",
         ),
     ]
 
@@ -126,7 +126,7 @@ class Unit(Relation, total=False):
         Option(
             None,
             "hashable or dpt.ROWS",
-            "The column that identifies whom to protect, such as a person. By default each row is a unit of "
+            "The column that identifies whom to protect, such as a user ID. By default each row is a unit of "
             "its own; `dpt.ROWS` states this explicitly.",
         ),
     ]
@@ -278,8 +278,8 @@ class Estimation(TypedDict, total=False):
             '{"totals", "adaptive", "joint"}',
             'How to correct negative estimates. ``"totals"``: one family at a time (the children of a node), '
             'from the root down; totals stay as accurate as in least squares. ``"adaptive"``: likewise, but '
-            "small counts shrink and large counts hardly change, as far as the noisy counts of the level "
-            "suggest; more accurate where most leaves are empty, and a few times slower. "
+            "small counts shrink and large counts hardly change, to the degree that the level's noisy counts "
+            "suggest it; more accurate where most leaves are empty, and a few times slower. "
             '``"joint"``: one least-squares fit of all nodes, closest to the truth as a whole, but with '
             "totals that are too large where most leaves are empty.",
         ),
@@ -467,7 +467,7 @@ class PrefixOptions(Unit, total=False):
             "optimal",
             '{"optimal", "uniform"} or mapping',
             'How to divide epsilon and delta among the levels. ``"optimal"`` and ``"uniform"`` both mean '
-            "evenly, which makes the largest radius of all levels as small as possible. A mapping gives the "
+            "evenly, which makes the largest noise on any level as small as possible. A mapping gives the "
             "share of each level by name; shares must be above 0 and sum to 1.",
         ),
     ]

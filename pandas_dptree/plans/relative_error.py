@@ -64,7 +64,7 @@ class RelativeErrorPlan(Plan):
 
     @property
     def threshold(self) -> float:
-        """The count up to which errors are relative to this threshold instead of the count."""
+        """The threshold: errors of smaller counts are relative to it instead of the count."""
         return self.thresholds.tau
 
     @property

@@ -285,7 +285,7 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
         shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
     if not fits:
         raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {quote(split)}.",
+            "split", f"must be 'optimal', 'uniform' or a share above 0 for each level, not {quote(split)}.",
             hint=f"the levels are {listed(names)}; shares must sum to 1.",
         )  # fmt: skip
     return shares or (1.0,)

@@ -49,7 +49,7 @@ def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
         raise ArgumentError(
             "data",
             "is not a plan of this version.",
-            hint="pass the result of a plan's to_dict(), or json.loads of a file; plan anew if it is older.",
+            hint="pass the result of a plan's to_dict(), or json.loads of a file; if older, plan again.",
         )
     found = data.get("kind")
     if not isinstance(found, str) or found not in kinds:
@@ -73,7 +73,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         raise DomainError(
             "is not the one that this plan was made for.",
             hint="load the same public keys, as the same types (from a CSV file, keys are text); "
-            "if they have changed since, plan anew.",
+            "if they have changed since, make a new plan.",
         )
     try:
         if data["max_contributions"] is None:  # arguments may leave it to a default, a file may not

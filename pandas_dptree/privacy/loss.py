@@ -85,7 +85,7 @@ class PrivacyLoss:
             raise ArgumentError(
                 "delta",
                 "cannot be given together with `rho`.",
-                hint="leave `delta` out: a rho needs none. For a pair, dpt.plan(domain, epsilon=1.0, "
+                hint="leave `delta` out: a rho needs none. For an epsilon, dpt.plan(domain, epsilon=1.0, "
                 "delta=1e-6) finds the noise.",
             )
         object.__setattr__(self, "delta", delta)
@@ -174,8 +174,8 @@ def warn_if_useless(loss: PrivacyLoss) -> None:
     if loss.objection:
         warn(
             loss.objection,
-            hint="take an epsilon of about 1 or a rho of about 0.1, and a delta far below one in the number "
-            "of people; more is for tests and simulations.",
+            hint="choose an epsilon of about 1 or a rho of about 0.1, and a delta far below 1 / n for n "
+            "people; larger values are for tests and simulations.",
         )
 
 

@@ -71,7 +71,7 @@ class Quantity:
         if not (whole and self.low <= self.high):
             raise ArgumentError(
                 "bounds",
-                f"must be whole numbers of units in this order, not {quote(self.low)} to {quote(self.high)}"
+                f"must be whole numbers of units, in order, not {quote(self.low)} to {quote(self.high)}"
                 f" after a shift of {quote(self.shift)}.",
                 hint='write Quantity.of("income", bounds=(0, 500)).',
             )

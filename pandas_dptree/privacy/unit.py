@@ -85,7 +85,7 @@ def protected(
             "max_contributions",
             f"must be given with `privacy_unit`, here {quote(privacy_unit)}: it bounds how many rows of one "
             "unit are kept.",
-            hint="for example max_contributions=3. Noise is proportional to it. Further rows of a unit are "
+            hint="for example max_contributions=3. Noise is proportional to it. Excess rows of a unit are "
             "dropped at random, so the table then counts fewer than all rows.",
         )
     return privacy_unit, _whole(max_contributions)

@@ -146,7 +146,7 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list
             raise ArgumentError(
                 "aggregations",
                 f"has an invalid entry, {quote(name, of=aggregations)}: {shown}{missing}.",
-                hint=f"map column names of the table to {_FORMS}.",
+                hint=f"map names for the columns of the released table to {_FORMS}.",
             )
         if name == COUNT.name and not is_count:
             raise ArgumentError(

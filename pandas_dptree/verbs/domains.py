@@ -38,7 +38,7 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
         raise ArgumentError(
             "domain",
             f"must be given for the keys {quote(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}: "
+            f"{'; derived levels define their own keys' * bool(derived)}: "
             "which keys exist is information about the records."
             if domain is None
             else f"is unknown: {quote(domain)}.",

@@ -41,7 +41,7 @@ def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            f"must be given for the column {quote(column)}: they limit how far a row can move its sum.",
+            f"must be given for the column {quote(column)}: they limit how much a row can change its sum.",
             hint="for example bounds=(0, 500), known without looking at the records.",
         )
     return Quantity.of(column, bounds, granularity)

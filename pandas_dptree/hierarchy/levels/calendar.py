@@ -209,7 +209,7 @@ def calendar(
         raise ArgumentError(
             "units",
             f"must list units of time, not {quote(odd[0], of=units) if odd else quote(units)}.",
-            hint="take some of year, quarter, month, day, hour, iso_year and iso_week, for example "
+            hint="choose from year, quarter, month, day, hour, iso_year and iso_week, for example "
             f'["year", "month", "day"]{f"; did you mean {meant[0]}?" if meant else "."}',
         )
     if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
@@ -278,7 +278,7 @@ def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
     if (read.tzinfo is None) != (timezone is None):
         raise ArgumentError(
             "format",
-            f"has {'no' if timezone else 'a'} time zone, unlike `timezone`: {quote(format)}.",
+            f"has {'no' if timezone else 'a'} time zone, which does not fit `timezone`: {quote(format)}.",
             hint='a format needs "%z" if and only if a `timezone` is given.',
         )
 

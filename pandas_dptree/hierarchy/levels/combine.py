@@ -109,7 +109,7 @@ def derived_domain(by: By, places: Any = None) -> Domain:
     if places is None:
         raise DomainError(
             f"must be given for the keys {quote(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}.",
+            f"{'; derived levels define their own keys' * bool(derived)}.",
             hint="pass a frame with one row per leaf.",
         )
     if isinstance(places, Domain) and (places.by != plain or places.derived):

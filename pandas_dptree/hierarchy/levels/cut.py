@@ -97,7 +97,7 @@ def cut(
     levels: Mapping[str, Any] | None = None,
     bounds: Any = None,
 ) -> Cut:
-    """Describe levels of a number: a column cut into intervals, and these into smaller ones.
+    """Describe levels of a numeric column: intervals, and smaller ones within them.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def cut(
         )
     if sum(given is not None for given in (bins, width, levels)) != 1:
         raise ArgumentError(
-            "bins", "or `width` or `levels` must be given, exactly one.", hint="for example bins=[0, 18, 65]."
+            "bins", "or `width` or `levels` must be given, only one.", hint="for example bins=[0, 18, 65]."
         )
     given = levels if levels is not None else {"bin": bins if bins is not None else width}
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
@@ -159,10 +159,10 @@ def cut(
         )
     listed = {name: _listed(column, ends) for name, ends in given.items() if not np.isscalar(ends)}
     if bounds is not None and listed:
-        raise ArgumentError("bounds", "cannot be combined with listed ends.", hint="leave it out.")
+        raise ArgumentError("bounds", "cannot be combined with a list of ends.", hint="leave it out.")
     if bounds is None and not listed:
         raise ArgumentError(
-            "bounds", "must be given with a width.", hint="for example bounds=(0, 120), public."
+            "bounds", "must be given if no ends are listed.", hint="for example bounds=(0, 120), if public."
         )
     between = next(iter(listed.values()))[[0, -1]] if listed else Bins.of(column, bounds=bounds, bins=1).edges
     if between.dtype.kind != "f":
@@ -202,7 +202,7 @@ def _even(column: Hashable, between: FloatArray, width: Any, widths: Mapping[str
     if not 0.5 < n < MAX_LEAVES or abs(n - round(n)) > 1e-9 * n:
         raise ArgumentError(
             "width",
-            f"must divide the range from {between[0]:g} to {between[1]:g}, not be {quote(width, of=widths)}.",
+            f"must cut {between[0]:g} to {between[1]:g} into equal parts, not be {quote(width, of=widths)}.",
             hint="for example width=5 for the range from 0 to 120; or list the ends.",
         )
     edges: FloatArray = Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
@@ -224,7 +224,7 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
         raise ArgumentError(
             "levels",
             f"must be nested, but {quote(name)} is not nested in {quote(coarse)}: {wrong}.",
-            hint="ends of a level must be ends on the next one; the first and the last must be the same.",
+            hint="each end must be an end on the next level too; the first and the last must be the same.",
         )
     snapped = edges.copy()
     snapped[place] = ends

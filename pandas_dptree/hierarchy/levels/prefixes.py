@@ -45,7 +45,7 @@ class PrefixTree(DerivedLevels[Domain]):
     """Base class of prefixes of numbers and of texts."""
 
     pitfall: ClassVar[str] = (
-        'values that do not fit the prefixes, or have lost zeros in front ("501" for "00501")'
+        'values that do not fit the prefixes, or have lost leading zeros ("501" for "00501")'
     )
     """What to check if records belong to no leaf."""
 
@@ -175,7 +175,7 @@ class BitPrefixes(PrefixTree):
             raise ArgumentError(
                 "width",
                 f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {quote(self.width)}.",
-                hint="it is the number of bits; of longer numbers, release the leading 64 bits.",
+                hint="it is the number of bits; of longer numbers, use the leading 64 bits.",
             )
         if not isinstance(self.notation, str) or self.notation not in ("number", "ipv4"):
             raise ArgumentError(
@@ -267,7 +267,7 @@ class CharPrefixes(PrefixTree):
         ):
             raise ArgumentError(
                 "alphabet",
-                f"must be a text of 1 to {_LARGEST_ALPHABET} different characters, no NUL and no surrogate.",
+                f"must be a string of 1 to {_LARGEST_ALPHABET} different characters, no NUL or surrogate.",
                 hint='for example alphabet="0123456789".',
             )
         _check_column(self.column)
@@ -426,7 +426,7 @@ def prefixes(
 
 @public
 def binary(column: Hashable, *, bits: int) -> BitPrefixes:
-    """Describe the binary tree of all whole numbers of so many bits, with a level for every bit.
+    """Describe the binary tree of all whole numbers of a given width, with a level for every bit.
 
     Parameters
     ----------
@@ -453,7 +453,7 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
         raise ArgumentError(
             "bits",
             f"must be a whole number from 1 to {_WIDEST}, not {quote(bits)}.",
-            hint="it is the number of bits; of longer numbers, release the leading 64 bits.",
+            hint="it is the number of bits; of longer numbers, use the leading 64 bits.",
         )
     return BitPrefixes(column, tuple(range(1, bits + 1)), bits)
 

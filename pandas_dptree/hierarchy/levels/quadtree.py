@@ -177,7 +177,7 @@ class Quadtree(DerivedLevels[Domain]):
         if n < n_parts:
             raise ArgumentError(
                 "depth",
-                f"must leave each square a cell: {n_rows} x {n_columns} cells cannot be halved "
+                f"must leave a cell in each square: {n_rows} x {n_columns} cells cannot be halved "
                 f"{self.depth} times.",
                 hint=f"at most depth={n.bit_length() - 1}."
                 if n > 1
@@ -257,7 +257,7 @@ class Quadtree(DerivedLevels[Domain]):
 
 @public
 def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: str = "quad") -> Quadtree:
-    """Describe levels of a place: squares that are repeatedly divided into four.
+    """Describe spatial levels: squares that are repeatedly divided into four.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Times(ReadAs):
 
 @dataclass(frozen=True)
 class Numbers(ReadAs):
-    """Read numbers as a float64 array: NaN for values that are none."""
+    """Read numbers as a float64 array: NaN for values that are not numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Labels(ReadAs):
 
 @dataclass(frozen=True)
 class WholeNumbers(ReadAs):
-    """Read whole numbers as a uint64 array, and a bool array that is False for values that are none.
+    """Read whole numbers as a uint64 array, and a bool array that is False for all other values.
 
     Attributes
     ----------
