@@ -436,7 +436,7 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
     [
         (
             lambda visits, options: visits.dp.tree_sums(["region"], "cost", bounds=(0, 9), **options),
-            r"place: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
+            r"swapped: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
