@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
 import pandas_dptree as dpt
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.plans.implicit_multiplicative import _nodes_above
-from tests.helpers_random import words
+from tests.helpers_privacy import LOSS
+from tests.helpers_random import rng, words
 
 HALF = dpt.Multiplicative(alpha=0.5)
 
@@ -35,3 +37,23 @@ def listed(tree, leaves):
     """Give a function that lists the nodes of an implicit tree of numbers, given a count for each leaf."""
     keys = np.flatnonzero(leaves).astype(np.uint64)
     return partial(_nodes_above, keys, leaves[keys.astype(np.int64)], tree)
+
+
+def records_of_sizes(sizes):
+    """Make records of five nodes of each tree, with so many rows in each."""
+    values = {
+        "ip": ["10.0.0.1", "10.0.0.2", "10.7.0.1", "10.8.0.1", "77.0.0.1"],
+        "n": np.array([LARGE, LARGE + 1, 5, 2**20, 2**40], dtype=np.uint64),
+        "zip": ["902", "903", "1002", "9", "3"],
+    }
+    frame = pd.DataFrame(values).loc[np.repeat(np.arange(5), sizes)].reset_index(drop=True)
+    return frame.assign(person=np.arange(len(frame)))
+
+
+def records():
+    """Few nodes hold hundreds of rows, and are released for certain; two rows are the only ones of theirs."""
+    return records_of_sizes([400, 300, 250, 1, 1])
+
+
+def released(tree, **options):
+    return records().dp.tree_counts(tree, **LOSS, rng=rng(), **options)

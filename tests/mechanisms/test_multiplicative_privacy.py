@@ -243,7 +243,7 @@ def estimates_of_the_last_path(levels: Levels) -> np.ndarray:
     return np.stack([level[:, -1] for level in levels], axis=1)
 
 
-def in_the_balance(chain: Thresholds, spending: Spending, total: int) -> int:
+def barely_reported(chain: Thresholds, spending: Spending, total: int) -> int:
     """Give a count that is found at the smallest threshold only if all noise favours it."""
     first = spending(chain, chain.rounds(total))[0]
     return first.cut(first.node_noise.radius) - 1
@@ -267,14 +267,14 @@ def neighbours(
         tau=900.0 if exact else 2000.0 if case == "several rounds" else 240.0,
     )
     below = chain.bounds - chain.total_noise.radius  # whether such totals are above depends on the noise
-    x = in_the_balance(chain, spending, int(chain.bounds[0]) + 1) if exact else int(below[0])
+    x = barely_reported(chain, spending, int(chain.bounds[0]) + 1) if exact else int(below[0])
     if case == "at a threshold":
         return chain, Tree.from_branching([2]), [0, x]
     if case == "empty leaf":
         return chain, Tree.from_branching([2]), [x, 0]
     if case == "six levels":
         return chain, Tree.from_branching([1] * 5), [x]
-    x = in_the_balance(chain, spending, int(chain.bounds[4]) + 1)
+    x = barely_reported(chain, spending, int(chain.bounds[4]) + 1)
     return chain, Tree.from_branching([2, 2]), [int(below[4]) - x, 0, 0, x]
 
 
@@ -380,7 +380,7 @@ def test_no_more_is_lost_than_claimed_with_windows(calibration: str, depth: int,
         alpha=0.5, eta=0.49, epsilon=2.0, delta=0.01, depth=depth, calibration=calibration
     )
     chain = plan.thresholds
-    count = 0 if empty else in_the_balance(chain, as_claimed, int(chain.bounds[0]) + 1)
+    count = 0 if empty else barely_reported(chain, as_claimed, int(chain.bounds[0]) + 1)
     assert 0.1 * plan.epsilon < audited_with_windows(plan, count, n) <= plan.epsilon
     # as if a row did not move a count of each level
     each_level_spends_all = TruncatedLaplace(plan.epsilon / 2, plan.delta / 2)

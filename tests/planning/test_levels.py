@@ -215,29 +215,6 @@ def test_without_least_squares_the_best_split_is_geometric():
     np.testing.assert_allclose(shares, 0.25, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("noise", "loss"), [(Gaussian(), RHO), (Laplace(), EPSILON)])
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_leaves_are_measured_although_no_table_shows_them(noise, loss, objective):
-    tree = Tree.from_branching([10, 10])
-    shares = optimal_shares(
-        tree, noise, loss, ONE_ROW, objective=objective, level_weights=np.array([0.0, 1.0, 0.0])
-    )
-    assert 0 < shares[-1] < 0.05
-    assert shares[1] > 0.7
-
-
-def test_more_weight_means_less_error():
-    tree = random_tree(np.random.default_rng(4), depth=3)
-    errors = []
-    for weight in (0.1, 1.0, 10.0):
-        shares = optimal_shares(
-            tree, Gaussian(), RHO, ONE_ROW, level_weights=np.array([1.0, weight, 1.0, 1.0])
-        )
-        noise = Gaussian().noise_scales(RHO, ONE_ROW, shares)
-        errors.append(level_variances(tree, Gaussian().variance(noise))[1])
-    assert errors[0] > errors[1] > errors[2]
-
-
 def test_a_split_is_the_same_every_time():
     tree = random_tree(np.random.default_rng(5), depth=5)
     first, second = (optimal_shares(tree, Laplace(), EPSILON, ONE_ROW) for _ in range(2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import partial
 
 import numpy as np
@@ -22,9 +21,8 @@ from pandas_dptree.mechanisms.multiplicative import (
     sparse_threshold_counts,
 )
 from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
-from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed
+from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed, records_of_sizes
 from tests.helpers_multiplicative import chain_of
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
@@ -123,14 +121,7 @@ def test_each_node_is_as_close_as_promised_or_as_small(wish):
 
 def records():
     """Few nodes hold many rows; the others are far below every threshold."""
-    sizes = [40_000, 9_000, 20_000, 30, 1]
-    values = {
-        "ip": ["10.0.0.1", "10.0.0.2", "10.7.0.1", "10.8.0.1", "77.0.0.1"],
-        "n": np.array([LARGE, LARGE + 1, 5, 2**20, 2**40], dtype=np.uint64),
-        "zip": ["902", "903", "1002", "9", "3"],
-    }
-    frame = pd.DataFrame(values).loc[np.repeat(np.arange(5), sizes)].reset_index(drop=True)
-    return frame.assign(person=np.arange(len(frame)))
+    return records_of_sizes([40_000, 9_000, 20_000, 30, 1])
 
 
 def released(tree, **options):
@@ -291,32 +282,6 @@ def test_nodes_are_listed_with_their_parents(values, least):
 # Which mechanism finds what
 
 
-def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plans():
-    split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
-    plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
-    table = plan.compare(alpha=0.5, failure=0.1)
-    assert table.index.tolist() == [
-        ("truncated_laplace", ""), ("multiplicative", "exact"), ("multiplicative", "proof"),
-    ]  # fmt: skip
-    assert (table.dtypes == np.int64).all()
-    least, unseen, error = table.iloc[0]
-    probability = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
-    assert probability.iloc[0] < 0.9 <= probability.iloc[1]
-    assert probability.iloc[2] < 1 == probability.iloc[3]
-    noise = plan.noise[-1]
-    support = np.arange(-noise.radius, noise.radius + 1)
-    mass = np.exp(-abs(support) / noise.noise_scale)
-    mass /= mass.sum()
-    assert mass[abs(support) > error].sum() <= 0.1 < mass[abs(support) > error - 1].sum()
-    for calibration in ("exact", "proof"):
-        wish = dpt.Multiplicative(alpha=0.5, failure=0.1, calibration=calibration)
-        other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
-        row = table.loc["multiplicative", calibration]
-        assert row["largest_unseen"] == other.largest_unseen == row["released_from"] - 1
-        allowed = 0.5 * max(row["released_from"], other.threshold)
-        assert row["error_bound"] == math.floor(allowed * (1 + 1e-14))
-
-
 def test_compare_is_of_the_same_unit():
     unit = {"privacy_unit": "person", "max_contributions": 2, "neighbors": "replace"}
     table = dpt.plan_implicit(ZIPS, **LOSS, **unit).compare()
@@ -370,28 +335,3 @@ def test_other_errors():
     chain = Thresholds(alpha=0.5, eta=0.05, **LOSS, depth=2)
     with pytest.raises(ArgumentError, match="has 3 levels, the root included, where 2 are accounted for"):
         sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
-
-
-def test_detection_probabilities_near_1_keep_their_digits() -> None:
-    """Next to 1 the complement is computed, so that no digits are lost."""
-    mpmath = pytest.importorskip("mpmath")
-    plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
-    noise = plan.noise[1]
-    found = plan.compare(failure=1e-15).loc[("truncated_laplace", ""), "released_from"]
-    with mpmath.workdps(60):
-        q = mpmath.exp(-1 / mpmath.mpf(noise.noise_scale))
-
-        def missed(size: int) -> mpmath.mpf:
-            other = 2 * noise.radius + 1 - size
-            return q ** (noise.radius - other + 1) * (1 - q**other) / (1 + q - 2 * q ** (noise.radius + 1))
-
-        assert missed(int(found)) <= 1e-15 * (1 + 1e-9)
-        assert missed(int(found) - 1) > 1e-15 * (1 - 1e-9)
-
-
-def test_comparisons_and_detection_probabilities_refuse_what_is_no_number() -> None:
-    plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
-    assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
-    for counts in ([29.9], [-5], [float("nan")], ["a"]):
-        with pytest.raises(dpt.ArgumentError, match="`counts`"):
-            dpt.detection_probability(plan, counts)

@@ -16,7 +16,7 @@ from pandas_dptree.arrays import several
 from tests.helpers_messages import NUMBER, SECRET, N, Printing, Unprintable, shows_secret
 
 
-def slips():
+def mistaken_values():
     texts = [f"{SECRET} {i}" for i in range(N)]
     numbers = np.arange(N) + NUMBER * 10_000
     given = {
@@ -49,7 +49,7 @@ def slips():
     }
 
 
-SLIPS = slips()
+MISTAKEN_VALUES = mistaken_values()
 FRAME = pd.DataFrame(
     {
         "state": ["CA", "CA", "OR"],
@@ -258,20 +258,20 @@ def test_the_calls_are_right_but_for_the_argument_that_is_tried(call):
 @pytest.mark.parametrize(("call", "argument"), ARGUMENTS)
 def test_no_message_shows_what_an_argument_holds(call, argument):
     function, valid = CALLS[call]
-    for slip, given in SLIPS.items():
+    for mistake, given in MISTAKEN_VALUES.items():
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
                 function(**{**valid, argument: given})
             except Exception as error:
                 text = shown(error)
-                assert len(text) < 1000, (slip, text[:1000])
-                assert not shows_secret(text), (slip, text)
-                assert isinstance(error, dpt.DPTreeError) or (call in MATHEMATICS or slip in ODD), (
-                    slip,
+                assert len(text) < 1000, (mistake, text[:1000])
+                assert not shows_secret(text), (mistake, text)
+                assert isinstance(error, dpt.DPTreeError) or (call in MATHEMATICS or mistake in ODD), (
+                    mistake,
                     text,
                 )
-        assert not any(shows_secret(str(each.message)) for each in warned), slip
+        assert not any(shows_secret(str(each.message)) for each in warned), mistake
     plt.close("all")
 
 

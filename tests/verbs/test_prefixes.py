@@ -10,26 +10,9 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS
+from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS, records, released
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
-
-
-def records():
-    """Few nodes hold hundreds of rows, and are released for certain; two rows are the only ones of theirs."""
-    sizes = [400, 300, 250, 1, 1]
-    values = {
-        "ip": ["10.0.0.1", "10.0.0.2", "10.7.0.1", "10.8.0.1", "77.0.0.1"],
-        "n": np.array([LARGE, LARGE + 1, 5, 2**20, 2**40], dtype=np.uint64),
-        "zip": ["902", "903", "1002", "9", "3"],
-    }
-    frame = pd.DataFrame(values).loc[np.repeat(np.arange(5), sizes)].reset_index(drop=True)
-    return frame.assign(person=np.arange(len(frame)))
-
-
-def released(tree, **options):
-    return records().dp.tree_counts(tree, **LOSS, rng=rng(), **options)
-
 
 # Methods and functions
 
@@ -129,42 +112,6 @@ def test_other_verbs_take_no_tree_of_prefixes():
 
 
 # The released columns
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_the_columns_are_the_levels_and_their_values(tree):
-    table = released(tree)
-    keys = list(tree.level_names[1:])
-    assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
-    key_type = "UInt64" if tree is NUMBERS else str(pd.Series(dtype="str").dtype)
-    assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
-    assert [str(table[name].dtype) for name in ("count", "std_error", "max_error", "other")] == [
-        "int64", "float64", "int64", "bool",
-    ]  # fmt: skip
-    assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
-    measured = released(tree, keep_measurements=True)
-    assert list(measured.columns) == [*table.columns, "measurement", "noise_scale"]
-    assert measured["measurement"].isna().equals(measured["noise_scale"].isna())
-    pd.testing.assert_frame_equal(measured[table.columns], table)
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree):
-    table = released(tree)
-    keys = list(tree.level_names[1:])
-    depth = table["level"].cat.codes.to_numpy()
-    held = table[keys].notna().to_numpy()
-    expected = np.arange(len(keys)) < (depth - table["other"].to_numpy())[:, None]
-    assert (held == expected).all()
-    assert not table.duplicated(["level", *keys]).any()
-    assert table["other"].any()
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
-    table = released(tree)
-    parts = table["level"].eq(tree.level_names[-1]) | table["other"]
-    assert table.loc[parts, "count"].sum() == table["count"].iloc[0]
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,0 +1,40 @@
+"""Among the strategies that the arguments allow, the best is taken."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.helpers_distribution import plan
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 1}, {"rho": 0.5}, {"epsilon": 1, "delta": 1e-6}], ids=repr)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors):
+    options = {"bins": 32, "neighbors": neighbors, **loss}
+    best = plan(**options)
+    trees = [plan(**options, tree=tree) for tree in ("tree", [4, 8], [32])]
+    others = [*trees, plan(**options, tree="tree", mechanism="laplace")]
+    if "epsilon" not in loss or "delta" in loss:
+        others += [plan(**options, tree="factorization"), plan(**options, mechanism="gaussian")]
+    assert best.errors in [other.errors for other in others if other.strategy != trees[1].strategy]
+    assert all(best.errors <= other.errors * 1.005 for other in others)
+    assert plan(**options, known={"total": 5}).errors < best.errors
+    assert trees[1].strategy.branching == (4, 8) and trees[1].strategy.noise_scales[0] == math.inf
+
+
+@pytest.mark.parametrize("rho", [0.1, 0.5, 2, 50])
+def test_no_other_strategy_is_better_however_large_the_loss(rho):
+    for n_bins in (1, 2, 3, 32, 100):
+        best = plan(n_bins, rho=rho)
+        for tree in ("tree", "factorization"):
+            for mechanism in ("gaussian", "laplace")[: 1 + (tree == "tree")]:
+                other = plan(n_bins, rho=rho, tree=tree, mechanism=mechanism)
+                assert best.errors <= other.errors * 1.005
+
+
+@pytest.mark.parametrize("tree", [[16, 16], (np.int64(16), 16), np.array([16, 16])], ids=repr)
+def test_a_given_tree_is_measured_evenly(tree):
+    measured = plan(256, epsilon=1, tree=tree).strategy
+    assert measured.branching == (16, 16) and measured.noise_scales == (math.inf, 2, 2)
+    assert plan(200, epsilon=1, tree=tree).strategy.n_bins == 200
