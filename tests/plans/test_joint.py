@@ -99,15 +99,6 @@ def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
             dpt.Plan.from_dict({**stored, "max_contributions": 1}, tree)
 
 
-def test_the_provenance_of_a_mean_states_the_bounds_of_its_column(clinics):
-    """Not those of the differences from their middle, which are summed."""
-    domain = dpt.Domain.from_frame(clinics, by=BY)
-    loss = {"epsilon": 1.0, "delta": 0.0, "rho": None, "mechanism": "laplace"}
-    plan = plan_means(domain, [Quantity.of("age", (20, 81), 0.5)], **OPTIONS, **loss)
-    stated = plan.provenance()["quantities"]["age"]
-    assert stated["bounds"] == [20.0, 81.0] and stated["granularity"] == 0.5
-
-
 PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
 
 
