@@ -54,8 +54,8 @@ def test_levels_of_a_multiindex(cube: xr.DataArray) -> None:
     ("by", "match"),
     [
         (["nowhere"], "neither dimensions nor coordinates"),
-        (["year"], "one label for each index"),
-        (["grid"], "one label for each index"),
+        (["year"], "not one-dimensional"),
+        (["grid"], "not one-dimensional"),
         (["strange"], "type that cannot be a key"),
         (["a/b"], "cannot be groups"),
         (["city", "city"], "twice"),
@@ -279,15 +279,15 @@ def test_what_an_answer_looks_like_is_public(world: xr.DataArray, by) -> None:
 
 
 MISTAKES = [
-    (dpt.quadtree("y", "x", depth=3), "`depth` must leave each square a cell: 4 x 5 cells"),
+    (dpt.quadtree("y", "x", depth=3), "`depth` must leave a cell in each square: 4 x 5 cells"),
     (dpt.quadtree("city", "state", depth=1), "over a single dimension"),
     (dpt.quadtree("y", "nowhere", depth=1), "neither dimensions nor coordinates"),
     (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers in the columns"),
     ([dpt.quadtree("y", "x", depth=1, name="a/b")], "cannot be groups"),
     ([MONTHS, dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31")], "twice"),
-    (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels that contain no cell"),
-    (dpt.calendar("y", ["year"], start="2024-01-01", end="2024-12-31"), "levels that contain no cell"),
-    (dpt.quadtree("y", "x", depth=1, bounds=((10, 11), (0, 4))), "levels that contain no cell"),
+    (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels without a single cell"),
+    (dpt.calendar("y", ["year"], start="2024-01-01", end="2024-12-31"), "levels without a single cell"),
+    (dpt.quadtree("y", "x", depth=1, bounds=((10, 11), (0, 4))), "levels without a single cell"),
     (dpt.calendar("x_place", ["year"], start="2024-01-01", end="2024-12-31"), "holds numbers, not times"),
     (
         dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31", timezone="Europe/Berlin"),

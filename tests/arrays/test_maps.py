@@ -186,5 +186,5 @@ def test_a_plan_for_a_map() -> None:
     again = pickle.loads(pickle.dumps(plan))
     one, other = (array.dp.release(each, rng=np.random.default_rng(3)) for each in (plan, again))
     assert one.identical(other)
-    with pytest.raises(ArgumentError, match="divides 9 x 8 cells, and the array has 8 x 8"):
+    with pytest.raises(ArgumentError, match="divides 9 x 8 cells, but the array has 8 x 8"):
         array.isel(y=slice(1, None)).dp.release(plan)

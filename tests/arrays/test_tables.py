@@ -189,7 +189,7 @@ def test_other_arguments_that_cannot_be_used(cube: xr.DataArray) -> None:
     with pytest.raises(ArgumentError, match="`plan` must have a domain and no privacy unit"):
         cube.dp.release(units)
     planned = cube.dp.plan(BY, epsilon=1.0)
-    with pytest.raises(ColumnsError, match=r"`plan` names neither dimensions nor coordinates.*'state'"):
+    with pytest.raises(ColumnsError, match=r"`plan` has names that are neither dimensions nor .*'state'"):
         cube.drop_vars("state").dp.release(planned)
     known = cube.isel(month=0).dp.plan(BY, epsilon=1.0, known={"total": 3})
     with pytest.raises(ArgumentError, match="`plan` has known counts"):

@@ -251,7 +251,7 @@ def test_a_key_called_at_least_stays_text(tmp_path, capsys):
 
 
 KNOWN_FILES = {
-    "misspelt": ("regoin,count\nNorth,5\n", "neither keys nor numbers: 'regoin'"),
+    "misspelt": ("regoin,count\nNorth,5\n", "columns of unknown meaning: 'regoin'"),
     "text": ("region,count\nNORTH,many\n", "has a count that is not a number"),
     "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is not a number"),
     "no count": ("region\nNORTH\n", "lacks the columns: 'count', 'at_least'"),

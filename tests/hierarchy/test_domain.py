@@ -125,7 +125,7 @@ def test_places_with_the_same_name_are_distinguished_by_their_path():
             PLACES,
             ["city", "zip", "state"],
             DomainError,
-            r"without its first key\.\nHint: is `by` in the order from coarse to fine\? Otherwise drop",
+            r"without its first key\.\nHint: check that `by` goes from coarse to fine; if it does, drop",
         ),
         (PLACES, ["state", "city", "zip"], DomainError, "gap"),
         (

@@ -203,9 +203,9 @@ def test_structural_zeros_are_zero():
         ),
         (
             frame(state=["CA"], county=["Kern"], city=["Taft"], at_least=[1]),
-            "city='Taft' holds 0, but at least 1",
+            "city='Taft' holds 0, and at least 1",
         ),
-        ({"county": {("CA", "Kern"): 1}}, "county='Kern' holds 1, but its children hold 0 together"),
+        ({"county": {("CA", "Kern"): 1}}, "county='Kern' holds 1, but its children together hold 0"),
     ],
 )
 def test_counts_at_structural_zeros_cannot_be_positive(known, message):

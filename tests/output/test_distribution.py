@@ -364,7 +364,9 @@ def test_a_level_of_groups(part, table, tmp_path):
 
 
 def test_a_distribution_of_all_records_has_no_levels():
-    with pytest.raises(ArgumentError, match=r"A distribution of all records has no levels: .*to_html"):
+    with pytest.raises(
+        ArgumentError, match=r"For a distribution of all records, which has no levels, .*to_html"
+    ):
         dpt.histogram(small([(0, 1)]), "x", **GOOD).dp.to_html()
 
 

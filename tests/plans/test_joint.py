@@ -95,7 +95,7 @@ def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
         stored = joint.to_dict()
         assert joint.max_contributions == stored["max_contributions"] == 3
         assert dpt.Plan.from_dict(stored, tree).max_contributions == 3
-        with pytest.raises(ArgumentError, match="other bounds on the rows of a unit"):
+        with pytest.raises(ArgumentError, match="different bounds on the rows of a unit"):
             dpt.Plan.from_dict({**stored, "max_contributions": 1}, tree)
 
 

@@ -90,7 +90,7 @@ MISTAKES = {
     ),
     "quantiles without bounds": (
         lambda: FRAME.dp.quantiles("cost", 0.5, epsilon=1.0),
-        "`bounds` must be given with a number of bins",
+        "`bounds` must be given if `bins` is a number",
         r"bounds=\(0, 200\)",
     ),
     "a distribution without bins": (
@@ -100,7 +100,7 @@ MISTAKES = {
     ),
     "widths without bounds": (
         lambda: dpt.cut("cost", width=10),
-        "`bounds` must be given with a width",
+        "`bounds` must be given if no ends are listed",
         r"bounds=\(0, 120\)",
     ),
     "a map without bounds": (

@@ -336,7 +336,7 @@ def test_more_bad_arguments(visits, clinics):
         lambda array, by, epsilon: array.dp.plan(by, epsilon=epsilon).release(array),
     ):
         with pytest.raises(
-            dpt.ArgumentError, match=r"not a DataArray\.\nHint: for arrays, use their own verbs"
+            dpt.ArgumentError, match=r"not a DataArray\.\nHint: for arrays, use their own methods"
         ):
             mistaken(trips, ["y"], epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="is not a level"):
