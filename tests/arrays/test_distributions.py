@@ -77,7 +77,7 @@ def test_bins_from_intervals(ages: xr.DataArray) -> None:
 def test_intervals_that_are_not_side_by_side_are_no_bins(ages: xr.DataArray, second: tuple[int, int]) -> None:
     labels = pd.IntervalIndex.from_tuples([(0, 18), second, (40, 65), (65, 120)])
     for verb in (ages.assign_coords(age=labels).dp.cdf, ages.assign_coords(age=labels).dp.plan_distribution):
-        with pytest.raises(ArgumentError, match="`edges` must be given: .* 'age' are not adjacent"):
+        with pytest.raises(ArgumentError, match=r"`edges` must be given: .* 'age' are not adjacent"):
             verb("age", epsilon=1.0)
 
 

@@ -281,8 +281,8 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "must be 'optimal', 'uniform' or"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "a share above 0 for each"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'optimal', 'uniform' or"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
     ],
 )  # fmt: skip
