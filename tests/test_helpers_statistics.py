@@ -28,7 +28,7 @@ def responses(epsilon, truth, size, rng):
     return (rng.random(size) < 1 / (1 + math.exp(-epsilon))) == truth
 
 
-# The helper ---------------------------------------------------------------------------------------------
+# Audits ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -65,7 +65,7 @@ def test_the_audit_sees_what_only_one_of_two_can_give():
 REJECT = 1e-9
 
 
-# The helpers --------------------------------------------------------------------------------------------
+# Goodness of fit --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise_scale", [0.3, 2.0, 20.0])

@@ -220,9 +220,6 @@ def reference_keys(key, person: pd.Series) -> list:
     return [coarse, coarse + str(int(2 * (y % 2 >= 1) + (x % 2 >= 1)))]
 
 
-# --- maps ------------------------------------------------------------------------------------------------
-
-
 def test_a_map_of_no_months_at_all() -> None:
     array = picture(4, 4).expand_dims(month=[]).transpose("y", "month", "x")
     tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=2), epsilon=1.0)

@@ -373,9 +373,6 @@ def test_a_thousand_trees_take_moments() -> None:
     assert time.perf_counter() - start < 10  # 0.4 s on a quiet machine
 
 
-# --- maps ------------------------------------------------------------------------------------------------
-
-
 def test_an_array_without_any_key_of_the_plan_is_refused(cube: xr.DataArray) -> None:
     """All counts would be 0, and coordinates are public; one cell with a key is enough."""
     array = cube.sum("month")

@@ -24,9 +24,6 @@ SCALES = {
 }
 
 
-# --- how accurate it is --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", SCALES)
 def test_predicted_errors_are_observed(way):
     """Of prefixes and ranges, where some totals are known: seeded, within five standard errors."""
@@ -79,9 +76,6 @@ def test_a_surer_band_holds_rarer_errors():
     drawn = np.abs(each.errors(40_000, byte_source(rng(5)), known_total=False))
     outside = (drawn > each.half_widths(0.999, known_total=False)).any(axis=1).mean()
     assert outside < 0.0013
-
-
-# --- how it is called ----------------------------------------------------------------------------------
 
 
 def test_padding_is_empty_on_levels_that_are_not_measured():

@@ -403,9 +403,6 @@ def test_a_series_is_the_domain_of_the_key_that_it_is_named_by():
         Domain.from_frame(pd.Series(["WA"], name="state"), by=["state", "city"])
 
 
-# What cannot be planned.
-
-
 @pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
 def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
     with pytest.raises(dpt.ColumnsError, match="names columns as the released table names its own"):

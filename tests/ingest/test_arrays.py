@@ -21,9 +21,6 @@ def test_exact_counts_must_be_whole_and_fit(data):
         leaf_counts(data, Tree.from_branching([4]))
 
 
-# Sums: what each record adds, and how far one unit can move the sums.
-
-
 def test_leaf_sums_may_be_negative():
     tree = Tree.from_branching([4])
     assert leaf_sums(np.array([-5, 0, 2**63 - 1, -(2**63)]), tree).tolist() == [-5, 0, 2**59, -(2**59)]

@@ -66,9 +66,6 @@ def test_cells_of_a_type_that_holds_no_numbers(values: np.ndarray) -> None:
         xr.DataArray(values, dims=["place"]).dp.tree_counts(["place"], epsilon=1.0)
 
 
-# --- maps ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_fractions_are_rounded_and_one_record_moves_a_whole_count_by_one(dtype: type) -> None:
     largest = 2 ** (np.finfo(dtype).nmant + 1)

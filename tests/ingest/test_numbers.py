@@ -43,9 +43,6 @@ def same(found, expected):
     return [None if math.isnan(number) else number for number in found] == expected
 
 
-# Sums: what each record adds, and how far one unit can move the sums.
-
-
 def test_each_object_is_read_separately():
     values, expected = map(list, zip(*READ, strict=True))
     assert same(numbers(objects(values)), expected)
@@ -141,9 +138,6 @@ def test_types_that_hold_no_numbers_are_refused(column):
         with pytest.raises(ColumnsError, match="cannot be added up in the columns: 'x'") as error:
             contributions(frame, domain, values=[Quantity.of("x", (0, 1))])
         assert error.value.hint.startswith("convert")
-
-
-# Whether records can be counted at all: this shows, so it may depend on the types of columns alone.
 
 
 @pytest.mark.parametrize("state", ["raise", "print", "warn", "call"])

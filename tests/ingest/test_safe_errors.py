@@ -27,9 +27,6 @@ class Panic(BaseException):
     """What polars raises when it panics is no Exception."""
 
 
-# Neighbours among odd records: what one of them holds is nobody else's business.
-
-
 @pytest.mark.parametrize("raised", [RuntimeError, Panic, Warning, MemoryError])
 def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])

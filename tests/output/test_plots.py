@@ -206,7 +206,7 @@ def distribution_of_visits(column, **options):
     return visits.dp.release_distribution(column, epsilon=1.0, rng=np.random.default_rng(0), **options)
 
 
-# What cannot be planned.
+# Distributions.
 
 
 def test_a_distribution_is_a_picture():

@@ -8,8 +8,6 @@ from pandas_dptree.planning.equal_subtrees import Orbits
 from tests.helpers_planning import listed_counts
 from tests.strategies import trees
 
-# -- expected errors ---------------------------------------------------------------------------------
-
 
 @given(trees())
 def test_orbits_count_every_node_once(tree):
@@ -28,9 +26,6 @@ def test_orbits_merge_equal_subtrees():
     # Two of the three subtrees are the same multiset of shapes, in another order.
     mirrored = Tree((np.array([3]), np.array([2, 2, 2]), np.array([1, 5, 5, 1, 5, 5])))
     assert [len(level) for level in Orbits.of(mirrored).listed] == [1, 2, 3, 3]
-
-
-# -- expected errors ---------------------------------------------------------------------------------
 
 
 @given(trees())

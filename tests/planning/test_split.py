@@ -17,9 +17,6 @@ def budget(**changes):
     return split_budget(tree, **{**arguments, **changes})
 
 
-# -- arguments ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("split", ["uniform", "geometric", "optimal", "nodes", np.array([0.0, 0.0, 1.0])])
 def test_if_all_is_known_there_is_nothing_to_measure(split):
     tree = Tree.from_branching([2, 3])
@@ -41,9 +38,6 @@ def test_given_shares_spend_nothing_on_a_known_level():
         assert error.value.argument == "split"
 
 
-# -- optimal splits ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("least_squares", [True, False])
 @pytest.mark.parametrize("split", ["uniform", "geometric", "optimal"])
 def test_a_single_level_gets_everything(split, least_squares):
@@ -56,9 +50,6 @@ def test_a_single_level_gets_everything(split, least_squares):
 def budget_split(**changes):
     arguments = {"noise": Laplace(), "loss": EPSILON, "sensitivity": ONE_ROW, **changes}
     return level_shares(Tree.from_branching([2, 3]), **arguments)
-
-
-# -- arguments ---------------------------------------------------------------------------------------
 
 
 def test_named_and_given_splits():

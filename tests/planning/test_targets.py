@@ -21,9 +21,6 @@ def target(tree, std_errors, known, **changes):
     return Target(tree=tree, names=names, std_errors=np.array(std_errors), known=known, **arguments)
 
 
-# -- targets -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("least_squares", [True, False])
 def test_a_known_level_meets_every_target(least_squares):
     tree = random_tree(np.random.default_rng(1), depth=2)

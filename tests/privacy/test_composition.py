@@ -356,7 +356,7 @@ def test_the_delta_to_reach_is_checked(delta):
         largest_budget(lambda budget: 0.5, delta, at_least=1.0)
 
 
-# --- what is spent -------------------------------------------------------------------------------------
+# --- several quantities -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])

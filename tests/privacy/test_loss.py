@@ -116,7 +116,7 @@ def test_conversions_refuse_what_is_no_loss(convert, arguments, argument):
     assert error.value.argument == argument
 
 
-# --- what is spent -------------------------------------------------------------------------------------
+# --- parts of a loss -------------------------------------------------------------------------------------
 
 
 @given(

@@ -158,7 +158,7 @@ def test_sums_that_may_be_negative_stay_negative():
     assert abs(sums["v"][0] + 810) < 20 and (sums.dp.level("b")["v"].iloc[:3] < -250).all()
 
 
-# --- what is spent -------------------------------------------------------------------------------------
+# --- losses without end ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [1e7, 1e9, 1e100, 1e300])

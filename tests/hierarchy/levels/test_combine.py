@@ -59,9 +59,6 @@ COMPOSED = {
 }
 
 
-# --- together --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("how", COMPOSED)
 @pytest.mark.filterwarnings("ignore:Mismatched null-like values:FutureWarning")  # pandas 2 has several
