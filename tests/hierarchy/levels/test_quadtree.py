@@ -46,8 +46,7 @@ def test_squares_of_cells_are_not_those_of_coordinates():
     cells = squares.over_cells(8, 8)
     coordinates = dpt.quadtree("y", "x", depth=2, bounds=((0, 8), (0, 8)))
     assert cells.square("03") == coordinates.square("03") == ((2, 4), (2, 4))
-    same, other, larger = map(
-        fingerprint, map(dpt.derived_domain, (squares.over_cells(8, 8), coordinates, squares.over_cells(8, 9)))
-    )
-    assert fingerprint(dpt.derived_domain(cells)) == same
-    assert len({same, other, larger}) == 3
+    larger = squares.over_cells(8, 9)
+    same, other, third = (fingerprint(dpt.derived_domain(each)) for each in (cells, coordinates, larger))
+    assert same == fingerprint(dpt.derived_domain(squares.over_cells(8, 8)))
+    assert len({same, other, third}) == 3
