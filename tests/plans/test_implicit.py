@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.detection_probability import largest_error
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
@@ -151,6 +152,20 @@ def test_the_detection_probability_predicts_how_often_nodes_are_released():
     for count in (noise.radius - 3, noise.radius, noise.radius + 2):
         kept, _ = large_counts(noise, np.full(n, count), source)
         assert len(kept) / n == pytest.approx(expected[count], abs=5 * math.sqrt(0.25 / n))
+
+
+def test_mechanisms_are_compared_by_the_level_on_which_least_is_found():
+    plan = plan_implicit(
+        ADDRESSES, epsilon=1.0, delta=1e-6,
+        split={"total": 0.3, "ip/8": 0.3, "ip/16": 0.05, "ip/24": 0.1, "ip/32": 0.25},
+    )  # fmt: skip
+    table = plan.compare(failure=0.05).loc["truncated_laplace"]
+    [(found, unseen, error)] = table.to_numpy().tolist()
+    found_or_one_less = detection_probability(plan, [found, found - 1]).iloc[:, 1:]
+    assert found_or_one_less.min(axis=1).tolist() == found_or_one_less["ip/16"].tolist()
+    assert found_or_one_less["ip/16"].iloc[0] >= 0.95 > found_or_one_less["ip/16"].iloc[1]
+    assert unseen == plan.to_frame()["largest_unseen"].max() == 2 * plan.noise[2].radius
+    assert error == max(largest_error(noise, 0.05) for noise in plan.noise[1:])
 
 
 @st.composite
