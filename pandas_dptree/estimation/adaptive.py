@@ -188,7 +188,11 @@ def _projected_spread(families: _Families, projected: FloatArray) -> FloatArray:
     """
     stays = projected > 0
     taken = families.sum(np.where(stays, families.estimates - projected, 0.0))
-    price = families.spread(taken / families.sum(np.where(stays, families.variances, 0.0)))
+    variances = families.sum(np.where(stays, families.variances, 0.0))
+    nobody = np.full_like(
+        taken, np.inf
+    )  # the price where a total is so small that every member is rounded to 0
+    price = families.spread(np.divide(taken, variances, out=nobody, where=variances > 0))
     above = families.estimates / np.sqrt(families.variances) - price * np.sqrt(families.variances)
     return np.asarray(np.clip((above + 1) / 2, 0, 1) * families.variances)
 
