@@ -47,11 +47,11 @@ def test_releases_are_as_accurate_as_the_plan_promises(tree, mechanism, objectiv
     exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
     level = plan.release(leaves, rng=rng)["level"]
     squares = np.mean(
-        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(10_000)], axis=0
+        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(4000)], axis=0
     )
     seen = pd.Series(squares).groupby(level, observed=False).mean() ** 0.5
     shown = ~np.isnan(plan.std_errors)
-    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.02)
+    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.04)
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)

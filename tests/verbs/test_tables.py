@@ -194,11 +194,11 @@ def test_std_error_is_what_repeated_releases_show(mechanism, consistency):
     plan = dpt.plan(tree, rho=0.05, mechanism=mechanism, consistency=consistency)
     exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
     generator = rng(11)
-    errors = np.array([plan.release(leaves, rng=generator)["count"] - exact for _ in range(12_000)])
+    errors = np.array([plan.release(leaves, rng=generator)["count"] - exact for _ in range(5000)])
     first = plan.release(leaves, rng=generator)
     squared = pd.Series((errors**2).mean(axis=0)).groupby(first["level"], observed=True).mean() ** 0.5
     expected = (first["std_error"] ** 2).groupby(first["level"], observed=True).mean() ** 0.5
-    np.testing.assert_allclose(squared, expected, rtol=0.02)
+    np.testing.assert_allclose(squared, expected, rtol=0.04)
     np.testing.assert_allclose(plan.std_errors, expected, rtol=1e-12)
     bias = errors.mean(axis=0) / (first["std_error"].to_numpy() / np.sqrt(len(errors)))
     assert np.abs(bias).max() < 4.5
