@@ -104,5 +104,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__

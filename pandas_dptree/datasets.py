@@ -1,8 +1,8 @@
-"""Simulated examples: visits to clinics, and taxi trips on a map. Nobody in them exists, nor does any place.
+"""Simulated examples: visits to clinics, and taxi trips on a map. All people and places are fictitious.
 
-They are computed when they are asked for, from seeded random numbers, so that documentation and tests need
-no file and no network. They have what makes real tables awkward: units of very unequal sizes, units that
-nobody visited, equal names in different places, paths that end early, and people with more than one row.
+They are computed on each call from seeded random numbers, so that documentation and tests need no file and no
+network. They have the difficulties of real tables: units of very unequal sizes, units without visits,
+equal names in different places, paths that end early, and people with more than one row.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["clinic_visits", "clinics", "taxi_trips"]
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__
 
 
 KEYS = ["region", "district", "clinic"]
 
-# How many districts each region has, and the size of the region's population relative to the others.
+# For each region, the number of districts and the relative size of its population.
 REGIONS = {
     "Aldmark": (12, 30.0),
     "Brenvale": (9, 14.0),
@@ -35,7 +35,7 @@ REGIONS = {
     "Dunmoor": (5, 3.0),
     "Estholm": (3, 1.0),
 }
-TELEPHONE = "By telephone"  # a region without districts: its path ends at once
+TELEPHONE = "By telephone"  # a region without districts: its path ends there
 TELEPHONE_SHARE = 0.06
 ISLANDS = "Outer Islands"  # a district of Estholm without clinics: a doctor travels there
 NAME_BEGINNINGS = ["Alder", "Bram", "Cinder", "Dove", "Elver", "Farrow", "Gorse", "Heron", "Iver"]
@@ -45,21 +45,21 @@ STREET_KINDS = ["Street", "Road", "Lane", "Square"]
 
 FIRST_DAY = np.datetime64("2024-01-01", "D")
 N_DAYS = 731  # 2024 and 2025
-AT_HOME = 0.85  # the share of visits that people make to the clinic they usually go to
+AT_HOME = 0.85  # share of visits to a person's usual clinic
 
-CITY_KM = 25.6  # how long each side of the map of the city is
+CITY_KM = 25.6  # length of each side of the map of the city
 # Its quarters: kilometres north and east of the south-western corner, radius, and share of the trips.
 QUARTERS = [(12.5, 11.0, 1.6, 0.38), (15.5, 15.5, 3.5, 0.24), (7.5, 8.0, 2.8, 0.16), (18.5, 7.5, 2.2, 0.12)]
-PARK = (13.8, 15.4, 9.2, 10.2)  # its southern, northern, western and eastern end
+PARK = (13.8, 15.4, 9.2, 10.2)  # southern, northern, western and eastern end
 STATION, AIRPORT = (12.2, 12.0), (4.6, 20.5)
 
 
 def clinics() -> pd.DataFrame:
-    """List every clinic there is: the public keys of the simulated example.
+    """List all clinics: the public keys of the simulated example.
 
-    The list is the same on every call. It names clinics that nobody visited too, and two paths that end
-    early: visits by telephone belong to no district, and one district has a travelling doctor and no
-    clinic. Names of clinics repeat ("High Street"), so a clinic is identified by its whole path.
+    The list is the same on every call. It includes clinics without visits, and two paths that end early:
+    visits by telephone belong to no district, and one district has a travelling doctor and no clinic. Names
+    of clinics repeat ("High Street"), so a clinic is identified by its whole path.
 
     Returns
     -------
@@ -83,14 +83,12 @@ def clinics() -> pd.DataFrame:
     ['region', 'district', 'clinic']
     >>> int(places["clinic"].isna().sum())
     2
-    >>> bool(places.duplicated().any())
-    False
     """
     return _clinics_and_sizes()[0].copy()
 
 
 def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
-    """Simulate a table of visits to clinics, one row per visit. No person in it exists.
+    """Simulate a table of visits to clinics, one row per visit. All people are fictitious.
 
     Sizes are very unequal: the largest clinic has more than fifty times as many visits as the median one.
     About four people in ten have several rows, mostly at the same clinic.
@@ -98,7 +96,7 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     Parameters
     ----------
     n_people : int, default 20,000
-        How many people there are. Each has at least one visit.
+        Number of people. Each has at least one visit.
     seed : int, default 0
         Seed of the simulation. The same arguments give the same table.
 
@@ -107,11 +105,11 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     pandas.DataFrame
         The visits in the order of their dates, with the columns
 
-        - ``person`` (int64): who came, from 1 to `n_people`;
-        - ``region``, ``district``, ``clinic`` (text): where, each path one of those in `clinics`;
-        - ``date`` (datetime64): when, in 2024 or 2025;
+        - ``person`` (int64): the patient, from 1 to `n_people`;
+        - ``region``, ``district``, ``clinic`` (text): the place, each path one of those in `clinics`;
+        - ``date`` (datetime64): the date, in 2024 or 2025;
         - ``age`` (int64): of the person, in years, from 0 to 99;
-        - ``cost`` (float64): what the visit cost; missing for about one visit in a hundred.
+        - ``cost`` (float64): the cost of the visit; missing for about one visit in a hundred.
 
     Raises
     ------
@@ -124,8 +122,8 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
 
     Notes
     -----
-    **Privacy.** The table is simulated and protects nobody, since it is about nobody. In the examples it
-    stands for a secret table, whose privacy unit is ``person``.
+    **Privacy.** The table is simulated and contains nobody's data. In the examples it represents a secret
+    table, whose privacy unit is ``person``.
 
     Examples
     --------
@@ -135,8 +133,6 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     ['person', 'region', 'district', 'clinic', 'date', 'age', 'cost']
     >>> visits["person"].nunique()
     1000
-    >>> len(visits) > 1000
-    True
     """
     if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 0:
         raise ArgumentError(
@@ -168,25 +164,25 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
 
 
 def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.DataArray:
-    """Simulate a map of where taxi trips begin in a city. There is no such city, and no trip was made.
+    """Simulate a map of the starting points of taxi trips in a fictitious city.
 
     Most trips begin downtown, along the streets, at the station and at the airport, where a cell has hundreds
-    or more. Nobody is picked up in the river, in the park or in the sea, and most other cells have a few.
+    or more. No trip begins in the river, in the park or in the sea, and most other cells have a few.
 
     Parameters
     ----------
     n_trips : int, default 500,000
-        How many trips there are.
+        Number of trips.
     n_cells : int, default 256
-        Into how many cells each side of the map is divided, at least 2. By default each is 100 metres wide.
+        Number of cells along each side of the map, at least 2. By default each is 100 metres wide.
     seed : int, default 0
         Seed of the simulation. The same arguments give the same map.
 
     Returns
     -------
     xarray.DataArray of int64, shape (n_cells, n_cells)
-        How many trips begin in each cell. The coordinates ``y`` and ``x`` are the centres of the cells, in
-        kilometres north and east.
+        Number of trips that begin in each cell. The coordinates ``y`` and ``x`` are the centres of the cells,
+        in kilometres north and east.
 
     Raises
     ------
@@ -195,8 +191,8 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
 
     Notes
     -----
-    **Privacy.** The map is simulated and protects nobody. In the examples it stands for a secret one, in
-    which each record is one trip.
+    **Privacy.** The map is simulated and contains nobody's data. In the examples it represents a secret one,
+    in which each record is one trip.
 
     Examples
     --------
@@ -210,10 +206,10 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
             raise ArgumentError(
                 name,
                 f"must be a whole number >= {least}, not {quote(value)}.",
-                hint="for example taxi_trips().",
+                hint="leave it out for the default.",
             )
     centres = (np.arange(n_cells) + 0.5) * CITY_KM / n_cells
-    density = _pickups(centres[:, None], centres[None, :])
+    density = _pickup_density(centres[:, None], centres[None, :])
     trips = _seeded(seed).multinomial(n_trips, (density / density.sum()).ravel())
     axis = {"units": "km"}
     return xr.DataArray(
@@ -224,16 +220,16 @@ def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.
     )
 
 
-def _pickups(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Tell how many trips begin at each place, relative to others."""
+def _pickup_density(y: npt.NDArray[np.float64], x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the density of starting points at each place."""
     density = np.full(np.broadcast_shapes(y.shape, x.shape), 0.002)
     for north, east, radius, share in QUARTERS:
         density += share / radius**2 * np.exp(-((y - north) ** 2 + (x - east) ** 2) / (2 * radius**2))
-    # The streets are not laid out from south to north, and every fourth is a wide one.
+    # The street grid is rotated, and every fourth street is wide.
     streets = np.full(density.shape, 0.15)
-    for way in (0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x):
+    for across in (0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x):
         for pitch, weight in ((0.6, 1.0), (2.4, 3.0)):
-            streets += weight * (np.abs(way - pitch * np.round(way / pitch)) < 0.08)
+            streets += weight * (np.abs(across - pitch * np.round(across / pitch)) < 0.08)
     density *= streets
     river = 9.6 + 1.6 * np.sin(x / 4.2) + 0.12 * x
     coast = 21.0 + 0.9 * np.sin(y / 2.1) + 0.12 * y
@@ -255,8 +251,8 @@ def _seeded(seed: int) -> np.random.Generator:
 
 @cache
 def _clinics_and_sizes() -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
-    """Make the list of clinics, and the share of all visits that each expects."""
-    # A seed of its own: the public list may not depend on the seed of the visits.
+    """Return the list of clinics, and the expected share of all visits of each."""
+    # A separate seed: the public list must not depend on the seed of the visits.
     rng = np.random.default_rng(20_250_101)
     towns = rng.permutation([begin + end for begin in NAME_BEGINNINGS for end in NAME_ENDINGS])
     streets = np.array([f"{name} {kind}" for name in STREETS for kind in STREET_KINDS])

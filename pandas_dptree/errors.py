@@ -1,9 +1,9 @@
-"""Everything this package raises, or warns of, on purpose.
+"""Errors and warnings of this package, and safe quoting of arguments in their messages.
 
-Each error states the fact, names the argument or columns at fault, and ends in a hint that says what
-would work. The facts are attributes too, so that a program need not parse the text. No message ever
-holds anything computed from records. An argument may hold records by a slip, as when ``frame["person"]``
-is passed for ``"person"``; so arguments are quoted by `quote` alone, which quotes what was typed by hand.
+Each error states the fact, names the argument or columns at fault, and ends in a hint that says what would
+work. The facts are attributes too, so that a program need not parse the text. No message contains anything
+computed from records. An argument may contain records by mistake, for example ``frame["person"]`` instead of
+``"person"``. So messages quote arguments only by `quote`, which quotes nothing but short literals.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ __all__ = [
 ]
 
 MOST_ENTRIES: Final = 8
-"""Longer lists are not typed by hand as a rule, and may be records."""
+"""Longer lists may be records, since they are rarely typed by hand."""
 
 _MOST_CHARACTERS: Final = 80
 _PLAIN: Final = frozenset((type(None), bool, int, float, complex, str, Decimal, Fraction, range))
-"""These very types: a subclass may print what it likes."""
+"""Exactly these types: the repr of a subclass may be anything."""
 
 
 def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
-    """Quote an argument if it is plain and short, and tell only its type otherwise.
+    """Quote an argument if it is plain and short; otherwise return only its type.
 
-    Plain are single values, cut after 80 characters, and lists and tuples of at most `most` of them in
-    all. Series, arrays, frames, expressions, mappings and sets are never printed, nor is an object with
-    a ``__repr__`` of its own. An entry `of` a long list is not quoted either.
+    Plain are single values, cut after 80 characters, and lists and tuples of at most `most` of them in total.
+    Series, arrays, frames, expressions, mappings, sets, and objects with a ``__repr__`` of their own are
+    never printed. Nor is an entry of a long list, passed as `of`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
     if type(argument) in _PLAIN or (
         isinstance(argument, date | time | timedelta | np.generic) and not isinstance(argument, np.void)
     ):
-        return _cut(argument)
+        return _short_repr(argument)
     if isinstance(argument, list | tuple) and type(argument) in (list, tuple) and len(argument) <= most:
         within = most // (len(argument) + 1)
         inner = ", ".join(quote(entry, most=within) for entry in argument)
@@ -75,7 +75,7 @@ def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """List names that are public, such as those of levels, of columns or of dimensions: the first of them.
+    """List the first public names, such as those of levels, columns or dimensions.
 
     Examples
     --------
@@ -92,24 +92,24 @@ def is_name(value: object) -> bool:
     try:
         hash(value)
         return bool(value == value)
-    except Exception:  # of several libraries
+    except Exception:  # several libraries, each with errors of its own
         return False
 
 
 def naming(argument: str, example: str, value: object, otherwise: str | None = None) -> str:
-    """Give a hint on how to name a column, if its values were passed for its name; or another hint."""
+    """Return a hint on how to name a column, if its values were passed instead; or another hint."""
     if is_name(value):
         return otherwise or f'for example "{example}".'
     return f'name the column, as in {argument}="{example}", not frame["{example}"].'
 
 
-def did_you_mean(missing: Iterable[object], known: Iterable[object], *, alike: float = 0.6) -> str:
-    """Suggest public names close to those that are missing, as the beginning of a hint; empty without any.
+def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: float = 0.6) -> str:
+    """Suggest public names similar to missing ones, as the beginning of a hint; empty if there are none.
 
-    What is missing may be a column of records that was passed for its name, so a long list is not compared at
-    all. Names of columns are public: they are part of the schema. But where a file without a header was read,
-    they are the first record. So of the columns of records only those are suggested that are `alike` to 1:
-    they differ in case and in blanks around them alone, and tell nothing that was not asked for.
+    A missing name may be a column of records that was passed by mistake, so a long list is not compared at
+    all. Names of columns are public, as part of the schema. But in a file that was read without its header,
+    they are the first record. So for columns of records `cutoff` is 1: only names are suggested that differ
+    in case and surrounding blanks, which reveals nothing beyond what was passed.
 
     Examples
     --------
@@ -123,18 +123,18 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, alike: f
     meant = [
         quote(candidates[match]) + (f" for {quote(name)}" if len(wanted) > 1 else "")
         for name in wanted
-        for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=alike)
+        for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=cutoff)
     ]
     return f"did you mean {' and '.join(meant)}? " if meant else ""
 
 
 def _folded(name: object) -> str:
-    """Write a name as it is compared: case and blanks around it do not matter."""
+    """Normalize a name for comparison: ignore case and surrounding blanks."""
     return name.strip().casefold() if isinstance(name, str) else quote(name)
 
 
 def kind_of_object(argument: object) -> str:
-    """Name the type of an argument, in a phrase.
+    """Return a phrase for the type of an argument.
 
     Examples
     --------
@@ -149,17 +149,17 @@ def kind_of_object(argument: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeio' or name == 'ndarray' else 'a'} {name}"
 
 
-def _cut(plain: object) -> str:
-    """Return the repr of a plain value, shortened in the end."""
+def _short_repr(plain: object) -> str:
+    """Return the repr of a plain value, cut after 80 characters."""
     try:
         text = repr(plain)
-    except ValueError:  # a whole number of too many digits
+    except ValueError:  # an integer with too many digits
         return kind_of_object(plain)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
 
 class DPTreeError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base class of all errors that this package raises on purpose.
 
     Attributes
     ----------
@@ -190,14 +190,14 @@ class ArgumentError(DPTreeError, ValueError):
 
 
 class DomainError(ArgumentError):
-    """A public domain that is not the leaves of one tree."""
+    """A public domain that does not consist of the leaves of one tree."""
 
     def __init__(self, fact: str, *, hint: str) -> None:
         super().__init__("domain", fact, hint=hint)
 
 
 class ColumnsError(ArgumentError, KeyError):
-    """Columns that are missing, repeated or of a kind that cannot be matched.
+    """Columns that are missing, repeated or of an unsuitable kind.
 
     Attributes
     ----------
@@ -208,8 +208,8 @@ class ColumnsError(ArgumentError, KeyError):
     def __init__(self, argument: str, fact: str, *, columns: Iterable[object], hint: str) -> None:
         self.columns = tuple(columns)
         names = ", ".join(map(quote, self.columns))
-        if len(self.columns) > MOST_ENTRIES:  # perhaps no names at all but a column's values
-            names = f"more than {MOST_ENTRIES} names, which the attribute `columns` of this error lists"
+        if len(self.columns) > MOST_ENTRIES:  # these may be values of a column
+            names = f"more than {MOST_ENTRIES} names, listed in the attribute `columns` of this error"
         super().__init__(argument, f"{fact}: {names}.", hint=hint)
 
     def __str__(self) -> str:
@@ -218,16 +218,16 @@ class ColumnsError(ArgumentError, KeyError):
 
 
 class CallError(ArgumentError, TypeError):
-    """An argument that a function does not take, or one that it needs and did not get."""
+    """An argument that a function does not accept, or a required one that is missing."""
 
 
 class MissingExtraError(DPTreeError, ImportError):
-    """An optional package that the call needs and that is not installed.
+    """An optional package that the call needs but that is not installed.
 
     Attributes
     ----------
     package : str
-        The package that is missing.
+        The missing package.
     extra : str
         The extra of pandas_dptree that installs it.
     """
@@ -243,16 +243,16 @@ class MissingExtraError(DPTreeError, ImportError):
 
 
 class DPTreeWarning(UserWarning):
-    """A release that works, and that is hardly what was wanted.
+    """A valid release that is probably not what the user wanted.
 
-    It is given for a table in which next to nothing is, for a privacy loss that protects nobody, and for a
-    released table that is taken for records; and computed from arguments and released numbers alone.
+    Given for a table that is nearly empty, for a privacy loss that protects nobody, and for a released table
+    that is used as records. Computed from arguments and released numbers alone.
 
     Attributes
     ----------
     released : object
-        What was released, if the warning is about that; otherwise None. So nothing is lost where a filter
-        makes an error of the warning: by then the budget is spent.
+        The release that the warning is about, else None. So it is not lost if a filter turns the warning into
+        an error: by then the budget is spent.
     """
 
     released: Any = None
@@ -262,7 +262,7 @@ _PACKAGE: Final = os.path.dirname(__file__) + os.sep
 
 
 def warn(fact: str, *, hint: str, released: Any = None) -> None:
-    """Raise a `DPTreeWarning` that points at the line outside of this package which led here."""
+    """Issue a `DPTreeWarning` that points at the calling line outside of this package."""
     message = DPTreeWarning(f"{fact}\nHint: {hint}")
     message.released = released
     level, frame = 2, sys._getframe(1)
@@ -272,11 +272,11 @@ def warn(fact: str, *, hint: str, released: Any = None) -> None:
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str], *, or_else: str = "") -> None:
-    """Refuse a value that is none of some choices, which are texts; the error names the argument."""
+    """Check that a value is one of the given strings; the error names the argument."""
     if not isinstance(value, str) or value not in choices:
-        made = f"make one of the class, {value.__name__}(...), or " if isinstance(value, type) else ""
+        instance = f"pass an instance, {value.__name__}(...), or " if isinstance(value, type) else ""
         raise ArgumentError(
             argument,
             f"is unknown: {quote(value)}.",
-            hint=f"{made}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
+            hint=f"{instance}choose one of {', '.join(repr(choice) for choice in choices)}{or_else}.",
         )

@@ -1,4 +1,4 @@
-"""How public functions are called: signatures for help and completion, hints where a call does not fit."""
+"""Complete signatures of public functions, for help and completion, and hints for calls that do not match."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _EXAMPLES = {
     "start": 'start="2024-01-01"',
     "units": 'units=["year", "month"]',
 }
-"""What arguments without a default may look like."""
+"""Examples of arguments without a default."""
 
 
 class Option(NamedTuple):
-    """What there is to say of an option besides its type. It is the annotation of a key of a TypedDict.
+    """Default and documentation of an option, as the annotation of a key of a TypedDict.
 
     Attributes
     ----------
     default : object
     values : str
-        What it can be, as the documentation says it.
+        The possible values, for the documentation.
     text : str
-        What it does.
+        The description.
     """
 
     default: Any
@@ -52,7 +52,7 @@ class Option(NamedTuple):
 
 
 def options_of(kind: type[Any]) -> dict[str, Option]:
-    """List the options that a TypedDict has, by their names.
+    """Return the options of a TypedDict by name.
 
     Examples
     --------
@@ -73,16 +73,16 @@ def _options_of(kind: Any) -> dict[str, Option]:
 
 
 def public(function: Function) -> Function:
-    """Make a function one for users: its signature and documentation are complete, and misfits get a hint.
+    """Complete the signature and docstring of a public function, and add hints to the errors of bad calls.
 
-    What the function takes by ``**options: Unpack[...]`` stands in its signature option by option, and in its
-    documentation where that says ``**options``. Type checkers see the same.
+    Options given by ``**options: Unpack[...]`` are listed one by one in the signature, and in the docstring
+    in place of the line ``**options``. Type checkers see the same.
     """
     signature, document = inspect.signature(function), function.__doc__
-    taken = _unpacked(function)
-    if taken is not None:
-        signature = _spelled_out(signature, taken)
-        document = _documented(document, taken)
+    options_type = _unpacked(function)
+    if options_type is not None:
+        signature = _with_options(signature, options_type)
+        document = _documented(document, options_type)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -97,7 +97,7 @@ def public(function: Function) -> Function:
 
 
 def with_texts_of(kind: type[Any]) -> Callable[[Function], Function]:
-    """Document the options of a function whose signature is spelled out where it is defined."""
+    """Document the options of a function whose signature is written out in full."""
 
     def document(function: Function) -> Function:
         function.__doc__ = _documented(function.__doc__, kind)
@@ -107,7 +107,7 @@ def with_texts_of(kind: type[Any]) -> Callable[[Function], Function]:
 
 
 def _unpacked(function: Callable[..., Any]) -> type[Any] | None:
-    """Give the TypedDict whose keys a function takes as options, if it does."""
+    """Return the TypedDict whose keys a function takes as options, or None."""
     last = next(iter([*inspect.signature(function).parameters.values()][-1:]), None)
     if last is None or last.kind is not last.VAR_KEYWORD:
         return None
@@ -115,8 +115,8 @@ def _unpacked(function: Callable[..., Any]) -> type[Any] | None:
     return cast(type[Any], kind)
 
 
-def _spelled_out(signature: inspect.Signature, kind: type[Any]) -> inspect.Signature:
-    """Put options in the place of ``**options``."""
+def _with_options(signature: inspect.Signature, kind: type[Any]) -> inspect.Signature:
+    """Replace ``**options`` in a signature by the options."""
     *own, _ = signature.parameters.values()
     types = get_type_hints(kind)
     options = [
@@ -127,8 +127,8 @@ def _spelled_out(signature: inspect.Signature, kind: type[Any]) -> inspect.Signa
 
 
 def _documented(document: str | None, kind: type[Any]) -> str | None:
-    """Put the texts of options in the place of the line ``**options`` of a docstring."""
-    if document is None:  # as with python -OO
+    """Replace the line ``**options`` in a docstring by the descriptions of the options."""
+    if document is None:  # with python -OO
         return None
 
     def entries(line: re.Match[str]) -> str:
@@ -149,7 +149,7 @@ def _documented(document: str | None, kind: type[Any]) -> str | None:
 def _misfit(
     name: str, signature: inspect.Signature, n_positional: int, kwargs: Mapping[str, Any]
 ) -> CallError:
-    """Explain why arguments do not fit a signature: they are unknown, too many, given twice, or missing."""
+    """Return an error for arguments that do not match: unknown, too many, given twice, or missing."""
     parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
     n_positional -= len(signature.parameters) - len(parameters)
     names = [p.name for p in parameters]
@@ -159,7 +159,7 @@ def _misfit(
         hint = did_you_mean(unknown, names).rstrip() or f"it takes {', '.join(names)}."
         if "aggregations" in names and "aggregations" not in {*kwargs, *in_order[:n_positional]}:
             hint = f"name what the table shows in one mapping: {_EXAMPLES['aggregations']}."
-        return CallError(unknown[0], f"is no argument of {name}.", hint=hint)
+        return CallError(unknown[0], f"is not an argument of {name}.", hint=hint)
     if n_positional > len(in_order):
         lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""
         named = _EXAMPLES.get(names[len(in_order)], f"{names[len(in_order)]}=...")

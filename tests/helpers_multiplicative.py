@@ -14,7 +14,7 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms import multiplicative
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.threshold_rounds import settle_rounds
+from pandas_dptree.mechanisms.threshold_rounds import decide_rounds
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -34,7 +34,7 @@ def copies(tree: Tree, n: int) -> Tree:
     return Tree((np.array([n]), *below))
 
 
-def settle_forest(
+def decide_forest(
     tree: Tree,
     levels: Sequence[np.ndarray],
     rounds: Sequence[Round],
@@ -43,15 +43,15 @@ def settle_forest(
     *,
     above: int = -1,
 ) -> list[np.ndarray]:
-    """Settle what hangs below the root of a tree; nodes that count no more than `above` are left out."""
+    """Decide what hangs below the root of a tree; nodes that count no more than `above` are left out."""
     listed = multiplicative._above(tree, levels, above)
     estimates = [np.full(size, least) for size in tree.level_sizes]
-    for level, nodes, found in zip(estimates[1:], listed, settle_rounds(listed, rounds, rng), strict=True):
+    for level, nodes, found in zip(estimates[1:], listed, decide_rounds(listed, rounds, rng), strict=True):
         level[nodes.names] = np.maximum(found, least)
     return estimates
 
 
-def settle_copies(
+def decide_copies(
     tree: Tree,
     leaves: np.ndarray,
     n: int,
@@ -61,9 +61,9 @@ def settle_copies(
     *,
     above: int = -1,
 ) -> list[np.ndarray]:
-    """Settle n copies of a tree at once, without their common root: shape (n, size) for each level."""
+    """Decide n copies of a tree at once, without their common root: shape (n, size) for each level."""
     forest = copies(tree, n)
-    estimates = settle_forest(forest, forest.roll_up(np.tile(leaves, n)), rounds, least, rng, above=above)
+    estimates = decide_forest(forest, forest.roll_up(np.tile(leaves, n)), rounds, least, rng, above=above)
     return [level.reshape(n, -1) for level in estimates[1:]]
 
 
@@ -95,7 +95,7 @@ def tripled(chain: Thresholds, rounds: Sequence[Round]) -> Sequence[Round]:
     ]
 
 
-def settled(
+def decided(
     chain: Thresholds,
     tree: Tree,
     leaves: np.ndarray,
@@ -103,9 +103,9 @@ def settled(
     rounds: Sequence[Round],
     rng: np.random.Generator,
 ) -> Levels:
-    """Settle n copies of a tree at once; nodes that no round can settle are left out, as in `settle`."""
+    """Decide n copies of a tree at once, without nodes that no round can decide, as in `decide_nodes`."""
     above = min((each.out_of_reach for each in rounds), default=LARGEST_TOTAL)
-    return settle_copies(tree, leaves, n, rounds, int(chain.estimates[0]), rng, above=above)
+    return decide_copies(tree, leaves, n, rounds, int(chain.estimates[0]), rng, above=above)
 
 
 def runs_of(
@@ -133,7 +133,7 @@ def runs_of(
         runs = np.flatnonzero(needed == each)
         rounds = chain.rounds(int(totals[runs].min()))
         assert rounds == chain.rounds(int(totals[runs].max()))
-        estimates = settled(chain, tree, leaves, len(runs), spending(chain, rounds), rng)
+        estimates = decided(chain, tree, leaves, len(runs), spending(chain, rounds), rng)
         for level, estimate in zip(levels, estimates, strict=True):
             level[runs] = estimate
     return levels

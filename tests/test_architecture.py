@@ -67,7 +67,7 @@ def test_layers_are_those_of_the_contract_and_the_table_follows_them():
     assert packages == sorted(packages, key=depth.__getitem__)
 
 
-@pytest.mark.parametrize("change", rows(section("Where do I change what")), ids=lambda row: row[0])
+@pytest.mark.parametrize("change", rows(section("Where to make a change")), ids=lambda row: row[0])
 def test_files_that_a_change_needs_exist(change):
     paths = named(change[1])
     assert paths

@@ -5,6 +5,7 @@ What merely importing a module brings along (the packages that it lies in) does 
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +30,12 @@ TOPICS = {
     ],
 }  # fmt: skip
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""
+
+UNUSUAL = set(
+    "account house impossible law laws measuring mend mended recall road room settle settled staircase told "
+    "ways written".split()
+)
+"""Words that have a standard term in this field, which names should use instead."""
 
 
 @cache
@@ -96,6 +103,17 @@ def is_private(name):
     return name.startswith("_") and not name.startswith("__")
 
 
+def words_of_names(module, tree):
+    """The words that the names of a module, its functions, classes and parameters are made of."""
+    names = module.split(".")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.arg):
+            names.append(node.arg)
+    return {word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
 def test_no_modules_import_each_other():
     modules = sources()
     found = cycles({name: {other for other, _ in imported(tree, modules)} for name, tree in modules.items()})
@@ -106,6 +124,18 @@ def test_private_names_stay_in_their_modules():
     modules = sources()
     taken = {name: sorted(private_names(name, tree, modules)) for name, tree in modules.items()}
     assert {name: names for name, names in taken.items() if names} == {}
+
+
+def test_names_use_the_terms_of_the_field():
+    """Each unusual word has a standard term: detection probability for recall, provenance for account."""
+    found = {name: sorted(words_of_names(name, tree) & UNUSUAL) for name, tree in sources().items()}
+    assert {name: words for name, words in found.items() if words} == {}
+    assert words_of_names("p.told", ast.parse("def _staircase(law): pass")) == {
+        "p",
+        "told",
+        "staircase",
+        "law",
+    }
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_every_public_function_says_what_it_does_not_take(function):
     named = "aggregations" in inspect.signature(function).parameters
     hint = "name what the table shows in one mapping" if named else "it takes"
     with pytest.raises(
-        CallError, match=f"`no_such_option` is no argument of {function.__name__}.\nHint: {hint}"
+        CallError, match=f"`no_such_option` is not an argument of {function.__name__}.\nHint: {hint}"
     ):
         function(no_such_option=1)
     assert inspect.signature(function).parameters

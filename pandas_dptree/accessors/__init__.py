@@ -1,1 +1,1 @@
-"""``.dp`` on frames, series, arrays and datasets."""
+"""The ``.dp`` accessors of frames, series, arrays and datasets."""

@@ -1,4 +1,4 @@
-"""``.dp`` on xarray DataArrays and Datasets: stateless, one line a method."""
+"""The ``.dp`` accessors of xarray, without state: each method is one call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
 @xr.register_dataarray_accessor("dp")  # type: ignore[no-untyped-call]
 class DataArrayAccessor:
-    """Differentially private verbs on an array of counts, or of values."""
+    """Differentially private releases of an array of counts or of values."""
 
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
@@ -37,14 +37,14 @@ class DataArrayAccessor:
     def tree_sums(
         self, by: By, *, bounds: Any, granularity: Any = None, **options: Unpack[ReleaseArraySums]
     ) -> xr.DataTree:
-        """Add up values over every node of a hierarchy: see `pandas_dptree.arrays.tree_sums`."""
+        """Add up the values of every node of a hierarchy: see `pandas_dptree.arrays.tree_sums`."""
         return arrays.tree_sums(self._array, by, bounds=bounds, granularity=granularity, **options)
 
     @public
     def plan(
         self, by: By, *, bounds: Any = None, granularity: Any = None, **options: Unpack[PlanArray]
     ) -> AdditivePlan:
-        """Describe a release of this array before it happens: see `pandas_dptree.arrays.plan`."""
+        """Plan a release of this array: see `pandas_dptree.arrays.plan`."""
         return arrays.plan(self._array, by, bounds=bounds, granularity=granularity, **options)
 
     @public
@@ -62,7 +62,7 @@ class DataArrayAccessor:
         edges: Sequence[Any] | None = None,
         **options: Unpack[CellDistributionOptions],
     ) -> DistributionPlan:
-        """Describe the release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
+        """Plan a release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
         return arrays.plan_distribution(self._array, dim, edges=edges, **options)
 
     @public
@@ -76,7 +76,7 @@ class DataArrayAccessor:
         rng: np.random.Generator | None = None,
         **options: Unpack[CellDistributionOptions],
     ) -> xr.Dataset:
-        """Count what lies below the end of each bin: see `pandas_dptree.arrays.cdf`."""
+        """Estimate the cumulative distribution along a dimension: see `pandas_dptree.arrays.cdf`."""
         return arrays.cdf(self._array, dim, edges=edges, plan=plan, confidence=confidence, rng=rng, **options)
 
     @public
@@ -99,7 +99,7 @@ class DataArrayAccessor:
 
 @xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
 class DatasetAccessor:
-    """Differentially private verbs on several variables, which share one privacy loss."""
+    """Differentially private releases of several variables, which share one privacy loss."""
 
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
@@ -151,7 +151,7 @@ class DatasetAccessor:
         max_contributions: int | Mapping[Hashable, int] | None = None,
         **options: Unpack[CellOptions],
     ) -> JointPlan:
-        """Describe a release of several variables: see `pandas_dptree.arrays.several.plan`."""
+        """Plan a release of several variables: see `pandas_dptree.arrays.several.plan`."""
         return several.plan(
             self._dataset,
             by,

@@ -1,4 +1,4 @@
-"""``.dp`` on pandas DataFrames and Series: stateless, one line a method."""
+"""The ``.dp`` accessors of pandas, without state: each method is one call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
 @pd.api.extensions.register_dataframe_accessor("dp")
 class DataFrameAccessor:
-    """Differentially private verbs on the records of a frame, and views of a released table."""
+    """Differentially private releases of the records of a frame, and views of a released table."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -96,9 +96,9 @@ class DataFrameAccessor:
         granularity: Any = None,
         **options: Unpack[PlanOptions],
     ) -> AdditivePlan | MultiplicativePlan:
-        """Describe a release of these records before it happens: see `pandas_dptree.plan`.
+        """Plan a release of these records: see `pandas_dptree.plan`.
 
-        Spends nothing. The records are looked at only if `domain` is ``"observed"``.
+        Spends nothing. The records are read only if `domain` is ``"observed"``.
         """
         public_keys = domain_of(self._frame, by, domain)
         return plans.plan(public_keys, column=column, bounds=bounds, granularity=granularity, **options)
@@ -114,7 +114,7 @@ class DataFrameAccessor:
         domain: Any = None,
         **options: Unpack[SumOptions],
     ) -> JointPlan:
-        """Describe a release of sums of several columns: see `pandas_dptree.plan_sums`."""
+        """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
         public_keys = domain_of(self._frame, by, domain)
         return plans.plan_sums(public_keys, columns, bounds=bounds, granularity=granularity, **options)
 
@@ -129,7 +129,7 @@ class DataFrameAccessor:
         domain: Any = None,
         **options: Unpack[JointOptions],
     ) -> JointPlan:
-        """Describe a release of means of columns: see `pandas_dptree.plan_means`."""
+        """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
         public_keys = domain_of(self._frame, by, domain)
         return plans.plan_means(public_keys, columns, bounds=bounds, granularity=granularity, **options)
 
@@ -142,24 +142,11 @@ class DataFrameAccessor:
         domain: Any = None,
         **options: Unpack[JointOptions],
     ) -> JointPlan:
-        """Describe a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
+        """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
         return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
 
     def release(self, plan: Plan, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
-        """Spend the budget of a plan on these records: the same as ``plan.release(frame)``.
-
-        Parameters
-        ----------
-        plan : Plan
-            Of any kind.
-        rng, progress
-            As for `pandas_dptree.tree_counts`.
-
-        Returns
-        -------
-        pandas.DataFrame or Distribution
-            What the plan's own `release` returns.
-        """
+        """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
             raise ArgumentError(
                 "plan", f"must be a plan, not {quote(plan)}.", hint="frame.dp.plan(...) makes one."
@@ -177,10 +164,10 @@ class DataFrameAccessor:
         domain: Any = None,
         **options: Unpack[DistributionOptions],
     ) -> DistributionPlan:
-        """Describe the release of a distribution beforehand: see `pandas_dptree.plan_distribution`.
+        """Plan a release of a distribution: see `pandas_dptree.plan_distribution`.
 
-        Spends nothing. `by` and `domain` are as for `pandas_dptree.release_distribution`; the records are
-        looked at only if `domain` is ``"observed"``.
+        Spends nothing. `by` and `domain` are those of `pandas_dptree.release_distribution`; the records are
+        read only if `domain` is ``"observed"``.
         """
         groups = distributions.groups_of(self._frame, by, domain)
         return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
@@ -201,7 +188,7 @@ class DataFrameAccessor:
         confidence: float | None = None,
         **options: Unpack[ReleaseDistribution],
     ) -> pd.DataFrame:
-        """Count what lies below the end of each bin: see `pandas_dptree.cdf`."""
+        """Estimate the cumulative distribution of a column: see `pandas_dptree.cdf`."""
         return distributions.cdf(self._frame, column, bins=bins, confidence=confidence, **options)
 
     @public
@@ -215,7 +202,7 @@ class DataFrameAccessor:
     def range_counts(
         self, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
     ) -> pd.DataFrame:
-        """Count the values of a column in some ranges: see `pandas_dptree.range_counts`."""
+        """Count the values of a column in ranges: see `pandas_dptree.range_counts`."""
         return distributions.range_counts(self._frame, column, ranges, bins=bins, **options)
 
     @public
@@ -232,7 +219,7 @@ class DataFrameAccessor:
         return distributions.quantiles(self._frame, column, q, bins=bins, confidence=confidence, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
-        """Select one level of a released table, indexed as ``groupby`` would index it.
+        """Select one level of a released table, indexed as by ``groupby``.
 
         Parameters
         ----------
@@ -243,18 +230,18 @@ class DataFrameAccessor:
         -------
         pandas.DataFrame
             The values and their errors, indexed by the keys from the coarsest down to `name`; in a table of
-            a distribution also by its bins, ranges or parts.
+            a distribution also by its bins, ranges or probabilities.
 
         Raises
         ------
         ArgumentError
-            If the frame is no released table, or has no such level.
+            If the frame is not a released table, or has no such level.
         """
         return select_level(self._frame, name)
 
     @property
     def plot(self) -> ReleasedPlots:
-        """Pictures of a released table: ``plot.levels()`` and ``plot.icicle()``."""
+        """Plots of a released table: ``plot.levels()`` and ``plot.icicle()``."""
         return ReleasedPlots(self._frame)
 
     def to_html(
@@ -265,23 +252,26 @@ class DataFrameAccessor:
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
     ) -> str | None:
-        """Write a released table as a page to print, with what protects it in words.
+        """Format a released table as a self-contained page to print, with its protection in words.
 
-        The page is self-contained: it holds no script, and loads nothing. Rows are nested, each value stands
-        beside its error, and beside its interval if there is one.
+        Rows are nested. Each value is followed by its error, and by its interval if there is one.
+
+        **Privacy.** The page shows the table and nothing else, so it costs nothing. It repeats what
+        ``attrs["dp"]`` states about the protection, which proves nothing. Most operations on frames and files
+        lose ``attrs``; the page then says that the protection is unknown.
 
         Parameters
         ----------
         path : str or path, optional
-            The file to write, whole or not at all; an existing one is replaced. By default the page is
+            The file to write, in whole or not at all; an existing one is replaced. By default the page is
             returned.
         title : str, optional
             By default "Count, by region, district and clinic" or the like.
         columns : hashable or list of hashable, optional
-            Which values to show; by default all.
+            The values to show; by default all.
         max_rows : int, default 2,000
-            If the table has more rows, whole levels are left out, the finest first, and the page says so.
-            None shows everything.
+            If the table has more rows, its finest levels are left out, and the page says so. None for no
+            limit.
 
         Returns
         -------
@@ -291,15 +281,9 @@ class DataFrameAccessor:
         Raises
         ------
         ArgumentError
-            If the frame is no released table, does not have the columns, or the file cannot be written.
+            If the frame is not a released table or lacks the columns, or the file cannot be written.
         MissingExtraError
             If great_tables is not installed.
-
-        Notes
-        -----
-        **Privacy.** The page shows the table and nothing else, so it costs nothing. What it says of the
-        protection is what the table says of itself in ``attrs["dp"]``, and proves nothing. Most operations on
-        frames and files lose that; then the page says that it is unknown.
 
         Examples
         --------
@@ -317,7 +301,7 @@ class DataFrameAccessor:
 
 @pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:
-    """Differentially private verbs on the values of a series, each of which is a record."""
+    """Differentially private releases of the values of a series, each of which is a record."""
 
     def __init__(self, series: pd.Series) -> None:
         self._series = series
@@ -337,7 +321,7 @@ class SeriesAccessor:
     def cdf(
         self, *, bins: Any, confidence: float | None = None, **options: Unpack[ReleaseSeries]
     ) -> pd.DataFrame:
-        """Count what lies below the end of each bin: see `pandas_dptree.cdf`."""
+        """Estimate the cumulative distribution of the values: see `pandas_dptree.cdf`."""
         return distributions.cdf(*self._frame, bins=bins, confidence=confidence, **options)
 
     @public
@@ -349,7 +333,7 @@ class SeriesAccessor:
     def range_counts(
         self, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseSeries]
     ) -> pd.DataFrame:
-        """Count the values in some ranges: see `pandas_dptree.range_counts`."""
+        """Count the values in ranges: see `pandas_dptree.range_counts`."""
         return distributions.range_counts(*self._frame, ranges, bins=bins, **options)
 
     @public

@@ -1,4 +1,4 @@
-"""The verbs on arrays of counts, as plain typed functions."""
+"""Verbs on arrays of counts, as plain typed functions."""
 
 from pandas_dptree.arrays import several
 from pandas_dptree.arrays.distributions import cdf, plan_distribution, quantiles
@@ -8,5 +8,5 @@ __all__ = ["cdf", "plan", "plan_distribution", "quantiles", "release", "several"
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__

@@ -1,4 +1,4 @@
-"""What is public of an array: its dimensions and coordinates, as keys, leaves and labels of the answer."""
+"""The public part of an array: its dimensions and coordinates, as keys, leaves and labels of the result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
 from pandas_dptree.ingest.leaves import check_types, codes_of
-from pandas_dptree.ingest.leaves import leaves_of as found_in
+from pandas_dptree.ingest.leaves import leaves_of as derived_leaves_of
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.output.datatree import check_groups, check_held
-from pandas_dptree.output.datatree import plain as as_plain
+from pandas_dptree.output.datatree import plain as to_plain_array
 
 __all__ = [
     "centres_of",
@@ -36,19 +36,19 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]:
-    """Find a key of the array: its dimension, and its labels along it."""
+    """Return the dimension of a key, and its labels along it."""
     coordinate = array.coords[name]
     return coordinate.dims[0], pd.Series(coordinate.variable.to_index_variable().to_index())
 
 
 def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
-    """List the dimensions that names are on, after a check that each has a label for each index of one."""
+    """List the dimensions of names, after a check that each has one label per index of one dimension."""
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
             "array",
             f"must be an xarray.DataArray, not {kind_of_object(array)}.",
-            hint="several variables have verbs of their own, such as dataset.dp.tree_counts(by, ...), and "
-            "dpt.arrays.several."
+            hint="for several variables, call dataset.dp.tree_counts(by, ...), or "
+            "dpt.arrays.several.tree_counts."
             if isinstance(array, xr.Dataset)
             else "for the records themselves, one row each, call dpt.tree_counts.",
         )
@@ -56,43 +56,43 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
     absent = [name for name in names if name not in present]
     if absent:
         raise ColumnsError(
-            argument, "names neither dimensions nor coordinates of the array", columns=absent,
-            hint=f"{did_you_mean(absent, present)}it has {listed(present)}.",
+            argument, "has names that are neither dimensions nor coordinates of the array", columns=absent,
+            hint=f"{did_you_mean(absent, present)}the array has {listed(present)}.",
         )  # fmt: skip
     check_lengths(array.sizes, argument="array")
-    unfit = [
+    invalid = [
         name
         for name in names
         if array.coords[name].ndim != 1
         or isinstance(array.coords[name].variable.to_index_variable().to_index(), pd.MultiIndex)
     ]
-    if unfit:
+    if invalid:
         raise ColumnsError(
-            argument, "names coordinates that do not have one label for each index of one dimension",
-            columns=unfit,
+            argument, "names coordinates that are not one-dimensional, or are a MultiIndex",
+            columns=invalid,
             hint="flatten them with array.stack(...), give a single label a dimension with "
-            "array.expand_dims(...), and name the levels of a MultiIndex.",
+            "array.expand_dims(...), or name the levels of a MultiIndex instead.",
         )  # fmt: skip
     return tuple(dict.fromkeys(array.coords[name].dims[0] for name in names))
 
 
 def check_lengths(sizes: Mapping[Hashable, int], *, argument: str) -> None:
-    """Refuse dimensions of which dask does not know how long they are."""
+    """Refuse dimensions of a length that dask does not know."""
     unknown = [dim for dim, size in sizes.items() if size != size]
     if unknown:
         raise ColumnsError(
             argument, "has dimensions of unknown length", columns=unknown,
-            hint="let dask find it out before the array is made: data.compute_chunk_sizes().",
+            hint="compute the lengths before the array is made, with data.compute_chunk_sizes().",
         )  # fmt: skip
 
 
 def domain_of(array: xr.DataArray, by: By) -> Domain:
-    """Make the domain of an array from its coordinates, and from what derived levels make of them."""
+    """Make the domain of an array from its coordinates, and from the levels derived from them."""
     each = by if isinstance(by, (list, tuple)) else [by]
     if any(isinstance(levels, DerivedLevels) and levels.implicit for levels in each):
         raise ArgumentError(
             "by",
-            "holds a tree of prefixes, which are those of records alone.",
+            "holds a tree of prefixes, which is for records only.",
             hint="call dpt.tree_counts on the records, or name coordinates and other derived levels.",
         )
     names, derived = named(by)
@@ -109,34 +109,29 @@ def domain_of(array: xr.DataArray, by: By) -> Domain:
     public = _observed(array, plain) if plain else None
     domain = crossed(names, derived, public) if derived or public is None else public
     check_domain(array, domain)
-    _check_places(array, derived)
+    _check_not_empty(array, derived)
     return domain
 
 
-def _check_places(array: xr.DataArray, derived: Sequence[Derived]) -> None:
-    """Refuse derived levels in which no cell lies, whose counts would all be 0: coordinates are public."""
+def _check_not_empty(array: xr.DataArray, derived: Sequence[Derived]) -> None:
+    """Refuse derived levels that contain no cell; coordinates are public, and all counts would be 0."""
     for levels in derived:
         leaf = _derived_leaves(array, dims_of(array, levels.columns), levels)
         if leaf.size and (leaf < 0).all():
             raise ColumnsError(
-                "by", "has levels in which no cell lies, made of", columns=levels.columns,
+                "by", "has levels without a single cell, derived from", columns=levels.columns,
                 hint="check their bounds, and the type of the coordinates: times of cftime, for example, "
-                'become dates by array.convert_calendar("standard", use_cftime=False).',
+                'can be converted with array.convert_calendar("standard", use_cftime=False).',
             )  # fmt: skip
 
 
 def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
-    """Check that an array has the keys of a domain, and that the answer has a place for each.
-
-    Returns
-    -------
-    tuple of hashable
-        The dimensions that are added up.
+    """Check that an array has the keys of a domain, and return the dimensions to sum over.
 
     Raises
     ------
     ColumnsError
-        If keys are missing, of another type, or named as something else is.
+        If keys are missing, of another type, or their names are also used otherwise.
     ArgumentError
         If the array has another shape than a quadtree was made for.
     """
@@ -150,36 +145,33 @@ def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
                 planned, present = (" x ".join(map(str, sizes)) for sizes in (levels.cells, found))
                 raise ArgumentError(
                     "plan",
-                    f"divides {planned} cells, and the array has {present}.",
-                    hint="plan anew, or give the quadtree `bounds`.",
+                    f"divides {planned} cells, but the array has {present}.",
+                    hint="make a new plan, or give the quadtree `bounds`.",
                 )
-            types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # the places, whatever the labels
+            types |= dict.fromkeys(levels.columns, np.dtype(np.int64))  # positions, whatever the labels
     check_types(domain, types, argument="array")
     kept = [name for name, each in array.coords.items() if set(each.dims).isdisjoint(dims)]
     check_held(kept, argument="array")
     clashing = [name for name in domain.by if name in kept or name in set(array.dims).difference(dims)]
     if clashing:
         raise ColumnsError(
-            "array", "has other dimensions or coordinates named as keys that are derived", columns=clashing,
+            "array", "has other dimensions or coordinates with the names of derived keys", columns=clashing,
             hint="rename them with array.rename(...).",
         )  # fmt: skip
     return dims
 
 
 def leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) -> IntArray:
-    """Find the leaf of each cell: an array of the shape of the dimensions, -1 where there is none.
+    """Find the leaf of each cell: an array of the shape of the dimensions, -1 if there is none.
 
-    Raises
-    ------
-    ArgumentError
-        If no cell at all has one, whose counts would all be 0: coordinates are public.
+    Raises an `ArgumentError` if no cell has a leaf; coordinates are public, and all counts would be 0.
     """
     leaf = _leaves_of(array, dims, domain)
     if leaf.size and (leaf < 0).all():
         raise ArgumentError(
             "array",
             "has no cell with a key of the plan's domain.",
-            hint="compare its labels with plan.domain.keys(1): texts are equal letter by letter.",
+            hint="compare its labels with plan.domain.keys(1): text must match exactly.",
         )
     return leaf
 
@@ -202,9 +194,9 @@ def _leaves_of(array: xr.DataArray, dims: Sequence[Hashable], domain: Domain) ->
 
 
 def centres_of(array: xr.DataArray, domain: Domain) -> dict[Hashable, list[FloatArray]]:
-    """Give the centres of the nodes of each level, along each dimension on which they lie if it has numbers.
+    """Compute the centres of the nodes of each level, along each of their dimensions that has numbers.
 
-    There are none where the nodes of a level lie side by side.
+    There are none if the nodes of a level lie along one dimension.
     """
     levels = sole(domain)
     if levels is None or levels.plane is None:
@@ -212,7 +204,7 @@ def centres_of(array: xr.DataArray, domain: Domain) -> dict[Hashable, list[Float
     centres: dict[Hashable, list[FloatArray]] = {}
     for name, edges in levels.plane.edges.items():
         if levels.cells is None:
-            centres[name] = [_middles(ends) for ends in edges]
+            centres[name] = [_midpoints(ends) for ends in edges]
             continue
         _, labels = labels_of(array, name)
         if name in array.coords and pd.api.types.is_any_real_numeric_dtype(labels.dtype):
@@ -221,12 +213,12 @@ def centres_of(array: xr.DataArray, domain: Domain) -> dict[Hashable, list[Float
     return centres
 
 
-def _middles(ends: FloatArray) -> FloatArray:
+def _midpoints(ends: FloatArray) -> FloatArray:
     return ends[:-1] + np.diff(ends) / 2
 
 
 def _means(values: FloatArray, starts: IntArray) -> FloatArray:
-    """Give the mean of each part; for parts of one size exactly that of xarray's ``coarsen``."""
+    """Compute the mean of each part; for parts of equal size exactly that of xarray's ``coarsen``."""
     sizes = np.diff(starts)
     if (sizes == sizes[0]).all():
         return np.asarray(values.reshape(len(sizes), -1).mean(axis=1))
@@ -234,17 +226,17 @@ def _means(values: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
-    """Take the labels of all cells."""
+    """Make a domain from the labels of all cells."""
     dims = dims_of(array, plain)
     found = [labels_of(array, name) for name in plain]
-    odd = [
+    invalid = [
         name for name, (_, labels) in zip(plain, found, strict=True) if UNKNOWN in canonical_codes(labels)[1]
     ]
-    if odd:
+    if invalid:
         raise ColumnsError(
             "by",
             "names coordinates with labels of a type that cannot be a key",
-            columns=odd,
+            columns=invalid,
             hint="turn them into strings, numbers or dates.",
         )
     keys = {
@@ -254,7 +246,7 @@ def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
 
 
 def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derived) -> IntArray:
-    """Find the leaf of each cell of the dimensions that derived levels read, in the levels' own domain."""
+    """Find the leaf, in the domain of derived levels, of each cell of the dimensions that they read."""
 
     def column(name: Hashable) -> pd.Series:
         dim, labels = labels_of(array, name)
@@ -262,11 +254,11 @@ def _derived_leaves(array: xr.DataArray, own: Sequence[Hashable], levels: Derive
             labels = pd.Series(np.arange(len(labels)))
         return _each_cell(array, own, dim, labels)
 
-    return found_in(levels, column).reshape([array.sizes[dim] for dim in own])
+    return derived_leaves_of(levels, column).reshape([array.sizes[dim] for dim in own])
 
 
 def _each_cell(array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, labels: pd.Series) -> pd.Series:
-    """Hand the labels along one dimension to all cells of some."""
+    """Broadcast the labels along one dimension to all cells."""
     row = _along(array, dims, (dim,), np.arange(len(labels)))
     return labels.iloc[row.ravel()].reset_index(drop=True)
 
@@ -274,15 +266,15 @@ def _each_cell(array: xr.DataArray, dims: Sequence[Hashable], dim: Hashable, lab
 def _along(
     array: xr.DataArray, dims: Sequence[Hashable], own: Sequence[Hashable], values: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """Hand what belongs to the indices of some dimensions to all cells there."""
+    """Broadcast values along some dimensions to all cells."""
     own = list(own)
-    turned = values.transpose([own.index(dim) for dim in dims if dim in own])
-    places = turned.reshape([array.sizes[dim] if dim in own else 1 for dim in dims])
+    transposed = values.transpose([own.index(dim) for dim in dims if dim in own])
+    places = transposed.reshape([array.sizes[dim] if dim in own else 1 for dim in dims])
     return np.broadcast_to(places, [array.sizes[dim] for dim in dims])
 
 
 def kept_coordinates(array: xr.DataArray, others: Sequence[Hashable]) -> xr.Dataset:
-    """Keep the coordinates of the dimensions that are not added up, as a file can hold them."""
+    """Return the coordinates of the dimensions that are not summed over, as a file can hold them."""
     stacked = [dim for dim in others if isinstance(array.indexes.get(dim), pd.MultiIndex)]
     coordinates = array.reset_index(stacked).coords
     kept = {name: each for name, each in coordinates.items() if set(each.dims) <= set(others)}
@@ -290,8 +282,8 @@ def kept_coordinates(array: xr.DataArray, others: Sequence[Hashable]) -> xr.Data
 
 
 def _plain_variable(variable: xr.Variable) -> xr.Variable:
-    """Hold text and categories along one dimension as every file format can."""
+    """Convert one-dimensional text and categories to types that every file format can hold."""
     if variable.ndim != 1 or (isinstance(variable.dtype, np.dtype) and variable.dtype.kind not in "UT"):
         return variable
     labels = pd.Series(variable.to_index_variable().to_index())
-    return xr.Variable(variable.dims, as_plain(labels), variable.attrs)
+    return xr.Variable(variable.dims, to_plain_array(labels), variable.attrs)

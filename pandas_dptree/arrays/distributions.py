@@ -1,4 +1,4 @@
-"""Distributions along a dimension of an array whose indices are bins."""
+"""Distributions along a dimension of bins."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def plan_distribution(
     edges: Sequence[Any] | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> DistributionPlan:
-    """Describe the release of a distribution along a dimension. Spends nothing, and looks at no cell.
+    """Plan the release of a distribution along a dimension. Spends nothing, and reads no cell.
 
     Parameters
     ----------
     array : xarray.DataArray
-        Of which only the size and the labels of the dimension are looked at.
+        Only the size and the labels of the dimension are read.
     dim : hashable
-        The dimension whose indices are bins, side by side and rising.
+        The dimension of the bins, which are adjacent and ascending.
     edges : sequence, optional
-        Where the bins begin and end: one value more than there are bins. By default the ends of the
-        intervals that are their labels.
+        The ends of the bins: one value more than there are bins. By default the ends of the intervals that
+        are their labels.
     **options
 
     Returns
     -------
     DistributionPlan
-        That of one distribution. `cdf` and `quantiles` release any number of them by it, side by side, of
-        this array or of others with the same bins; and its own `release` takes the counts of one.
+        For one distribution. `cdf` and `quantiles` release any number of parallel distributions with it, of
+        this array or of others with the same bins; its own `release` takes the counts of one.
 
     Raises
     ------
@@ -78,14 +78,14 @@ def plan_distribution(
     if given is None:
         raise ArgumentError(
             "edges",
-            f"must be given: the labels of {quote(dim)} are no intervals side by side.",
+            f"must be given: the labels of {quote(dim)} are not adjacent intervals.",
             hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
         )
     bins = Bins.of(dim, bounds=None, bins=given)
     if bins.n_bins != array.sizes[dim]:
         raise ArgumentError(
             "edges",
-            f"make {bins.n_bins} bins, and the dimension {quote(dim)} has {array.sizes[dim]}.",
+            f"make {bins.n_bins} bins, but the dimension {quote(dim)} has {array.sizes[dim]}.",
             hint="list one value more than there are bins.",
         )
     found = find_distribution_plan(dim, bins=given, **options)
@@ -103,7 +103,7 @@ def cdf(
     rng: np.random.Generator | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
-    """Tell how many records, and what part of them, lie below the end of each bin along a dimension.
+    """Release how many records, and what share of them, lie below the end of each bin along a dimension.
 
     Parameters
     ----------
@@ -113,11 +113,10 @@ def cdf(
         As for `plan_distribution`.
     plan : DistributionPlan, optional
         From `plan_distribution`, or any other without groups and without a privacy unit, for the same
-        dimension and bins. It takes the place of the edges and of the options that describe one, and saves
-        most of the time.
+        dimension and bins. It replaces the edges and the options of a plan, and saves most of the time.
     confidence : float, optional
-        For example 0.95: adds ``lower`` and ``upper``, between which all true counts of one of the other
-        indices lie at once with this probability. At most 0.999.
+        For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a distribution
+        simultaneously with this probability. At most 0.999.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
     **options
@@ -125,9 +124,9 @@ def cdf(
     Returns
     -------
     xarray.Dataset
-        ``count``, whole and rising; ``cdf``, its part of the total (missing where nobody is counted); and
-        ``std_error`` of the counts before they were made so. The coordinate of the dimension holds the ends
-        of the bins. All other dimensions are kept, with a distribution for each of their indices.
+        ``count``, whole and non-decreasing; ``cdf``, its share of the total (missing for a total of 0); and
+        ``std_error`` of the counts before this correction. The coordinate of the dimension has the ends of
+        the bins. All other dimensions are kept, with a distribution for each of their indices.
 
     Raises
     ------
@@ -146,11 +145,11 @@ def cdf(
     >>> dict(table.sizes), table["age"].values.tolist()
     ({'state': 2, 'age': 4}, [18.0, 40.0, 65.0, 120.0])
     """
-    dims_of(array, ())  # it is an array
+    dims_of(array, ())  # checks that it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
     found, others = _released(array, dim, plan, edges, options, rng)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
-    table = _unfolded(array, others, found.cdf(confidence=confidence), dim, ends)
+    table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
@@ -166,22 +165,23 @@ def quantiles(
     rng: np.random.Generator | None = None,
     **options: Unpack[CellDistributionOptions],
 ) -> xr.Dataset:
-    """Tell below which value a part of the records lies, along a dimension of bins.
+    """Release quantiles of the records along a dimension of bins.
 
     Parameters
     ----------
     array, dim, edges, plan, rng
         As for `cdf`.
     q : float or sequence of float
-        The parts, from 0 to 1; 0.5 for the median.
+        The levels, from 0 to 1; 0.5 for the median.
     confidence : float, default 0.95
-        How often all true quantiles of one of the other indices lie within ``lower`` and ``upper`` at once.
+        The probability that ``lower`` and ``upper`` contain all true quantiles of a distribution
+        simultaneously.
     **options
 
     Returns
     -------
     xarray.Dataset
-        ``value``, ``lower`` and ``upper``, as `Distribution.quantiles` tells, along a dimension ``q`` and
+        ``value``, ``lower`` and ``upper``, as from `Distribution.quantiles`, along a dimension ``q`` and
         all dimensions but that of the bins.
 
     Raises
@@ -195,10 +195,10 @@ def quantiles(
     >>> dict(quantiles(ages, "age", [0.25, 0.5], edges=[0, 18, 40, 65, 120], epsilon=1.0).sizes)
     {'state': 2, 'q': 2}
     """
-    dims_of(array, ())  # it is an array
+    dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
     found, others = _released(array, dim, plan, edges, options, rng)
-    return _unfolded(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
+    return _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
 
 def _released(
@@ -209,11 +209,11 @@ def _released(
     options: CellDistributionOptions,
     rng: np.random.Generator | None,
 ) -> tuple[Distribution, list[Hashable]]:
-    """Measure the distribution at each index of the other dimensions, which are named beside it.
+    """Release the distribution at each index of the other dimensions, and return these as well.
 
-    Without any index, nobody is measured as one group, so that the answer has its types.
+    If there is no index, one empty group is measured, so that the result has its types.
     """
-    noise_source(rng)  # is checked before anything takes time
+    noise_source(rng)  # checked before any long step
     check_cells(array)
     if plan is None:
         plan = plan_distribution(array, dim, edges=edges, **options)
@@ -225,45 +225,45 @@ def _released(
     counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
     if not counts.size:
         counts = np.zeros(n_bins, dtype=np.int64)
-    if others:  # whose indices stand in the array
+    if others:  # their indices come from the array
         unknown = np.full(n_groups, -1, dtype=np.int64)
         plan = replace(plan, totals=(unknown,), source="observed")
     return plan.release(counts.reshape(n_groups, n_bins), rng=rng), others
 
 
 def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, given: Sequence[str]) -> None:
-    """Check that an array can be released by a plan."""
+    """Check that a plan can be used for an array."""
     if given:
         raise ArgumentError(
             given[0],
-            "cannot be given beside a plan, which has it.",
-            hint="leave it out, or plan anew with array.dp.plan_distribution.",
+            "cannot be combined with a plan, which already contains it.",
+            hint="leave it out, or make a new plan with array.dp.plan_distribution.",
         )
     if not isinstance(plan, DistributionPlan) or plan.domain is not None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
-            "must be one of a distribution, without groups and without a privacy unit: cells do not tell "
+            "must be a plan for a distribution, without groups or a privacy unit: cells do not show "
             "whose records they hold.",
-            hint="make one with array.dp.plan_distribution(dim, ...), and answer for max_contributions.",
+            hint="make one with array.dp.plan_distribution(dim, ...), and state max_contributions.",
         )
     _check_dim(array, dim)
     if dim != plan.bins.column:
         raise ArgumentError(
             "dim",
-            f"is {quote(dim)}, and the plan is for {quote(plan.bins.column)}.",
-            hint="name the dimension that it was made for; array.rename gives another that name.",
+            f"is {quote(dim)}, but the plan is for {quote(plan.bins.column)}.",
+            hint="name the dimension of the plan, or rename the dimension with array.rename.",
         )
     labels = _labels(array, dim)
     if plan.bins.n_bins != array.sizes[dim] or (labels is not None and not _are_edges(plan.bins, labels)):
         raise ArgumentError(
             "plan",
             f"has {plan.bins.n_bins} bins that are not those of the dimension {quote(dim)}.",
-            hint="plan anew with array.dp.plan_distribution.",
+            hint="make a new plan with array.dp.plan_distribution.",
         )
     if array.ndim > 1 and plan.totals[0][0] >= 0:
         raise ArgumentError(
             "plan",
-            "knows a total, and does not tell of which of the distributions it speaks.",
+            "has a known total, but does not say which distribution it is for.",
             hint="plan without `known`, or release one distribution at a time.",
         )
 
@@ -276,14 +276,14 @@ def _check_dim(array: xr.DataArray, dim: Hashable) -> None:
     if dim not in array.dims:
         raise ColumnsError(
             "dim",
-            "is no dimension of the array",
+            "is not a dimension of the array",
             columns=[dim],
-            hint=f"{did_you_mean([dim], array.dims)}it has {listed(array.dims)}.",
+            hint=f"{did_you_mean([dim], array.dims)}the array has {listed(array.dims)}.",
         )
 
 
 def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
-    """Read the edges of bins from labels that are intervals side by side; None if they are not."""
+    """Read the edges of bins from labels that are adjacent intervals; None if they are not."""
     index = array.indexes.get(dim)
     if not isinstance(index, pd.IntervalIndex) or not (index.right[:-1] == index.left[1:]).all():
         return None
@@ -291,16 +291,16 @@ def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
 
 
 def _are_edges(bins: Bins, labels: list[Any]) -> bool:
-    """Whether the labels of a dimension, read as edges, are those of some bins."""
+    """Check whether the labels of a dimension, read as edges, are those of some bins."""
     other = Bins.of(bins.column, bounds=None, bins=labels)
     same_type = bins.edges.dtype == other.edges.dtype and (bins.timezone is None) == (other.timezone is None)
     return same_type and np.array_equal(bins.edges, other.edges)
 
 
-def _unfolded(
+def _reshaped(
     array: xr.DataArray, others: Sequence[Hashable], table: pd.DataFrame, dim: Hashable, labels: Any
 ) -> xr.Dataset:
-    """Give each column of a table, which lists group after group, the dimensions of the array."""
+    """Reshape each column of a table, which lists the groups in order, to the dimensions of the array."""
     shape = [array.sizes[name] for name in others]
     shown = [name for name in ("count", "cdf", "value", "lower", "upper") if name in table]
     dataset = kept_coordinates(array, others).assign(

@@ -1,4 +1,4 @@
-"""What a forest of equal trees shows, with the dimensions of the array that it comes from."""
+"""Trees of datasets from a forest of equal trees, with the dimensions of the original array."""
 
 from __future__ import annotations
 
@@ -15,34 +15,21 @@ from pandas_dptree.output.datatree import release_tree
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.plans.additive import AdditivePlan
 
-__all__ = ["laid_out"]
+__all__ = ["lay_out_forest"]
 
 
-def laid_out(
+def lay_out_forest(
     plan: AdditivePlan,
     array: xr.DataArray,
     others: Sequence[Hashable],
     columns: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
     provenance: Mapping[str, Any],
 ) -> xr.DataTree:
-    """Make a tree of datasets from what a forest of equal trees shows.
+    """Make a tree of datasets from the columns of a forest of equal trees.
 
-    Parameters
-    ----------
-    plan : AdditivePlan
-        Of one tree.
-    array : xarray.DataArray
-        Only its shape and coordinates are looked at.
-    others : sequence of hashable
-        The dimensions that have a tree for each index.
-    columns : mapping of sequences of numpy.ndarray
-        As `columns_of` gives them for the forest (of one tree, if there is no index at all).
-    provenance : mapping
-        The provenance of the release.
-
-    Returns
-    -------
-    xarray.DataTree
+    `plan` is that of one tree. Only the shape and the coordinates of `array` are read. `others` are the
+    dimensions that have a tree for each index. `columns` are from `columns_of`, for the forest (of one tree,
+    if there is no index).
     """
     assert plan.domain is not None
     shape = [array.sizes[dim] for dim in others]
@@ -72,7 +59,7 @@ def laid_out(
 
 
 def _unmasked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give masked whole numbers as floats, missing where they were not measured."""
+    """Convert masked integers to floats, nan where they were not measured."""
     if not isinstance(nodes, np.ma.MaskedArray):
         return nodes
     return np.where(np.ma.getmaskarray(nodes), np.nan, nodes.data)

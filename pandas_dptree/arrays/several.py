@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays import tables
-from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, own_of, quantities_of
+from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, per_variable, quantities_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.combine import By
@@ -27,7 +27,7 @@ __all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__
 
 
@@ -45,24 +45,24 @@ def tree_counts(
     Parameters
     ----------
     dataset : xarray.Dataset
-        Each variable holds counts, each of its records in exactly one cell: visits, admissions and deaths,
-        say. One person may have records in every variable.
+        Each variable holds counts, each of its records in exactly one cell, such as visits, admissions and
+        deaths. One person may have records in every variable.
     by : sequence of hashable
         As for `pandas_dptree.arrays.tree_counts`: the same keys for all variables. Each variable needs the
-        dimensions that they are on, and may have others besides, of its own.
+        dimensions of the keys, and may have others.
     variables : list of hashable, optional
-        Which variables to release; all by default.
+        The variables to release; all by default.
     max_contributions : int, or mapping from variables to int, optional
-        How many records of one privacy unit a variable may hold, wherever they are: one number for each of
-        them, by default 1. The caller answers for it.
+        The largest number of records of one privacy unit in a variable, in all cells together: one number for
+        each of them, by default 1. The caller is responsible for it.
     **options
 
     Returns
     -------
     xarray.DataTree
-        As for one array: a group per level. For a variable named ``visits`` there are ``visits`` and
-        ``visits_std_error``, and what else is asked for is named in this way. ``attrs["dp"]`` tells the
-        whole loss, and the part of each variable.
+        As for one array: a group per level. A variable named ``visits`` gives ``visits`` and
+        ``visits_std_error``, and similar names for other requested columns. ``attrs["dp"]`` states the whole
+        loss, and the part of each variable.
 
     Raises
     ------
@@ -72,22 +72,22 @@ def tree_counts(
 
     Notes
     -----
-    The loss is divided such that the squared errors, each beside the most that a record can add, have the
-    least sum: of counts into equal parts, unless `max_contributions` differs.
+    The loss is divided to minimise the sum of the squared errors, each relative to the most that a record can
+    add: for counts into equal parts, unless `max_contributions` differs.
 
     **Privacy.** Shapes and coordinates are public, as for one array. Let a unit have at most :math:`k_v`
     records in variable v. Within a variable, the stated part of the loss covers all indices of its other
     dimensions together (parallel composition, proven for `pandas_dptree.arrays.tree_counts`). A unit may
-    move every variable at once, so what the variables lose adds up (sequential composition): neighbouring
-    datasets are neighbours in each variable, the noise of the variables is independent, and everything that
-    is shown of one is made from its own measurements. The parts are rounded such that they add up to no more
-    than the stated loss, exactly. With Gaussian noise under an epsilon and a delta, all measurements are one
-    Gaussian mechanism, whose neighbours are apart by
-    :math:`\mu^2 = \sum_v \Delta_v^2 \sum_l \sigma_{vl}^{-2}`, where :math:`\Delta_v` is the 2-norm by which
-    a unit moves a level of variable v: the noise is such that this needs no more than the stated delta.
+    change every variable at once, so the losses of the variables add up (sequential composition):
+    neighbouring datasets are neighbours in each variable, the noise of the variables is independent, and
+    everything that is shown of one is made from its own measurements. The parts are rounded such that they
+    add up to no more than the stated loss, exactly. With Gaussian noise under an epsilon and a delta, all
+    measurements are one Gaussian mechanism, whose neighbours are apart by :math:`\mu^2 = \sum_v \Delta_v^2
+    \sum_l \sigma_{vl}^{-2}`, where :math:`\Delta_v` is the 2-norm by which a unit changes a level of variable
+    v: the noise is such that this needs no more than the stated delta.
 
-    Where each record is in one variable only, as in counts by kind of visit, do not add up losses: stack the
-    variables with ``dataset.to_dataarray("kind")``. `max_contributions` then speaks of all of them together,
+    If each record is in one variable only, as in counts by kind of visit, do not add up losses: stack the
+    variables with ``dataset.to_dataarray("kind")``. `max_contributions` then applies to all of them together,
     and they cost no more than one.
 
     Examples
@@ -116,7 +116,9 @@ def tree_sums(
     max_contributions: int | Mapping[Hashable, int] | None = None,
     **options: Unpack[ReleaseSeveral],
 ) -> xr.DataTree:
-    """Add up several variables over every node of a hierarchy, under one privacy loss.
+    """Sum several variables over every node of a hierarchy, under one privacy loss.
+
+    **Privacy**: as for `tree_counts`.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ def tree_sums(
     granularity : float, or mapping from variables to float, optional
         As for `pandas_dptree.tree_sums`.
     variables : list of hashable, optional
-        Which variables to release; by default those that `bounds` lists, or all.
+        The variables to release; by default those that `bounds` lists, or all.
     **options
 
     Returns
@@ -143,10 +145,6 @@ def tree_sums(
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
         the cells never raise.
-
-    Notes
-    -----
-    **Privacy**: as for `tree_counts`.
 
     Examples
     --------
@@ -162,7 +160,7 @@ def tree_sums(
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            "must be given: how far one cell can move a sum depends on them.",
+            "must be given: they limit how much one cell can change a sum.",
             hint='for example bounds={"kwh": (0, 5)}, known without looking at the cells.',
         )
     prepared = plan(
@@ -188,16 +186,14 @@ def plan(
     max_contributions: int | Mapping[Hashable, int] | None = None,
     **options: Unpack[CellOptions],
 ) -> JointPlan:
-    """Describe a release of several variables before it happens.
-
-    Spends nothing, and looks at names, types and coordinates alone.
+    """Plan a release of several variables. Spends nothing, and reads only names, types and coordinates.
 
     Parameters
     ----------
     dataset, by, variables, max_contributions
         As for `tree_counts`.
     bounds, granularity
-        As for `tree_sums`: values are added up, instead of counts.
+        As for `tree_sums`: values are summed, instead of counts.
     **options
 
     Returns
@@ -225,7 +221,7 @@ def plan(
     )
     domain = keys_of(dataset, by)
     check_variables(dataset, names, domain)
-    most = own_of("max_contributions", max_contributions, names)
+    most = per_variable("max_contributions", max_contributions, names)
     quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
     scales = [scale_of_sum(each) for each in quantities.values()]
     return plan_jointly(domain, quantities, scales, contributions=most, **options)
@@ -241,17 +237,16 @@ def release(
 ) -> xr.DataTree:
     """Spend the budget of a plan on a dataset.
 
+    **Privacy**: each call spends the plan's whole privacy loss again.
+
     Parameters
     ----------
     plan : JointPlan
         From `plan`.
     dataset : xarray.Dataset
-        With the variables of the plan; others are left alone.
-    rng : numpy.random.Generator, optional
-        Makes the release repeatable, for tests and simulation: it is then not private.
-    progress : bool, default False
-        Shows the steps of the work on a bar, on standard error, one bar after the other for the
-        variables. Needs tqdm.
+        With the variables of the plan; others are ignored.
+    rng, progress
+        As for `pandas_dptree.arrays.release`, with one progress bar for each variable.
 
     Returns
     -------
@@ -262,22 +257,18 @@ def release(
     ------
     ArgumentError
         If the plan cannot be used, or not for this dataset.
-
-    Notes
-    -----
-    **Privacy**: each call spends the plan's whole privacy loss anew.
     """
     if not isinstance(plan, JointPlan):
         raise ArgumentError(
             "plan",
             f"must be one for several variables, not {kind_of_object(plan)}.",
-            hint='make one with dataset.dp.plan(by, ...); release a single one with dataset["visits"].dp.',
+            hint='make one with dataset.dp.plan(by, ...); release one variable with dataset["visits"].dp.',
         )
     others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
     if plan.means or others:
         raise ArgumentError(
             "plan",
-            "shows means of cells, or sums under other names, which only tables of records can have.",
+            "has means, or sums under other names, which are only possible for tables of records.",
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
@@ -296,7 +287,7 @@ def release(
         trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
-            # What they share comes from the same coordinates and the same domain.
+            # Shared variables come from the same coordinates and the same domain.
             f"/{key}": xr.merge([tree[key] for tree in trees], compat="override", join="override")
             for key in trees[0]
         }

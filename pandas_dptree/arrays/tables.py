@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
-from pandas_dptree.arrays.layout import laid_out
+from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
@@ -42,35 +42,34 @@ def tree_counts(
     Parameters
     ----------
     array : xarray.DataArray
-        Counts, each record in exactly one cell. In memory, in a file, or of dask, which then adds up the
-        cells of each leaf before anything is loaded.
+        Counts, each record in exactly one cell. In memory, in a file, or of dask, which then sums the cells
+        of each leaf before anything is loaded.
     by : sequence, or derived levels alone
         The keys, from the coarsest to the finest: names of dimensions, and of coordinates along one
-        dimension. Among them, or alone, may be levels that are made of these: by `calendar`, `cut`, `mapping`
-        or `quadtree`. Cells with the same keys are added up.
+        dimension. They may include, or be, levels derived from these: by `calendar`, `cut`, `mapping` or
+        `quadtree`. Cells with the same keys are added up.
     **options
 
     Returns
     -------
     xarray.DataTree
         One group per level: ``"/total"``, then one for each key, named like it. Each is a dataset of
-        ``count`` and ``std_error`` (and of what else is asked for) along a dimension of the level's name,
-        with the keys of the level and those above as coordinates, which are all indexed:
+        ``count`` and ``std_error`` (and other requested columns) along a dimension of the level's name. The
+        keys of the level and those above are coordinates, all of them indexed:
         ``tree["city"].sel(state="CA")``. (``drop_indexes("state")`` before ``to_dataframe()`` keeps them as
-        columns; files keep coordinates and no indexes, which ``set_xindex("state")`` brings back.)
-        If `by` is a quadtree and nothing else, levels are grids: ``"/quad_3"`` has the dimensions y and x of
-        the quadtree, 8 by 8, with the centres of the squares as coordinates (for a quadtree without bounds
-        that is the mean of the coordinates of their cells, if they are numbers).
-        Dimensions that `by` does not speak of are kept: there is a tree for each of their indices.
-        ``attrs["dp"]`` tells how it was made, as text in JSON.
+        columns; files keep coordinates but no indexes, which ``set_xindex("state")`` restores.)
+        If `by` is only a quadtree, levels are grids: ``"/quad_3"`` has the dimensions y and x of the
+        quadtree, 8 by 8, with the centres of the squares as coordinates (for a quadtree without bounds, the
+        mean of the coordinates of their cells, if they are numbers).
+        Dimensions that `by` does not use are kept: there is a tree for each of their indices.
+        ``attrs["dp"]`` has the provenance, as JSON text.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
-        raise: what is negative or missing counts as 0, and fractions are rounded. Counts that are held
-        as floats of 32 bits end at 2**24, beyond which that type leaves whole numbers out, and those of 64
-        bits at 2**53.
+        raise: negative or missing ones count as 0, and fractions are rounded. Counts in 32-bit floats are
+        clipped at 2**24, beyond which that type skips integers, and those in 64-bit floats at 2**53.
 
     Notes
     -----
@@ -79,25 +78,24 @@ def tree_counts(
     ``groupby(...).size().to_xarray()`` does, bring the array to the public list with ``reindex`` first. As in
     ``tree_counts(frame, by, domain="observed")``, keys that are missing from some level on belong to the leaf
     of the shorter path; cells without a first key, with a gap, or on a path that others continue are left
-    out. Derived levels have domains of their own, which are crossed with the keys that stand in the
-    coordinates. Cells that lie nowhere in them, such as those outside the bounds of a quadtree, are left out
-    by their coordinates alone; if no cell lies anywhere, that is an error.
+    out. Derived levels have domains of their own, which are crossed with the keys in the coordinates. Cells
+    outside of these, such as those outside the bounds of a quadtree, are left out because of their
+    coordinates alone; if all cells are outside, that is an error.
 
-    With ``fit="adaptive"`` the trees together tell how sparse a level is. That helps a level as a whole, but
-    a tree much sparser than most others may come out worse than with ``fit="totals"``. `known` can be used
-    only where `by` speaks of all dimensions.
+    With ``fit="adaptive"`` the sparsity of a level is estimated from all trees together. That helps a level
+    as a whole, but a tree much sparser than most others may be less accurate than with ``fit="totals"``.
 
     **Several trees.** With :math:`s` indices along the other dimensions, the counts of one level in all trees
     are a vector with an entry for each pair of an index and a node. A record adds one to a single entry, and
     a unit with at most k records adds k such unit vectors, wherever they are, in one tree or in many. By the
-    triangle inequality the vector moves by at most k in the 1-norm and in the 2-norm when the unit comes or
-    goes; when its records are replaced, by k differences of two unit vectors, of 1-norm 2 and 2-norm
+    triangle inequality the vector moves by at most k in the 1-norm and in the 2-norm when the unit is added
+    or removed; when its records are replaced, by k differences of two unit vectors, of 1-norm 2 and 2-norm
     :math:`\sqrt 2`, so by at most 2k and :math:`\sqrt 2\,k`. These are the sensitivities of a level of a
     single tree. The noise is therefore the same for any number of trees, and the stated loss covers all of
     them (parallel composition, here for units whose records lie in different parts as well).
 
-    A record that is replaced may have been in another tree: also under ``neighbors="replace"`` the total of
-    each tree is secret, and is measured. `known` is refused where there are several trees.
+    A replaced record may have been in another tree. So with ``neighbors="replace"``, too, the total of each
+    tree is secret, and is measured. `known` is refused if there are several trees.
 
     Examples
     --------
@@ -108,9 +106,6 @@ def tree_counts(
     >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
     >>> list(tree.children), dict(tree["state"].sizes)
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
-
-    A map, of which each level has half the squares along y and along x of the next one:
-
     >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
     >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
     >>> dict(tree["quad_3"].sizes), dict(tree["quad_8"].sizes)
@@ -129,18 +124,17 @@ def tree_sums(
     granularity: Any = None,
     **options: Unpack[ReleaseArraySums],
 ) -> xr.DataTree:
-    """Add up an array of values over every node of a hierarchy, under differential privacy.
+    """Sum an array of values over every node of a hierarchy, under differential privacy.
 
     Parameters
     ----------
     array : xarray.DataArray
-        Values, each cell being one record: the reading of a household's meter in an hour, say. Not sums
-        over several people, of whom each could move the cell by as much as the bounds allow.
+        Values, each cell being one record, such as the reading of a household's meter in an hour. Not sums
+        over several people: each of them could change the cell by as much as the bounds allow.
     by : sequence, or derived levels alone
         As for `tree_counts`.
     bounds : (float, float)
-        The least and the greatest value of a cell; what lies outside is clipped. What is missing adds
-        nothing.
+        The least and the greatest value of a cell; values outside are clipped. Missing ones add nothing.
     granularity : float, optional
         As for `pandas_dptree.tree_sums`.
     **options
@@ -149,8 +143,8 @@ def tree_sums(
     -------
     xarray.DataTree
         As for `tree_counts`. For an array named ``kwh`` the sums are called ``kwh`` and their errors
-        ``kwh_std_error``; for one without a name, ``sum`` and ``sum_std_error``. A name that dask made,
-        which ends in a hash of the cells, is none.
+        ``kwh_std_error``; without a name, ``sum`` and ``sum_std_error``. A name that dask made, which ends in
+        a hash of the cells, is ignored.
 
     Raises
     ------
@@ -170,7 +164,7 @@ def tree_sums(
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            "must be given: how far one cell can move a sum depends on them.",
+            "must be given: they limit how much one cell can change a sum.",
             hint="for example bounds=(0, 500), known without looking at the cells.",
         )
     own = taken_from(PlanArray, options)
@@ -187,20 +181,20 @@ def plan(
     granularity: Any = None,
     **options: Unpack[PlanArray],
 ) -> AdditivePlan:
-    """Describe a release of an array before it happens. Spends nothing, and looks at coordinates alone.
+    """Plan a release of an array. Spends nothing, and reads only coordinates.
 
     Parameters
     ----------
     array, by
         As for `tree_counts`.
     bounds, granularity
-        As for `tree_sums`: values are added up, instead of counts.
+        As for `tree_sums`: values are summed, instead of counts.
     **options
 
     Returns
     -------
     AdditivePlan
-        That of one tree. With further dimensions it covers all trees together: see `tree_counts`.
+        For one tree. With further dimensions it covers all trees together: see `tree_counts`.
 
     Raises
     ------
@@ -227,7 +221,7 @@ def plan(
     if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
-            "cannot be used where there are several trees: it does not tell of which of them it speaks.",
+            "cannot be used with several trees: it does not say which tree it is for.",
             hint="leave it out, or name all dimensions in `by`.",
         )
     found = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
@@ -241,18 +235,20 @@ def release(
 ) -> xr.DataTree:
     """Spend the budget of a plan on an array.
 
+    **Privacy**: each call spends the plan's whole privacy loss again, for all trees together.
+
     Parameters
     ----------
     plan : AdditivePlan
-        From `plan`, or any other with a domain and without a privacy unit. Its keys, and what derived levels
-        are made of, are looked up by name among the dimensions and coordinates of the array; cells whose
-        keys its domain lacks are left out. One whose quadtree has no bounds is for arrays of the same shape.
+        From `plan`, or any other with a domain and without a privacy unit. Its keys, and the columns of
+        derived levels, are looked up by name among the dimensions and coordinates of the array; cells whose
+        keys its domain lacks are left out. A quadtree without bounds needs arrays of the same shape.
     array : xarray.DataArray
         As for `tree_counts` or, with a plan for sums, `tree_sums`.
     rng : numpy.random.Generator, optional
         Makes the release repeatable, for tests and simulation: it is then not private.
     progress : bool, default False
-        Shows the steps of the work on a bar, on standard error, as `AdditivePlan.release` does. Needs tqdm.
+        Shows a progress bar on standard error, as `AdditivePlan.release` does. Needs tqdm.
 
     Returns
     -------
@@ -264,11 +260,7 @@ def release(
     ArgumentError
         If the plan cannot be used, or not for this array.
     MissingExtraError
-        If a bar is asked for, and tqdm is not installed.
-
-    Notes
-    -----
-    **Privacy**: each call spends the plan's whole privacy loss anew, for all trees together.
+        If tqdm is needed but not installed.
     """
     tree = measured_tree(plan, array, rng=rng, progress=progress)
     totals = totals_of(tree["total"].to_dataset(), {plan.quantity.name: plan.quantity})
@@ -279,13 +271,13 @@ def release(
 def measured_tree(
     plan: AdditivePlan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
 ) -> xr.DataTree:
-    """Release without a word, as one variable of several."""
+    """Release an array without warnings about empty tables, also as one variable of several."""
     if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
-            "must have a domain and no privacy unit: cells do not tell whose records they hold.",
-            hint="make one with array.dp.plan(by, ...), and answer for max_contributions; one for a dataset "
-            "is released by dataset.dp.release(plan), and one of a distribution by "
+            "must have a domain and no privacy unit: cells do not show whose records they hold.",
+            hint="make one with array.dp.plan(by, ...), and state max_contributions; a plan for a dataset "
+            "is released by dataset.dp.release(plan), and a plan for a distribution by "
             "array.dp.cdf(dim, plan=plan).",
         )
     dims = check_domain(array, plan.domain)
@@ -296,31 +288,31 @@ def measured_tree(
     if others and any(least.any() for least in plan.known.least):
         raise ArgumentError(
             "plan",
-            "knows counts, and does not tell of which of the trees it speaks.",
+            "has known counts, but does not say which tree they are for.",
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
     leaf = leaves_of(array, dims, plan.domain)
     with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
-        if not n_trees:  # zeros are measured, and nothing of it is shown
+        if not n_trees:  # zeros are measured, but not shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
         forest = _forest(plan, max(1, n_trees))
         (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
         provenance = plan.provenance(rng)
-        if others:  # the answer has their indices as well, which stand in the array
+        if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
-        return laid_out(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
+        return lay_out_forest(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
-    """Check that what the answer tells can have names of its own."""
+    """Check that the variables of the result can have names of their own."""
     check_held([quantity.name], argument="array")
     check_free(array, companions_of(quantity.column))
 
 
 def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:
-    """Plan some trees side by side, each as the plan says: their noise is that of one."""
+    """Plan n parallel trees, each like the plan's: their noise is that of one."""
     if n == 1:
         return plan
     tree = plan.tree

@@ -1,4 +1,4 @@
-"""What is public of a dataset: the names and types of its variables, and the keys that they share."""
+"""The public part of a dataset: the names and types of its variables, and the keys that they share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pandas_dptree.output.datatree import check_held, companions_of, is_hash
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
-__all__ = ["check_variables", "keys_of", "names_of", "own_of", "quantities_of"]
+__all__ = ["check_variables", "keys_of", "names_of", "per_variable", "quantities_of"]
 
 
 def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[Hashable]:
@@ -45,8 +45,8 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     absent = [name for name in names if not isinstance(name, Hashable) or name not in dataset.data_vars]
     if absent:
         raise ColumnsError(
-            "variables", "names what are no data variables of the dataset", columns=absent,
-            hint=f"{did_you_mean(absent, dataset.data_vars)}it has {listed(dataset.data_vars)}.",
+            "variables", "has names that are not data variables of the dataset", columns=absent,
+            hint=f"{did_you_mean(absent, dataset.data_vars)}the dataset has {listed(dataset.data_vars)}.",
         )  # fmt: skip
     repeated = [name for place, name in enumerate(names) if name in names[:place]]
     if repeated:
@@ -75,9 +75,9 @@ def keys_of(dataset: xr.Dataset, by: By) -> Domain:
 
 
 def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
-    """Make an array with the dimensions and coordinates of a dataset, and nothing in it.
+    """Make an array with the dimensions and coordinates of a dataset, but without data.
 
-    What the sources of the keys are not on is cut to no index at all.
+    Dimensions without a source of the keys are cut to length 0.
     """
     has = [name for name in sources if name in dataset.dims or name in dataset.coords]
     needed = {dim for name in has for dim in dataset[name].dims}
@@ -88,25 +88,25 @@ def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
 
 
 def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain) -> None:
-    """Check by name, type and dimensions that all variables can be released together."""
+    """Check by names, types and dimensions that all variables can be released together."""
     if any(map(is_hash, names)):
         raise ArgumentError(
             "variables",
             "have names that dask made, which end in a hash of their cells and are secret.",
             hint="rename them with dataset.rename(...), or name arrays before they are put into a dataset.",
         )
-    unfit = [name for name in names if not _is_numeric(dataset[name].dtype)]
-    if unfit:
+    not_numeric = [name for name in names if not _is_numeric(dataset[name].dtype)]
+    if not_numeric:
         raise ColumnsError(
-            "variables", "names variables that do not hold numbers", columns=unfit,
+            "variables", "names variables that do not hold numbers", columns=not_numeric,
             hint="convert them, or leave them out: variables=[...].",
         )  # fmt: skip
     needed = dims_of(_empty(dataset, domain.sources), domain.sources)
-    flat = [name for name in names if not set(needed) <= set(dataset[name].dims)]
-    if flat:
+    incomplete = [name for name in names if not set(needed) <= set(dataset[name].dims)]
+    if incomplete:
         raise ColumnsError(
             "variables", f"names variables that lack some of the dimensions {listed(needed)} of `by`",
-            columns=flat, hint="leave them out: variables=[...].",
+            columns=incomplete, hint="leave them out: variables=[...].",
         )  # fmt: skip
     check_held(names, argument="variables")
     named = {name: companions_of(name) for name in names}
@@ -115,8 +115,8 @@ def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Doma
     clashing = [name for name, each in named.items() if any(taken[one] > 1 for one in each)]
     if clashing:
         raise ColumnsError(
-            "variables", "would give two variables of the answer one name", columns=clashing,
-            hint=f"rename them; for each variable the answer has its name, and its name with "
+            "variables", "would give two variables of the result the same name", columns=clashing,
+            hint=f"rename them; for each variable, the result uses its name, and its name followed by "
             f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )  # fmt: skip
 
@@ -125,8 +125,8 @@ def _is_numeric(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
-def own_of(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
-    """Give each variable its own, from a mapping or one value for all."""
+def per_variable(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """Return the value of each variable, from a mapping or one value for all."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(names, given)
     unlike = [name for name in dict.fromkeys([*names, *given]) if name not in names or name not in given]
@@ -139,8 +139,8 @@ def own_of(argument: str, given: Any, names: Sequence[Hashable]) -> dict[Hashabl
 
 
 def quantities_of(names: Sequence[Hashable], bounds: Any, granularity: Any) -> list[Quantity]:
-    """Describe what is added up in each variable: values between bounds, or records."""
-    limits = own_of("bounds", bounds, names)
+    """Describe what is summed in each variable: values between bounds, or records."""
+    limits = per_variable("bounds", bounds, names)
     summed = [name for name in names if limits[name] is not None]
     if granularity is not None and not summed:
         raise ArgumentError(
@@ -148,5 +148,5 @@ def quantities_of(names: Sequence[Hashable], bounds: Any, granularity: Any) -> l
             "has no meaning without bounds: counts are whole numbers.",
             hint="leave it out, or pass the bounds of the values.",
         )
-    steps = own_of("granularity", granularity, summed)
+    steps = per_variable("granularity", granularity, summed)
     return [Quantity.of(name, limits[name], steps[name]) if name in steps else COUNT for name in names]

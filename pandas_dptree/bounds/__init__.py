@@ -1,8 +1,8 @@
-"""How small the error of a release can be at all: lower bounds to hold a plan or a mechanism against.
+"""Lower bounds on the error of a release, for comparison with a plan or a mechanism.
 
-`gaussian_lower_bound` is for additive Gaussian noise with least squares, whose mean error a plan makes
-small. The others are for the worst error and for every mechanism: `packing_error`, `factorization_error` and
-`single_count_error`. `table` shows them beside what this package achieves.
+`gaussian_lower_bound` is for additive Gaussian noise with least squares, and for the mean error, which plans
+minimise. The others are for the worst error and for every mechanism: `packing_error`, `factorization_error`
+and `single_count_error`. `table` compares them with what this package achieves.
 """
 
 from pandas_dptree.bounds.factorization import (
@@ -44,5 +44,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__

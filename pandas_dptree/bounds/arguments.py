@@ -1,4 +1,4 @@
-"""Checks of what the bounds are asked about."""
+"""Checks of arguments of the bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["checked_alpha", "checked_eta"]
 
 
 def checked_alpha(alpha: float) -> float:
-    """Check that a relative error is from 0 to below 1."""
+    """Check that a relative error is at least 0 and below 1."""
     if not (_is_number(alpha) and 0 <= alpha < 1):
         raise ArgumentError(
             "alpha", f"must be at least 0 and below 1, not {quote(alpha)}.", hint="for example alpha=0.1."
@@ -19,7 +19,7 @@ def checked_alpha(alpha: float) -> float:
 
 
 def checked_eta(eta: float) -> float:
-    """Check that a probability of failure is above 0 and below 1/2."""
+    """Check that a failure probability is above 0 and below 1/2."""
     if not (_is_number(eta) and 0 < eta < 0.5):
         raise ArgumentError(
             "eta", f"must be above 0 and below 1/2, not {quote(eta)}.", hint="for example eta=0.1."

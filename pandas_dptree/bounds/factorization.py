@@ -1,23 +1,22 @@
-r"""How small purely additive errors can be under differential privacy: the factorization norm of a tree.
+r"""A lower bound on additive errors under differential privacy: the factorization norm of a tree.
 
-Let W be the 0/1 matrix that says which leaves (columns) are below which nodes (rows). Its factorization
-norm is
+Let W be the 0/1 matrix of which leaves (columns) are below which nodes (rows). Its factorization norm is
 
 .. math:: \gamma_2(W) = \min_{R A = W} \max_{\text{rows } r} \|r\|_2 \max_{\text{columns } a} \|a\|_2
           = \max_{\|u\|_2 = \|v\|_2 = 1} \bigl\| W \circ v u^\top \bigr\|_*,
 
 the last being the nuclear norm (Mathias, "The Hadamard operator norm of a circulant and applications",
 1993; Lee, Shraibman and Špalek, "A direct product theorem for discrepancy", 2008). Measure A with Gaussian
-noise, which a row in leaf j moves by the norm of column j; multiply by R: the variance of the worst node is
-:math:`\gamma_2(W)^2` times that of a single count which has all of the budget to itself.
+noise, where a row in leaf j moves the measurements by the norm of column j, and multiply by R: the variance
+of the worst node is :math:`\gamma_2(W)^2` times that of a single count with the whole budget.
 
-**The same bound twice.** The squared singular values of :math:`W \circ v u^\top` are the eigenvalues of
-:math:`D^{1/2} \bigl(\sum_i v_i^2 1_i 1_i^\top\bigr) D^{1/2}` with :math:`D = \mathrm{diag}(u^2)`: with
-:math:`y = u^2` this is the matrix of `gaussian_lower_bound`, and :math:`v_i^2` is the weight of node i.
-There, with the objective ``"worst"``, all nodes of a level weigh the same, since the error of a level is a
-mean. So its root is :math:`\gamma_2` for the worst mean of a level, which is at most that for the worst
-node, and the same if the nodes of each level are alike: the nuclear norm is concave in :math:`(u^2, v^2)`,
-so weights may be averaged over all symmetries of the tree.
+**Relation to `gaussian_lower_bound`.** The squared singular values of :math:`W \circ v u^\top` are the
+eigenvalues of :math:`D^{1/2} \bigl(\sum_i v_i^2 1_i 1_i^\top\bigr) D^{1/2}` with
+:math:`D = \mathrm{diag}(u^2)`: with :math:`y = u^2` this is the matrix of `gaussian_lower_bound`, and
+:math:`v_i^2` is the weight of node i. There, with the objective ``"worst"``, all nodes of a level have equal
+weights, since the error of a level is a mean. So its root is :math:`\gamma_2` for the worst mean of a level.
+That is at most :math:`\gamma_2` for the worst node, with equality if all nodes of each level are equivalent:
+the nuclear norm is concave in :math:`(u^2, v^2)`, so weights may be averaged over all symmetries of the tree.
 
 **Uniform trees.** With :math:`n_k` nodes on level k, :math:`n_{-1} = 0` and the weight
 :math:`v^2 = a_k / n_k` for each of them, there are :math:`n_k - n_{k-1}` singular values with the square
@@ -28,15 +27,15 @@ so weights may be averaged over all symmetries of the tree.
           = \sum_k \frac{n_k - n_{k-1}}{n_k + n_{k-1}} = 1 + \sum_{k=1}^{\text{depth}} \frac{b_k - 1}{b_k + 1}
 
 with :math:`b_k = n_k / n_{k-1}` children of each node, at :math:`\sqrt{s_k} \propto 1 / (n_k + n_{k-1})`,
-which falls with k as it must. A complete binary tree of d levels has :math:`\gamma_2^2 = (d + 2) / 3`; no
+which falls with k as required. A complete binary tree of d levels has :math:`\gamma_2^2 = (d + 2) / 3`; no
 tree of d levels reaches :math:`\sqrt d`.
 
-**Any mechanism.** If estimates of all nodes have an error of at most R for all counts, others have that are
-unbiased and err alike for all counts, up to any small amount: add many random rows first, and subtract them
-(Bhaskara, Dadush, Krishnaswamy and Talwar, "Unconditional differentially private mechanisms for linear
-queries", 2012). For every direction :math:`\theta`, the data with m rows more in leaf j then has a mean
-that is :math:`m\,\theta^\top w_j` further, and the same covariance :math:`\Sigma`. What `noise_floor` says
-of a single number is :math:`\theta^\top \Sigma \theta \ge C^2 (\theta^\top w_j)^2`, or
+**Any mechanism.** If estimates of all nodes have an error of at most R for all counts, there are others that
+are unbiased and have the same error distribution for all counts, up to any small amount: add many random rows
+first, and subtract them (Bhaskara, Dadush, Krishnaswamy and Talwar, "Unconditional differentially private
+mechanisms for linear queries", 2012). For every direction :math:`\theta`, m additional rows in leaf j then
+shift the mean by :math:`m\,\theta^\top w_j` and leave the covariance :math:`\Sigma` unchanged. For a single
+number, `noise_floor` gives :math:`\theta^\top \Sigma \theta \ge C^2 (\theta^\top w_j)^2`, or
 :math:`w_j^\top \Sigma^{-1} w_j \le 1 / C^2` for all columns: with the factors :math:`\Sigma^{1/2}` and
 :math:`\Sigma^{-1/2} W`, :math:`\gamma_2(W) \le R / C`. This is the argument of Edmonds, Nikolov and Ullman,
 "The power of factorization mechanisms in local and central differential privacy", 2020, with a constant.
@@ -65,11 +64,11 @@ __all__ = ["factorization_error", "factorization_norm", "witness", "worst_node_s
 
 FloatArray = npt.NDArray[np.float64]
 
-_MOST_KINDS = 20_000  # a second at most
+_MOST_KINDS = 20_000  # takes at most a second
 
 
 def factorization_norm(tree: Tree) -> tuple[float, float]:
-    r"""Enclose the factorization norm of a tree.
+    """Compute lower and upper bounds on the factorization norm of a tree.
 
     Parameters
     ----------
@@ -78,15 +77,14 @@ def factorization_norm(tree: Tree) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
-        Equal for uniform trees, up to rounding. For others, the lower one weighs all nodes of a level
-        alike; where that takes too long, it is that of the uniform tree with the fewest children of each
-        level, which is a part of this tree. The upper one is that of least squares after the best split by
+        Equal for uniform trees, up to rounding. For other trees, the lower bound gives all nodes of a level
+        equal weights; if that takes too long, it is that of the uniform tree with the fewest children of each
+        level, which is a part of this tree. The upper bound is that of least squares after the best split by
         level.
 
     Examples
     --------
-    >>> tree = Tree.from_branching([2] * 9)
-    >>> [round(float(bound), 6) for bound in factorization_norm(tree)]
+    >>> [round(float(bound), 6) for bound in factorization_norm(Tree.from_branching([2] * 9))]
     [2.0, 2.0]
     >>> [round(bound, 3) for bound in factorization_norm(Tree((np.array([2]), np.array([2, 9]))))]
     [1.396, 1.484]
@@ -100,7 +98,11 @@ def factorization_norm(tree: Tree) -> tuple[float, float]:
 
 
 def worst_node_shares(tree: Tree) -> FloatArray:
-    r"""Give the split of a rho for which the worst node of a uniform tree is most accurate.
+    r"""Compute the split of a rho that is best for the worst node of a uniform tree.
+
+    In the notation of the module, the precision of the k-th space is proportional to :math:`\sqrt{s_k}`, so
+    level l gets :math:`n_l \bigl(1/(n_l + n_{l-1}) - 1/(n_{l+1} + n_l)\bigr) / \gamma_2^2`, without the last
+    term for the leaves.
 
     Parameters
     ----------
@@ -111,19 +113,13 @@ def worst_node_shares(tree: Tree) -> FloatArray:
     -------
     numpy.ndarray, shape (n_levels,)
         Shares with sum 1. After least squares the estimates of all nodes have the same variance,
-        :math:`\gamma_2^2` times that of a count that has all of the budget to itself. No additive Gaussian
-        noise has a smaller one for the worst node.
+        :math:`\gamma_2^2` times that of a count with the whole budget. No additive Gaussian noise has a
+        smaller variance for the worst node.
 
     Raises
     ------
     ArgumentError
         If the tree is not uniform.
-
-    Notes
-    -----
-    In the terms of the module, the precision of the k-th space is proportional to :math:`\sqrt{s_k}`, so
-    level l gets :math:`n_l \bigl(1/(n_l + n_{l-1}) - 1/(n_{l+1} + n_l)\bigr) / \gamma_2^2`, without the last
-    term for the leaves.
 
     Examples
     --------
@@ -133,8 +129,8 @@ def worst_node_shares(tree: Tree) -> FloatArray:
     if not tree.is_uniform:
         raise ArgumentError(
             "tree",
-            "is not uniform: its nodes have different numbers of children on a level.",
-            hint='use the objective "worst" of a plan.',
+            "is not uniform: nodes of one level have different numbers of children.",
+            hint='use a plan with objective="worst".',
         )
     sizes = np.array(tree.level_sizes, dtype=np.float64)
     roots = 1 / (sizes + np.append(0.0, sizes[:-1]))
@@ -143,16 +139,16 @@ def worst_node_shares(tree: Tree) -> FloatArray:
 
 
 def witness(tree: Tree) -> float:
-    r"""Bound the factorization norm of a uniform tree from below, with the weights of Theorem 5.2's proof.
+    """Bound the factorization norm of a uniform tree from below, with the weights of Theorem 5.2's proof.
 
     These are :math:`u_j^2 = 1 / n` for the n leaves, and :math:`v_i^2 = 1 / d n_l` for the nodes of level l
     of d (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2022,
-    Appendix A.7): all levels weigh the same.
+    Appendix A.7): all levels have equal weights.
 
     Parameters
     ----------
     tree : Tree
-        Uniform, or else the uniform tree with the fewest children of each level is meant.
+        If it is not uniform, it is replaced by the uniform tree with the fewest children of each level.
 
     Returns
     -------
@@ -169,7 +165,7 @@ def witness(tree: Tree) -> float:
 
 
 def factorization_error(tree: Tree, *, epsilon: float, delta: float = 0.0) -> float:
-    r"""Give the least worst-case error that any private mechanism can have on a tree, by factorization.
+    r"""Bound the worst-case error of any private mechanism on a tree from below, by factorization.
 
     Parameters
     ----------
@@ -180,10 +176,9 @@ def factorization_error(tree: Tree, *, epsilon: float, delta: float = 0.0) -> fl
     Returns
     -------
     float
-        In counts: no mechanism has a smaller mRMSE, the largest over all counts and nodes of the root of
-        the mean squared error. It is :math:`C\,\gamma_2`, from `noise_floor` and `factorization_norm`:
-        Theorem 5.2 of Ghazi et al. with its constant. (No relative error is allowed for: there is none such
-        bound then.)
+        In counts: no mechanism has a smaller mRMSE, the largest root mean squared error over all counts and
+        nodes. It is :math:`C\,\gamma_2`, from `noise_floor` and `factorization_norm`: Theorem 5.2 of Ghazi et
+        al. (2022) with its constant. There is no such bound if a relative error is allowed.
 
     Raises
     ------
@@ -192,15 +187,14 @@ def factorization_error(tree: Tree, *, epsilon: float, delta: float = 0.0) -> fl
 
     Examples
     --------
-    >>> tree = Tree.from_branching([2] * 9)
-    >>> round(factorization_error(tree, epsilon=1.0, delta=1e-6), 4)
+    >>> round(factorization_error(Tree.from_branching([2] * 9), epsilon=1.0, delta=1e-6), 4)
     1.919
     """
     return factorization_norm(tree)[0] * noise_floor(epsilon=epsilon, delta=delta)
 
 
 def _least_sizes(tree: Tree) -> FloatArray:
-    """Give the level sizes of the largest uniform tree that is surely a part of this one."""
+    """Return the level sizes of the largest uniform tree that is certainly a part of this one."""
     fewest = [float(counts.min()) for counts in tree.child_counts]
     return np.cumprod(np.array([1.0, *fewest]))
 
@@ -212,7 +206,7 @@ def _uniform_norm(tree: Tree) -> float:
 
 
 def _norm_of(tree: Tree, shares: FloatArray) -> float:
-    """Give the largest standard error of a node after least squares, where the shares are precisions."""
+    """Compute the largest standard error of a node after least squares, with the shares as precisions."""
     with np.errstate(divide="ignore"):
         final = propagate(tree, list(1 / shares)).final
     return math.sqrt(max(float(level.max()) for level in final))

@@ -1,10 +1,10 @@
-r"""How small the error of a release can be at all: a lower bound to hold a plan against.
+r"""A lower bound on the mean error of additive Gaussian noise, for comparison with a plan.
 
 Unbiased estimates of the leaves with Gaussian errors of any covariance C protect a row in leaf i with
-:math:`\rho = P_{ii} / 2`, where :math:`P = C^{-1}`, whatever was measured to get them: strategies of every
-kind, trees or not, correlated noise or not. The total error of the nodes, v weighing :math:`u_v`, is
-:math:`\mathrm{tr}(U C)` with :math:`U = \sum_v u_v 1_v 1_v^\top` (:math:`1_v`: which leaves are below v).
-By the Cauchy-Schwarz inequality, for every y > 0 over the leaves and D = diag(y),
+:math:`\rho = P_{ii} / 2`, where :math:`P = C^{-1}`. This holds for every strategy, with trees or without,
+and for correlated noise too. The total error of the nodes, with weight :math:`u_v` for node v, is
+:math:`\mathrm{tr}(U C)` with :math:`U = \sum_v u_v 1_v 1_v^\top` (:math:`1_v`: the indicator of the leaves
+below v). By the Cauchy-Schwarz inequality, for every y > 0 over the leaves and D = diag(y),
 
 .. math:: \mathrm{tr}(U P^{-1}) \cdot \sum_i y_i P_{ii} \ge \bigl(\mathrm{tr}\,W^{1/2}\bigr)^2,
           \qquad W = D^{1/2} U D^{1/2},
@@ -12,23 +12,24 @@ By the Cauchy-Schwarz inequality, for every y > 0 over the leaves and D = diag(y
 so with :math:`P_{ii} \le 1` the error is at least :math:`(\mathrm{tr}\,W^{1/2})^2 / \sum_i y_i`. With y = 1
 this is the singular value bound (Li and Miklau, "Optimal error of query sets under the
 differentially-private matrix mechanism", 2013), which uniform trees attain; the best y makes it tight for
-any tree, by duality. There the derivative vanishes: y is proportional to the diagonal of :math:`W^{1/2}`.
-The largest weighted error of a level is at least every mean of them, with weights that are to be found too.
+any tree, by duality. There the derivative is 0: y is proportional to the diagonal of :math:`W^{1/2}`.
+The largest weighted error of a level is at least every weighted mean of them; the best weights are searched
+as well.
 
 No matrix is formed. For every w > 0, substituting :math:`t = e^s`,
 
 .. math:: \sqrt w = \frac 2 \pi \int_0^\infty \frac{w}{w + t^2}\,dt
                   = \frac{\sqrt w}{\pi} \int_{-\infty}^\infty \frac{ds}{\cosh(s - \frac12 \log w)},
 
-and the trapezoidal rule of step h errs by less than :math:`4.1 e^{-\pi^2 / h}` of it (Poisson summation; the
-Fourier transform of 1/cosh is of the same shape). For each t, :math:`W (W + t^2)^{-1}` is wanted on the
-diagonal only, where it is the derivative of log det(W + t²) by log y; and that determinant follows from the
-leaves to the root, each node being a change of rank one (Sherman and Morrison):
+and the trapezoidal rule of step h has a relative error below :math:`4.1 e^{-\pi^2 / h}` (Poisson summation;
+the Fourier transform of 1/cosh is of the same form). For each t, only the diagonal of
+:math:`W (W + t^2)^{-1}` is needed, which is the derivative of log det(W + t²) with respect to log y. That
+determinant is computed from the leaves to the root, each node being a rank-one update (Sherman and Morrison):
 
 .. math:: \log\det = \sum_{\text{leaves}} \log(u_i y_i + t^2) + \sum_{\text{others}} \log(1 + u_v S_v),
           \quad S_v = \sum_c F_c, \quad F_v = \frac{S_v}{1 + u_v S_v}, \quad F_i = \frac{y_i}{u_i y_i + t^2}.
 
-All terms are positive, so nothing cancels. A bound takes time in proportion to the kinds of nodes.
+All terms are positive, so nothing cancels. The time is proportional to the number of kinds of nodes.
 
 **Privacy**: everything here is a function of the tree and the objective, which are public.
 """
@@ -52,16 +53,16 @@ from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
 
 __all__ = ["MAX_KINDS", "gap_of", "gaussian_lower_bound"]
 
-MAX_KINDS = 100_000  # some five seconds on one core
-_MOST_KINDS = 20_000  # for the gap of a plan, which is shown unasked: a second at most
+MAX_KINDS = 100_000  # takes about five seconds on one core
+_MOST_KINDS = 20_000  # for the gap of a plan, which every plan shows: takes at most a second
 
-_MOST_STEPS = 100  # usually it takes less than ten, and less than fifty for the worst level
-_TOLERANCE = 1e-7  # the search ends when a step gains less, relatively
-_COARSE, _FINE = (0.8, 10.0), (0.4, 23.0)  # (step, how far beyond the spectrum) of the integration
-# What the integration may err upwards, 4.1 exp(-pi**2 / 0.4) = 8e-11 of the integral, twice since it is
-# squared. Floats add 1e-13; all that is lost beyond the ends of the integration is lost on the safe side.
+_MOST_STEPS = 100  # usually fewer than ten are needed, and fewer than fifty for the worst level
+_TOLERANCE = 1e-7  # the search ends when the relative gain of a step is smaller
+_COARSE, _FINE = (0.8, 10.0), (0.4, 23.0)  # (step, margin beyond the spectrum) of the integration
+# The upward error of the integration, 4.1 exp(-pi**2 / 0.4) = 8e-11 of the integral, twice since it is
+# squared. Floats add 1e-13; what is cut off at the ends of the integration only lowers the bound.
 _ROUNDING = 2e-10
-_BATCH = 2**19  # how many numbers to deal with at a time
+_BATCH = 2**19  # how many numbers to process at a time
 
 
 def gaussian_lower_bound(
@@ -71,42 +72,42 @@ def gaussian_lower_bound(
     level_weights: FloatArray | None = None,
     max_kinds: int = MAX_KINDS,
 ) -> float | None:
-    r"""Give the least cost that any additive Gaussian mechanism can have on a tree.
+    r"""Bound the cost of any additive Gaussian mechanism on a tree from below.
 
     Parameters
     ----------
     tree : Tree
     objective : {"levels", "cells", "worst"}
-        What the cost is; see `pandas_dptree.planning.objective.cost_weights`.
+        The cost; see `pandas_dptree.planning.objective.cost_weights`.
     level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level matters, at least 0. By default all matter alike.
+        How much the error of a level matters, at least 0. By default all levels have equal weights.
     max_kinds : int
         Give up on trees with more kinds of nodes. Nodes with subtrees of the same shape, below parents of
-        the same kind, are of one kind: a uniform tree has one a level.
+        the same kind, are of one kind: a uniform tree has one kind per level.
 
     Returns
     -------
     float or None
-        In units of :math:`\Delta_2^2 / 2\rho`, the variance of a count that has all of the budget to
-        itself. Below the true bound of any uniform tree by 1e-9 at most, relatively, and below the best of
-        its kind for any other tree by about 1e-6. None if the tree has too many kinds of nodes.
+        In units of :math:`\Delta_2^2 / 2\rho`, the variance of a count with the whole budget. Its relative
+        distance below the true bound is at most 1e-9 for uniform trees; below the best bound of this form it
+        is about 1e-6 for other trees. None if the tree has too many kinds of nodes.
 
     Raises
     ------
     ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+        If the objective is unknown, or the weights are not numbers of at least 0, one of them positive.
 
     Notes
     -----
     **Privacy**: a function of the tree, which is public.
 
-    What is bounded: the expected squared error of unbiased linear estimates after continuous Gaussian noise
-    of any covariance on whatever linear measurements, if up to k rows are added or removed
-    (:math:`\Delta_2^2 = k^2`). Not bounded: mechanisms that look at the records to choose what to measure,
-    estimates that use what counts cannot be (negative, fractional), and other noise. If rows are replaced
-    (:math:`\Delta_2^2 = 2k^2`), only mechanisms are bounded that protect each leaf's row by itself,
-    :math:`P_{ii} \le 2\rho / \Delta_2^2`, as all in this package do: a row that moves within a node leaves
-    that node's count as it is, of which others might make use.
+    The bound covers the expected squared error of unbiased linear estimates after continuous Gaussian noise
+    of any covariance on any linear measurements, if up to k rows are added or removed (:math:`\Delta_2^2 =
+    k^2`). It does not cover mechanisms that look at the records to choose what to measure, estimates that use
+    constraints on counts (non-negative, whole), and other noise. If rows are replaced (:math:`\Delta_2^2 =
+    2k^2`), it covers only mechanisms that protect each leaf's row separately, :math:`P_{ii} \le 2\rho /
+    \Delta_2^2`, as all in this package do: a row that moves within a node does not change that node's count,
+    which other mechanisms might use.
 
     Examples
     --------
@@ -131,41 +132,32 @@ def gaussian_lower_bound(
         level_parts /= level_parts.sum()
     best, least_square = (leaf_parts, level_parts), 0.0
     for _ in range(_MOST_STEPS):
-        nuclear, leaf_aims, level_aims = dual.evaluate(leaf_parts, level_parts, *_COARSE)
+        nuclear, leaf_targets, level_targets = dual.evaluate(leaf_parts, level_parts, *_COARSE)
         if nuclear**2 > least_square:
             best = leaf_parts, level_parts
         if nuclear**2 < least_square * (1 + _TOLERANCE):
             break
         least_square = nuclear**2
-        # The diagonal of W**(1/2) is proportional to y**(1/2) where U is diagonal, and not far from it
-        # elsewhere: going twice as far as to where it is makes up for that.
-        leaf_parts = _beyond(leaf_parts, leaf_aims)
+        # The diagonal of W**(1/2) is proportional to y**(1/2) if U is diagonal, and close to it otherwise.
+        # A step of twice the length compensates for that.
+        leaf_parts = _extrapolated(leaf_parts, leaf_targets)
         leaf_parts = leaf_parts / (leaf_parts * dual.sizes[-1]).sum()
         if objective == "worst":
-            level_parts = _beyond(level_parts, level_aims)
+            level_parts = _extrapolated(level_parts, level_targets)
             level_parts = level_parts / level_parts.sum()
     return dual.evaluate(*best, *_FINE)[0] ** 2 * (1 - _ROUNDING)
 
 
-def _beyond(parts: FloatArray, aims: FloatArray) -> FloatArray:
-    """Move positive numbers to where others are and as far again, in proportion; 0 stays."""
-    return aims * np.divide(aims, parts, out=np.zeros_like(parts), where=parts > 0)
+def _extrapolated(parts: FloatArray, targets: FloatArray) -> FloatArray:
+    """Move positive numbers to the given ones and as far again, in proportion; 0 stays."""
+    return targets * np.divide(targets, parts, out=np.zeros_like(parts), where=parts > 0)
 
 
 class _Dual:
     """The bound, as a function of y and of the parts that the levels have in the cost.
 
-    Parameters
-    ----------
-    orbits : Orbits
-        The tree, its equal siblings counted.
-    weights : numpy.ndarray, shape (n_levels,)
-        What a unit of each level's mean variance costs.
-
-    Attributes
-    ----------
-    sizes : list of numpy.ndarray, shape (n_kinds, 1)
-        For each level, how many nodes of each kind there are.
+    `weights` are the costs of a unit of each level's mean variance, shape (n_levels,). `sizes` are the
+    numbers of nodes of each kind, shape (n_kinds, 1) for each level.
     """
 
     def __init__(self, orbits: Orbits, weights: FloatArray) -> None:
@@ -175,7 +167,7 @@ class _Dual:
         leaves = [np.ones_like(self.sizes[-1])]
         for level in reversed(range(orbits.depth)):
             leaves.append(orbits.sum_children(level, leaves[-1]))
-        self._stands_alone = [below == 1 for below in reversed(leaves)]
+        self._has_one_leaf = [below == 1 for below in reversed(leaves)]
         self._unit_costs = [  # of one node's variance
             weight / max(total, 1) * listed / size
             for weight, total, listed, size in zip(
@@ -186,25 +178,13 @@ class _Dual:
     def evaluate(
         self, leaf_parts: FloatArray, level_parts: FloatArray, step: float, margin: float
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Integrate the trace of W**(1/2).
+        """Integrate the trace of W**(1/2), and return it with the parts of the leaves and levels in it.
 
-        Parameters
-        ----------
-        leaf_parts : numpy.ndarray, shape (n_kinds, 1)
-            The y of a leaf of each kind.
-        level_parts : numpy.ndarray, shape (n_levels,)
-            What to multiply the levels' weights by.
-        step, margin : float
-            How finely to integrate, and how far beyond the logarithms of the spectrum's roots.
-
-        Returns
-        -------
-        trace : float
-            Too large by less than ``4.1 * exp(-pi**2 / step)``, relatively.
-        leaf_aims : numpy.ndarray, shape (n_kinds, 1)
-            The part that each leaf has in the trace.
-        level_aims : numpy.ndarray, shape (n_levels,)
-            The part of each level in the trace: its logarithmic derivatives, with sum 1.
+        `leaf_parts` has the y of a leaf of each kind, shape (n_kinds, 1), and `level_parts` factors for the
+        levels' weights, shape (n_levels,). `step` is that of the integration, which extends by `margin`
+        beyond the logarithms of the spectrum's roots. The trace is too large by less than ``4.1 * exp(-pi**2
+        / step)``, relatively. The parts are its logarithmic derivatives, of the same shapes; those of the
+        levels have sum 1.
         """
         costs = [part * unit for part, unit in zip(level_parts, self._unit_costs, strict=True)]
         low, high = self._spectrum(costs, leaf_parts)
@@ -212,34 +192,31 @@ class _Dual:
         points = np.exp(step * np.arange(first // step, last // step + 2))  # t; ds = dt / t
         by_leaf, by_level = np.zeros_like(leaf_parts), np.zeros(len(costs))
         at_once = max(1, _BATCH // max(len(kind) for kind in self.sizes))
-        for some in np.split(points, range(at_once, len(points), at_once)):
-            leaves, levels = self._derivatives(costs, leaf_parts, some**2)
-            by_leaf += leaves @ (2 / math.pi * step * some)[:, None]
-            by_level += levels @ (2 / math.pi * step * some)
+        for batch in np.split(points, range(at_once, len(points), at_once)):
+            leaves, levels = self._derivatives(costs, leaf_parts, batch**2)
+            by_leaf += leaves @ (2 / math.pi * step * batch)[:, None]
+            by_level += levels @ (2 / math.pi * step * batch)
         trace = float((by_leaf * self.sizes[-1]).sum())
         return trace, by_leaf / trace, by_level / trace
 
     def _spectrum(self, costs: list[FloatArray], leaf_parts: FloatArray) -> tuple[float, float]:
-        """Bound the eigenvalues of W from both sides; those below matter less than 1e-10 together."""
-        all_above, alone = costs[0], costs[0] * self._stands_alone[0]
+        """Bound the eigenvalues of W from both sides; those below contribute less than 1e-10 together."""
+        all_above, single = costs[0], costs[0] * self._has_one_leaf[0]
         for level in range(self.orbits.depth):
             all_above = self.orbits.spread(level, all_above) + costs[level + 1]
-            alone = self.orbits.spread(level, alone) + costs[level + 1] * self._stands_alone[level + 1]
+            single = self.orbits.spread(level, single) + costs[level + 1] * self._has_one_leaf[level + 1]
         diagonal = all_above * leaf_parts
         high = float((diagonal * self.sizes[-1]).sum())  # the trace of W
-        low = float((alone * leaf_parts)[diagonal > 0].min())  # W is at least this diagonal
+        low = float((single * leaf_parts)[diagonal > 0].min())  # W is at least this diagonal
         return max(low, high * (1e-10 / float(self.sizes[-1].sum())) ** 2), high
 
     def _derivatives(
         self, costs: list[FloatArray], leaf_parts: FloatArray, squares: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Differentiate log det(W + t²) by the logarithms of y, and of the parts of the levels.
+        """Differentiate log det(W + t²) with respect to the logarithms of y, and of the levels' parts.
 
-        Returns
-        -------
-        by_leaf : numpy.ndarray, shape (n_kinds, n_squares)
-            The diagonal of W / (W + t²).
-        by_level : numpy.ndarray, shape (n_levels, n_squares)
+        The former are the diagonal of W / (W + t²), shape (n_kinds, n_squares), the latter have shape
+        (n_levels, n_squares).
         """
         orbits = self.orbits
         own = costs[-1] * leaf_parts + squares
@@ -260,12 +237,12 @@ class _Dual:
         return by_leaf, np.stack(by_level)
 
     def _by_cost(self, level: int, cost: FloatArray, resolvent: FloatArray, slope: FloatArray) -> FloatArray:
-        """Differentiate log det(W + t²) by the logarithm of a level's part."""
+        """Differentiate log det(W + t²) with respect to the logarithm of a level's part."""
         return np.asarray((self.sizes[level] * cost * resolvent * (1 - slope * resolvent)).sum(axis=0))
 
 
 class BoundedPlan(Protocol):
-    """What is to be known of a plan to hold it against the lower bound: see `pandas_dptree.AdditivePlan`."""
+    """The parts of a plan that are compared with the lower bound: see `pandas_dptree.AdditivePlan`."""
 
     @property
     def tree(self) -> Tree: ...
@@ -292,7 +269,7 @@ class BoundedPlan(Protocol):
 
 
 def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
-    """Hold a plan against the lower bound: its gap, if any, and what that says. See `AdditivePlan.gap`."""
+    """Compare a plan with the lower bound: return its gap, if known, and a sentence on it."""
     if not plan.noise.euclidean:
         return None, f"Gap: unknown, as no tight lower bound is known for {plan.noise.name} noise."
     if any(exact.any() for exact in plan.known.exact):
@@ -301,10 +278,10 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
         return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
     if min(scale.min() for scale in plan.node_noise_scales) < 1.5:
         return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
-    bound = _remembered_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
+    bound = _cached_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
     if bound is None:
         return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
-    # The loss allows a sum of precisions: exactly with a rho, and else what is proven of an even split.
+    # The sum of precisions that the loss allows: exact with a rho, otherwise proven for an even split.
     even = plan.noise.noise_scales(plan.loss, plan.sensitivity, np.ones(plan.tree.depth + 1))
     spent = np.zeros(1)
     for level, scale in enumerate(plan.node_noise_scales):
@@ -318,8 +295,8 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
 
 
 @lru_cache(maxsize=4)
-def _remembered_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
-    """Remember the lower bound for the other plans of a comparison."""
+def _cached_bound(tree: Tree, objective: Objective, level_weights: tuple[float, ...]) -> float | None:
+    """Cache the lower bound for the other plans of a comparison."""
     return gaussian_lower_bound(
         tree, objective=objective, level_weights=np.array(level_weights), max_kinds=_MOST_KINDS
     )

@@ -1,7 +1,4 @@
-"""The best that is known for a tree, and the best that is possible: one table.
-
-**Privacy**: everything here is a function of the tree and of parameters, which are public.
-"""
+"""A table of the best known and the best possible errors on a tree."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ __all__ = ["table"]
 
 
 def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataFrame:
-    r"""Tell how large the worst error on a tree must be, and how large it need be at most.
+    r"""Tabulate lower and upper bounds on the worst error on a tree.
 
     This is Table 1 of Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on
     trees", 2022, with numbers in place of orders of growth.
@@ -34,16 +31,16 @@ def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataF
     ----------
     tree : Tree
     epsilon, delta : float
-        The privacy of one row that is there or not; delta above 0.
+        The privacy of one row that is present or absent; delta above 0.
     alpha : float
-        The relative error that does not count in the rows ``"multiplicative"``: above 0 and below 1.
+        The relative error that the rows ``"multiplicative"`` allow: above 0 and below 1.
 
     Returns
     -------
     pandas.DataFrame
         Index: ``error``, which is ``"additive"`` or ``"multiplicative"``, and ``privacy``, which is
         ``"pure"`` for epsilon alone or ``"approximate"`` for epsilon and delta. Columns: ``lower`` and
-        ``upper``, in counts, each followed by its ``source``. The error is :math:`\alpha`-mRMSE: the largest
+        ``upper``, in counts, each followed by its source. The error is :math:`\alpha`-mRMSE: the largest
         over all counts w and nodes of :math:`\sqrt{E \max(|\tilde w - w| - \alpha w, 0)^2}`.
 
     Raises
@@ -53,19 +50,19 @@ def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataF
 
     Notes
     -----
-    Lower bounds hold for every mechanism; the largest that is known is given. Upper bounds are those of noise
-    in this package that is spread evenly over the levels, without the gain of least squares, and of
+    **Privacy**: a function of the tree and of parameters, which are public.
+
+    Lower bounds hold for every mechanism; the largest known one is given. Upper bounds are those of noise in
+    this package with the budget spread evenly over the levels, without the gain of least squares, and of
     `pandas_dptree.mechanisms.multiplicative.ClippedThresholds`, for totals of 2**40 at most; the smallest is
-    given. Additive noise cannot profit from a relative error, as counts of 0 have none. The thresholds' error
-    grows more slowly with the number of levels, but from so much higher that trees as deep as that are rare.
+    given. Additive noise cannot profit from a relative error, as counts of 0 allow none. The thresholds'
+    error grows more slowly with the number of levels, but it is lower only on very deep trees.
 
     Examples
     --------
     >>> bounds = table(Tree.from_branching([2] * 20), epsilon=1.0, delta=1e-6, alpha=0.5)
-    >>> bounds.lower.round(2).tolist()
-    [2.66, 2.66, 0.59, 0.55]
-    >>> bounds.upper.round(2).tolist()
-    [29.7, 19.38, 29.7, 19.38]
+    >>> bounds.lower.round(2).tolist(), bounds.upper.round(2).tolist()
+    ([2.66, 2.66, 0.59, 0.55], [29.7, 19.38, 29.7, 19.38])
     """
     pure, approximate = PrivacyLoss(epsilon=epsilon), PrivacyLoss(epsilon=epsilon, delta=delta)
     if not approximate.delta:
@@ -84,7 +81,7 @@ def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataF
 
 
 def _lower_bounds(tree: Tree, loss: PrivacyLoss, alpha: float) -> dict[str, float]:
-    """Give what no mechanism can go below, by where it is from."""
+    """Compute bounds that no mechanism can beat, by their sources."""
     assert loss.epsilon is not None
     bounds = {
         "a single count": single_count_error(epsilon=loss.epsilon, delta=loss.delta, alpha=alpha),
@@ -97,7 +94,7 @@ def _lower_bounds(tree: Tree, loss: PrivacyLoss, alpha: float) -> dict[str, floa
 
 
 def _upper_bounds(tree: Tree, loss: PrivacyLoss, alpha: float) -> dict[str, float]:
-    """Give what mechanisms of this package do not go above, by where it is from."""
+    """Compute errors that mechanisms of this package do not exceed, by their sources."""
     assert loss.epsilon is not None
     n_levels, one_row = tree.depth + 1, Sensitivity(l1=1, l2_squared=1)
     bounds = {

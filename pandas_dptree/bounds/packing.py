@@ -1,13 +1,13 @@
-r"""How small errors can be under differential privacy, by packing: for any mechanism whatever.
+r"""Lower bounds on errors under differential privacy by packing, for any mechanism.
 
-Put m rows below one leaf i and none elsewhere. Somebody who sees accurate estimates of the nodes can walk
-from the root towards that leaf, so the estimates tell the leaves apart; but privacy forbids them to tell m
-rows from none by too much. Estimates are called accurate here if each single one errs by at most
+Put m rows below one leaf i and none elsewhere. Anyone who sees accurate estimates of the nodes can walk from
+the root towards that leaf, so the estimates distinguish the leaves; but privacy limits how well they may
+distinguish m rows from none. Estimates are called accurate here if each single one has an error of at most
 :math:`\alpha \max(w, \tau)`, for a count w, with a probability of at least :math:`1 - \eta`; no two of them
 need be accurate at once (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on
 trees", 2022, Problem 3.1, Lemma 5.3).
 
-**The walk.** At a node with k children, those whose estimate is at least :math:`\tau` pass. With
+**The walk.** At a node with k children, those with an estimate of at least :math:`\tau` pass. With
 :math:`m = \lceil \tau / (1 - \alpha) \rceil` the right child passes with a probability of at least
 :math:`1 - \eta`, and each other one with at most :math:`\eta`. A child that passes is chosen with r times
 the odds of one that does not. Let q be the probability that the right child passes. On average
@@ -21,32 +21,32 @@ which rises with q. At :math:`q = 1 - \eta`, with :math:`a = 1 + (k - 2)\eta`, t
 
 .. math:: \ell_k(\eta) = H(\eta) + (1 - \eta) \log_2 a + \eta \log_2 (k - a) \text{ bits},
 
-H being the binary entropy; :math:`\ell_1 = 0`, :math:`\ell_2 = H(\eta)` and
-:math:`\ell_k(\frac12) = \log_2 k`. Jensen's inequality once more, over the whole walk: leaf i is found with
-a probability of at least :math:`2^{-\sum \ell}`, the sum running over the nodes above it. (The lemma in the
-paper has :math:`\frac14 2^{-(d-1) H(4\eta)}` for a complete binary tree of d levels, so it needs
-:math:`\eta \le 1/8`, and for larger :math:`\eta` the median of several releases, Corollary 5.4. The
-better constant comes from bounding the two kinds of wrong steps together.)
+with the binary entropy H; :math:`\ell_1 = 0`, :math:`\ell_2 = H(\eta)` and :math:`\ell_k(\frac12) = \log_2
+k`. By Jensen's inequality once more, over the whole walk, leaf i is found with a probability of at least
+:math:`2^{-\sum \ell}`, summed over the nodes above it. (The lemma in the paper has :math:`\frac14 2^{-(d-1)
+H(4\eta)}` for a complete binary tree of d levels, so it needs :math:`\eta \le 1/8`, and for larger
+:math:`\eta` the median of several releases, Corollary 5.4. The better constant comes from bounding the two
+kinds of wrong steps together.)
 
-**Privacy.** Let :math:`F = \sum_i 2^{-\sum \ell}` over the L leaves that the walk may end in. On no rows at
-all, the walk ends in one of them with a probability of 1 in all, and group privacy (Fact 2.2) gives, with
+**Privacy.** Let :math:`F = \sum_i 2^{-\sum \ell}` over the L leaves in which the walk may end. Without any
+rows, the probabilities of these ends add up to 1, and group privacy (Fact 2.2) gives, with
 :math:`c = \delta / (e^\epsilon - 1)`,
 
 .. math:: F \le e^{\epsilon m} + L c\,(e^{\epsilon m} - 1), \qquad
           m \ge \frac 1 \epsilon \ln \frac{F + L c}{1 + L c}.
 
-(The paper compares with m rows at another leaf, at twice the distance. Where neighbouring data sets differ in
+(The paper compares with m rows at another leaf, at twice the distance. If neighbouring data sets differ in
 replaced rows, that other leaf is m rows away, too, and the bound is the same.)
 
-**Which tree.** The walk may leave out children, as if they were not there: any tree that is obtained by
-deleting subtrees has a bound of its own (Remark 5.5, which keeps two children of each node). A node with k
-children of the same shape is worth :math:`\log_2 k - \ell_k(\eta)` bits, which rises with k, but only
-towards :math:`(1 - 2\eta) \log_2 \frac{1 - \eta}{\eta}`: a single level of any width can be counted with an
-error that does not depend on the width. F is largest if each node keeps its best j children, for the best
-j, from the leaves up. With :math:`\delta > 0` more leaves are more that may go wrong, and narrower trees
-may give more.
+**Which tree.** The walk may ignore children: any tree that is obtained by deleting subtrees has its own bound
+(Remark 5.5, which keeps two children of each node). A node with k children of the same shape contributes
+:math:`\log_2 k - \ell_k(\eta)` bits, which rises with k, but only towards
+:math:`(1 - 2\eta) \log_2 \frac{1 - \eta}{\eta}`: a single level of any width can be counted with an error
+that does not depend on the width. F is largest if each node keeps its best j children, for the best j, from
+the leaves up. With :math:`\delta > 0` more leaves also have more chances to fail, and narrower trees may give
+a larger bound.
 
-**Privacy**: everything here is a function of the tree and of parameters, which are public.
+Everything here is a function of the tree and of parameters, which are public.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-_SAFETY = 1e-7  # bounds are lowered by this much, relatively: more than floats and root finding err
+_SAFETY = 1e-7  # bounds are lowered by this relative amount: more than the error of floats and root finding
 
 
 def step_loss(n_children: npt.ArrayLike, eta: float) -> FloatArray:
-    r"""Give how many bits a step of the walk loses, :math:`\ell_k(\eta)`.
+    r"""Compute how many bits a step of the walk loses, :math:`\ell_k(\eta)`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def step_loss(n_children: npt.ArrayLike, eta: float) -> FloatArray:
     Returns
     -------
     numpy.ndarray
-        Of the same shape, from 0 (the step is certain) to ``log2(n_children)`` (it is blind).
+        Of the same shape, from 0 (the step is certain) to ``log2(n_children)`` (it is uniformly random).
 
     Examples
     --------
@@ -107,7 +107,7 @@ def step_loss(n_children: npt.ArrayLike, eta: float) -> FloatArray:
 def decode(
     estimates: list[npt.NDArray[Any]], tree: Tree, threshold: float, eta: float, rng: np.random.Generator
 ) -> int:
-    r"""Walk at random from the root to the leaf that noisy counts point to.
+    r"""Walk at random from the root to the leaf that noisy counts indicate.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def decode(
 
 
 def packing_threshold(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: float, eta: float) -> float:
-    r"""Give a threshold that accurate estimates of a tree must exceed.
+    r"""Compute a threshold that accurate estimates of a tree must exceed.
 
     Parameters
     ----------
@@ -157,14 +157,14 @@ def packing_threshold(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: 
     epsilon, delta : float
         The privacy of one row.
     alpha : float
-        The relative error that is allowed: at least 0 and below 1.
+        The allowed relative error: at least 0 and below 1.
     eta : float
-        The probability with which a single estimate may err by more: above 0 and below 1/2.
+        The probability with which a single estimate may have a larger error: above 0 and below 1/2.
 
     Returns
     -------
     float
-        In counts. For every mechanism whose estimates of counts w err by at most
+        In counts. For every mechanism with estimates of counts w that have an error of at most
         :math:`\alpha \max(w, \tau_u)`, each with a probability of at least :math:`1 - \eta`, the largest
         :math:`\tau_u` is above this, or 0. It is 0 where nothing is known.
 
@@ -175,14 +175,11 @@ def packing_threshold(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: 
 
     Examples
     --------
-    >>> tree = Tree.from_branching([2] * 40)
-    >>> packing_threshold(tree, epsilon=0.1, alpha=0.5, eta=0.05)
-    98.5
+    The published lemma gives less:
 
-    The lemma in print has less:
-
-    >>> published_packing_threshold(tree, epsilon=0.1, alpha=0.5, eta=0.05)
-    15.5
+    >>> tree, options = Tree.from_branching([2] * 40), {"epsilon": 0.1, "alpha": 0.5, "eta": 0.05}
+    >>> packing_threshold(tree, **options), published_packing_threshold(tree, **options)
+    (98.5, 15.5)
     """
     loss, alpha = PrivacyLoss(epsilon=epsilon, delta=delta), checked_alpha(alpha)
     rows = _least_rows(tree, loss, checked_eta(eta)) * (1 - _SAFETY)
@@ -190,15 +187,12 @@ def packing_threshold(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: 
 
 
 def packing_error(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: float = 0.0) -> float:
-    r"""Give the least worst-case error that any private mechanism can have on a tree, by packing.
+    r"""Bound the worst-case error of any private mechanism on a tree from below, by packing.
 
     Parameters
     ----------
-    tree : Tree
-    epsilon, delta : float
-        The privacy of one row.
-    alpha : float
-        The relative error that does not count: at least 0 and below 1.
+    tree, epsilon, delta, alpha
+        As in `packing_threshold`, with the same errors.
 
     Returns
     -------
@@ -207,19 +201,14 @@ def packing_error(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: floa
         :math:`\sqrt{E \max(|\tilde w - w| - \alpha w, 0)^2}`. It is of the order of
         :math:`(1 - \alpha)\,d / \epsilon` on trees of d levels, with :math:`\delta = 0`.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
-
     Notes
     -----
-    This makes Theorem 5.1 explicit. In the paper an error turns into an accuracy, for another
-    :math:`\alpha'`, by Lemma 3.2, which costs a factor of :math:`(1 - \alpha) / 2`. Here the walk
-    asks directly whether an estimate is at least :math:`(1 - \alpha) m / 2`. By Chebyshev's inequality the
-    estimate of m rows is below, and that of none is not, with probabilities of at most
-    :math:`\eta = 4 R^2 / (1 - \alpha)^2 m^2` for an error R. So for every :math:`\eta` and every whole number
-    m that packing forbids, :math:`R \ge (1 - \alpha)\,m \sqrt\eta / 2`. The best of these is given.
+    This makes Theorem 5.1 explicit. The paper converts an error to an accuracy, for another
+    :math:`\alpha'`, by Lemma 3.2, which costs a factor of :math:`(1 - \alpha) / 2`. Here the walk checks
+    directly whether an estimate is at least :math:`(1 - \alpha) m / 2`. By Chebyshev's inequality the
+    estimate of m rows is below, and that of none is not, with probabilities of at most :math:`\eta = 4 R^2 /
+    (1 - \alpha)^2 m^2` for an error R. So for every :math:`\eta` and every integer m that packing forbids,
+    :math:`R \ge (1 - \alpha)\,m \sqrt\eta / 2`. The largest of these bounds is returned.
 
     Examples
     --------
@@ -234,23 +223,17 @@ def packing_error(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: floa
 def published_packing_threshold(
     tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: float, eta: float
 ) -> float:
-    r"""Give the threshold of `packing_threshold` by the proof in print: Lemma 5.3 and Corollary 5.4.
+    r"""Compute the threshold of `packing_threshold` by the published proof: Lemma 5.3 and Corollary 5.4.
 
     Parameters
     ----------
-    tree : Tree
-    epsilon, delta, alpha, eta : float
-        As in `packing_threshold`.
+    tree, epsilon, delta, alpha, eta
+        As in `packing_threshold`, with the same errors.
 
     Returns
     -------
     float
         In counts; never above `packing_threshold` without delta.
-
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
 
     Notes
     -----
@@ -262,14 +245,14 @@ def published_packing_threshold(
 
     Depth counts nodes there: a complete tree has :math:`2^{d-1}` leaves, where the proof says
     :math:`2^d`. Any :math:`\eta < 1/2` becomes :math:`e^{-2s(1/2-\eta)^2}` by the median of s releases,
-    with :math:`s \epsilon` and :math:`s \delta`; the best s stands for the best :math:`\kappa`. The
+    with :math:`s \epsilon` and :math:`s \delta`; the best s replaces the best :math:`\kappa`. The
     binary tree is the one with the most leaves that keeps two children of a node.
     """
     loss, alpha = PrivacyLoss(epsilon=epsilon, delta=delta), checked_alpha(alpha)
     eta = checked_eta(eta)
     _, leaves = _walk(tree, 0.0, 2, tree.depth)
     choices = sum(int(counts.max() > 1) for counts in tree.child_counts)
-    enough = math.log(8) / (2 * (0.5 - eta) ** 2)  # then the median errs with a probability of 1/8
+    enough = math.log(8) / (2 * (0.5 - eta) ** 2)  # the median is then wrong with a probability of 1/8
     copies = np.unique(np.rint(np.geomspace(1, 100 * enough + 1, 2000)))
     wrong = np.where(copies == 1, eta, np.exp(-2 * copies * (0.5 - eta) ** 2))
     copies, wrong = copies[wrong <= 1 / 8], wrong[wrong <= 1 / 8]
@@ -283,13 +266,13 @@ def published_packing_threshold(
 
 
 def _least_rows(tree: Tree, loss: PrivacyLoss, eta: float) -> float:
-    """Give the number of rows that at least are needed for the walk to succeed as it does."""
+    """Compute the least number of rows with which the walk can succeed as often as it does."""
     assert loss.epsilon is not None
     epsilon = loss.epsilon
     risk = loss.delta * math.exp(-epsilon) / -math.expm1(-epsilon)
     most = max((int(counts.max()) for counts in tree.child_counts), default=1)
     shapes = [(most, tree.depth)]
-    if tree.n_leaves * risk > 0.01:  # below, no smaller tree can gain more than that, in nats
+    if tree.n_leaves * risk > 0.01:  # otherwise no smaller tree can gain more than 0.01 nats
         widths = [*(2**k for k in range(1, (most - 1).bit_length())), most]
         shapes = [(widest, depth) for widest in widths for depth in range(1, tree.depth + 1)]
     nats = 0.0
@@ -300,13 +283,13 @@ def _least_rows(tree: Tree, loss: PrivacyLoss, eta: float) -> float:
 
 
 def _best_of_rows(tree: Tree, loss: PrivacyLoss) -> float:
-    """Give the largest m times the root of eta, for whole m, such that packing forbids m rows at that eta."""
+    """Maximise m times the square root of eta, over integers m that packing forbids at that eta."""
     from scipy.optimize import brentq, minimize_scalar  # costs a third of a second to import
 
     def rows_at(eta: float) -> float:
         return _least_rows(tree, loss, eta)
 
-    # Once m may be any number, the product rises and then falls; the best whole m are next to that.
+    # For real m the product rises and then falls; the best integers are next to its maximum.
     found = minimize_scalar(
         lambda root: -root * rows_at(root**2), bounds=(0, math.sqrt(0.5)), method="bounded"
     )
@@ -321,20 +304,9 @@ def _best_of_rows(tree: Tree, loss: PrivacyLoss) -> float:
 
 
 def _walk(tree: Tree, eta: float, widest: int, depth: int) -> tuple[float, float]:
-    """Give the sum over leaves of the probability to find them, and their number, among the best children.
+    """Sum the probabilities of finding each leaf, and count the leaves, among the best children.
 
-    Parameters
-    ----------
-    tree : Tree
-    eta : float
-    widest : int
-        How many children a node may keep.
-    depth : int
-        The level at which the walk ends.
-
-    Returns
-    -------
-    found, leaves : float
+    A node may keep up to `widest` children, and the walk ends at the level `depth`.
     """
     found, leaves = np.ones(1), np.ones(1)
     for level in reversed(range(depth)):
@@ -359,6 +331,6 @@ def _walk(tree: Tree, eta: float, widest: int, depth: int) -> tuple[float, float
 def _sum_within(
     values: FloatArray, first: npt.NDArray[np.int64], parent: npt.NDArray[np.int64]
 ) -> FloatArray:
-    """Sum each family's values up to each of them."""
+    """Sum each family's values cumulatively."""
     sums = np.cumsum(values)
     return np.asarray(sums - (sums - values)[first][parent])

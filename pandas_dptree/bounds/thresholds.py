@@ -1,12 +1,12 @@
 """Counts on a tree from running totals of its leaves.
 
-With the leaves in the order of the tree, the leaves below a node stand next to each other. So its count is
-the running total up to its last leaf less that before its first one, and any release of running totals (of
-thresholds) is a release of the tree (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private
-counting on trees", 2022, Section 1.3). It is not a good one: the error of private running totals grows with
-the logarithm of the number of leaves, which is at least the number of levels less one where all nodes have
-two children, while Gaussian noise on the tree needs only the root of that. Nor does it work for relative
-errors, which a difference does not keep.
+In the order of the tree, the leaves below a node are contiguous. So its count is the running total up to its
+last leaf minus that before its first one, and any release of running totals (of thresholds) is a release of
+the tree (Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2022,
+Section 1.3). It is not a good one. The error of private running totals grows with the logarithm of the number
+of leaves, which on binary trees is at least the number of levels minus one; that of Gaussian noise on the
+tree grows only with the square root of the number of levels. Nor does it work for relative errors, which a
+difference does not preserve.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["from_thresholds"]
 
 
 def from_thresholds(tree: Tree, prefix_sums: npt.ArrayLike) -> tuple[npt.NDArray[Any], ...]:
-    """Give the count of every node from running totals of the leaves, exact or noisy.
+    """Compute the count of every node from running totals of the leaves, exact or noisy.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def from_thresholds(tree: Tree, prefix_sums: npt.ArrayLike) -> tuple[npt.NDArray
     Returns
     -------
     tuple of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves. They add up, since they are made of the same
+        One array per level, from the root to the leaves. They are consistent, since they come from the same
         totals. With independent noise of variance v on each total a node's variance is 2v, or v
         if the first leaf of the tree is below it.
 
@@ -45,7 +45,7 @@ def from_thresholds(tree: Tree, prefix_sums: npt.ArrayLike) -> tuple[npt.NDArray
 
     Notes
     -----
-    **Privacy**: as private as the running totals, of which it is a function.
+    **Privacy**: a function of the running totals, and therefore as private as they are.
 
     Examples
     --------

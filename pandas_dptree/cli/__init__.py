@@ -1,4 +1,4 @@
-"""``dptree``: the verbs for shell scripts."""
+"""``dptree``: releases and plans from the shell."""
 
 from pandas_dptree.cli.commands import main
 

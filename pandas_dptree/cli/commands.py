@@ -1,4 +1,4 @@
-"""``dptree``: the verbs for shell scripts."""
+"""The commands of ``dptree``."""
 
 from __future__ import annotations
 
@@ -36,150 +36,165 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import SumOptions, refuse_others
+from pandas_dptree.plans.options import SumOptions, require_supported
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
 
-_FORCE = "replaces the file that --out names, if it is there already"
+_FORCE = "replace the file of --out if it exists"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the shell command.
+    """Run the shell command, with the arguments of the process by default.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
+    Returns 0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, arguments)}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown, arguments)}")
     try:
         with warnings.catch_warnings():
-            # A table that has been paid for is written, even where warnings are errors.
+            # A release that has spent its budget is written, even if warnings are errors.
             warnings.simplefilter("always", DPTreeWarning)
-            warnings.showwarning = partial(_tell, arguments, warnings.showwarning)
+            warnings.showwarning = partial(_print_warning, arguments, warnings.showwarning)
             arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
-        print(f"dptree: {_respelled(str(error), arguments)}", file=sys.stderr)
+        print(f"dptree: {_with_shell_names(str(error), arguments)}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever was reading, as in `dptree demo | head`, has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
-def _tell(
+def _print_warning(
     arguments: argparse.Namespace, otherwise: Callable[..., None], message: Warning | str, *where: Any
 ) -> None:
-    """Tell a warning of this package without the line of code that it points at, which is no user's."""
+    """Print a warning of this package without the line of code that it points at."""
     if isinstance(message, DPTreeWarning):
-        print(f"dptree: {_respelled(str(message), arguments)}", file=sys.stderr)
+        print(f"dptree: {_with_shell_names(str(message), arguments)}", file=sys.stderr)
     else:
         otherwise(message, *where)
 
 
-def _meant(unknown: list[str], arguments: argparse.Namespace) -> str:
-    """Hint at the options that may have been meant; empty without any."""
+def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
+    """Return a hint at the options that may have been meant, or an empty string."""
     given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
-    hint = did_you_mean(given, _spelled(arguments).values())
+    hint = did_you_mean(given, _shell_names(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
 
-def _respelled(message: str, arguments: argparse.Namespace) -> str:
-    """Name arguments as the shell spells them."""
-    names = _spelled(arguments)
+def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
+    """Replace the names of Python arguments by those of the shell."""
+    names = _shell_names(arguments)
     names |= {"columns": "--column", "level_weights": "--level-weight", "frame": "records"}
     if getattr(arguments, "share", None):
         names["split"] = names["share"]
     return re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)
 
 
-def _spelled(arguments: argparse.Namespace) -> dict[str, str]:
-    """Tell how the shell spells the options of a command, by what they are called in Python."""
+def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the shell's names of a command's options, by their names in Python."""
     return {name: f"--{name.replace('_', '-')}" for name in vars(arguments) if name not in ("run", "records")}
 
 
 def _parser() -> argparse.ArgumentParser:
     keys = argparse.ArgumentParser(add_help=False)
     keys.add_argument(
-        "--by", action="append", required=True, metavar="COLUMN", help="a key; repeat, from coarse to fine"
+        "--by",
+        action="append",
+        required=True,
+        metavar="COLUMN",
+        help="a key column; repeat from coarse to fine",
     )
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
-    options.add_argument("--delta", type=float, default=0.0)
-    options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated")
-    options.add_argument("--neighbors", choices=["add_remove", "replace"], default="add_remove")
-    whom = options.add_mutually_exclusive_group()
-    whom.add_argument("--privacy-unit", metavar="COLUMN", help="whom to protect; needs --max-contributions")
-    whom.add_argument(
+    options.add_argument(
+        "--delta", type=float, default=0.0, help="the delta of approximate differential privacy"
+    )
+    options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated, instead of --epsilon")
+    options.add_argument(
+        "--neighbors", choices=["add_remove", "replace"], default="add_remove",
+        help="how neighbouring data sets differ: one unit is added or removed, or its data are replaced",
+    )  # fmt: skip
+    unit = options.add_mutually_exclusive_group()
+    unit.add_argument("--privacy-unit", metavar="COLUMN", help="the column that identifies whom to protect")
+    unit.add_argument(
         "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
-        help="states that each row is a unit of its own, which is also the default",
+        help="each row is a unit of its own (the default, stated explicitly)",
     )  # fmt: skip
     options.add_argument(
         "--max-contributions", type=int, metavar="K",
-        help="how many rows of a unit are kept, at random: with more of them there is more noise, and with "
-        "fewer the table counts less than all rows",
+        help="the maximum number of rows to keep of each unit, at random; the others are not counted. Noise "
+        "grows with it. Required with --privacy-unit",
     )  # fmt: skip
-    options.add_argument("--split", choices=SPLITS, default="optimal")
+    options.add_argument(
+        "--split", choices=SPLITS, default="optimal", help="how to divide the budget among the levels"
+    )
     options.add_argument(
         "--share",
         action="append",
         metavar="LEVEL=SHARE",
-        help="a level's part of the budget; repeat, up to 1",
-    )
-    options.add_argument("--objective", choices=OBJECTIVES, default="levels")
-    options.add_argument(
-        "--level-weight", action="append", metavar="LEVEL=WEIGHT", help="how much a level matters; repeat"
-    )
-    options.add_argument("--consistency", choices=CONSISTENCIES, default="integer")
-    options.add_argument("--fit", choices=FITS, default="totals")
-    options.add_argument(
-        "--confidence", type=float, metavar="P", help="adds intervals that hold the true value this often"
+        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
     )
     options.add_argument(
-        "--keep-measurements", action="store_true", help="adds the noisy values and their noise scales"
+        "--objective", choices=OBJECTIVES, default="levels", help="the error that --split optimal minimizes"
+    )
+    options.add_argument(
+        "--level-weight",
+        action="append",
+        metavar="LEVEL=WEIGHT",
+        help="the weight of a level's error; repeat for other levels",
+    )
+    options.add_argument(
+        "--consistency", choices=CONSISTENCIES, default="integer", help="how noisy values become estimates"
+    )
+    options.add_argument("--fit", choices=FITS, default="totals", help="how negative estimates are corrected")
+    options.add_argument(
+        "--confidence",
+        type=float,
+        metavar="P",
+        help="add intervals that hold the true value with this probability",
+    )
+    options.add_argument(
+        "--keep-measurements", action="store_true", help="add the noisy values and their noise scales"
     )
     options.add_argument(
         "--structural-zeros",
         metavar="COLUMN",
-        help="a column of the domain that says true or false: where true, a structural zero",
+        help="a column of the domain that is true for structural zeros, otherwise false",
     )
     noise = argparse.ArgumentParser(add_help=False)
-    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto")
+    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
         "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
-        help="the noise; or counts with bounded relative error, for which the next five options are",
+        help="the noise; or counts with bounded relative error, which take the next five options",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--alpha", type=float,
-        help="the relative error, below 1; with another mechanism, takes the plan of least error beyond it",
+        help="the relative error, below 1; with other mechanisms, minimize the errors beyond it",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--threshold", type=float, metavar="T",
-        help="the error of smaller counts is relative to this one; by default the least that can be promised",
+        help="the error of counts below this is relative to it; by default the smallest possible",
     )  # fmt: skip
     noise_or_factor.add_argument(
-        "--failure", type=float, metavar="P",
-        help="how often a count may be further off; by default 0.05, or with --clip levels**-2",
+        "--failure-probability", type=float, metavar="P",
+        help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
     )  # fmt: skip
-    noise_or_factor.add_argument("--calibration", choices=get_args(Calibration), help='by default "exact"')
-    noise_or_factor.add_argument("--clip", action="store_true", help="bounds the mean squared error too")
+    noise_or_factor.add_argument(
+        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
+    )
+    noise_or_factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
     known = argparse.ArgumentParser(add_help=False)
     known.add_argument(
         "--known",
         type=Path,
         metavar="FILE",
-        help="a .csv or .parquet file of public counts: keys, and count, at_least or both",
+        help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
     )
     values = argparse.ArgumentParser(add_help=False)
     values.add_argument(
@@ -187,10 +202,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     values.add_argument(
         "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
-        help="the least and the greatest value of a row, in digits (-1000, not -1e3); once for all columns, "
-        "or once for each",
+        help="the smallest and the largest value of a row, without exponent (-1000, not -1e3); once for all "
+        "columns, or once for each",
     )  # fmt: skip
-    values.add_argument("--granularity", type=float, help="values are brought to its nearest multiple")
+    values.add_argument("--granularity", type=float, help="round values to multiples of this")
     records = argparse.ArgumentParser(add_help=False)
     records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
     table = argparse.ArgumentParser(add_help=False)
@@ -198,14 +213,12 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
     table.add_argument("--force", action="store_true", help=_FORCE)
-    table.add_argument(
-        "--progress", action="store_true", help="shows the steps of the release on standard error"
-    )
+    table.add_argument("--progress", action="store_true", help="show a progress bar on standard error")
 
     parser = argparse.ArgumentParser(
         prog="dptree",
-        description="Differentially private hierarchical tables. From a CSV file, keys are read as text, and "
-        "an empty field is a missing key.",
+        description="Differentially private hierarchical tables. Keys in a CSV file are text; an empty field "
+        "is a missing key.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dptree {__version__}")
@@ -242,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     plan = command(
-        "plan", _plan, "describe a release before anything is spent",
+        "plan", _plan, "plan a release without spending anything",
         keys, values, options, noise_or_factor, known,
     )  # fmt: skip
     plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
@@ -250,17 +263,17 @@ def _parser() -> argparse.ArgumentParser:
         "--target",
         action="append",
         metavar="LEVEL=ERROR",
-        help="find the smallest privacy loss for which a level has this standard error; repeat",
+        help="find the smallest privacy loss that gives a level this standard error; repeat for others",
     )
-    plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file, for `dptree release`")
+    plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file for `dptree release`")
     plan.add_argument("--force", action="store_true", help=_FORCE)
 
-    release = command("release", _release, "release records by a plan that was written down", records, table)
+    release = command("release", _release, "release records according to a stored plan", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
     release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
 
-    command("demo", _demo, "release a simulated example population; needs no file")
+    command("demo", _demo, "release counts of a simulated example population; needs no file")
     return parser
 
 
@@ -288,15 +301,15 @@ def _means(arguments: argparse.Namespace) -> None:
 
 
 def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """Read what a verb needs, after finding out whether its answer can be written."""
+    """Read the records and the domain, after a check that the output file can be written."""
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
     if arguments.domain == "observed" and arguments.structural_zeros is not None:
         raise ArgumentError(
             "structural_zeros",
-            "is a column of the domain, which is to be observed.",
-            hint="name a file of keys.",
+            "names a column of the domain, but the domain is observed.",
+            hint="pass a file of keys as --domain.",
         )
     frame = read(arguments.records, columns, "records")
     return frame, "observed" if arguments.domain == "observed" else _domain(arguments, arguments.by)
@@ -313,7 +326,7 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
 
 
 def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
-    """Read the public counts; from a CSV file, keys are text and counts are numbers."""
+    """Read the public counts; in a CSV file, keys are text and counts are numbers."""
     if arguments.known is None:
         return None
     counts: pd.DataFrame = read(arguments.known, None, "known")
@@ -322,13 +335,13 @@ def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
             counts[name] = pd.to_numeric(counts[name])
         except (ValueError, TypeError):
             raise ArgumentError(
-                "known", f"has a {name} that is no number.", hint="leave it empty where nothing is known."
+                "known", f"has a {name} that is not a number.", hint="leave it empty where nothing is known."
             ) from None
     return counts
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the columns to add up, with their bounds."""
+    """Return the columns to add up, with their bounds."""
     columns, bounds = arguments.column or [], arguments.bounds or []
     if not columns or len(bounds) not in (1, len(columns)):
         raise ArgumentError(
@@ -354,8 +367,8 @@ def _plan(arguments: argparse.Namespace) -> None:
     options = {"target": target, "known": known, **_options(arguments)}
     plan: Plan
     if len(values["columns"]) > 1:
-        hint = "leave it out, or plan each column with its part of the loss."
-        own = refuse_others(SumOptions, options, what="a plan for sums of several columns", hint=hint)
+        hint = "leave it out, or plan each column separately with its part of the loss."
+        own = require_supported(SumOptions, options, what="a plan for sums of several columns", hint=hint)
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         (column,) = values["columns"]
@@ -380,25 +393,25 @@ def _release(arguments: argparse.Namespace) -> None:
 
 
 def _summed(plan: Plan) -> list[Hashable | None]:
-    """List the columns whose values a release by a plan reads, with None for the records."""
+    """List the columns whose values a plan reads, with None for the records."""
     parts = plan.plans.values() if isinstance(plan, JointPlan) else [plan]
     return [part.quantity.column for part in parts if isinstance(part, AdditivePlan)]
 
 
 def _read_plan(arguments: argparse.Namespace) -> Plan:
-    """Read whichever kind of plan the file holds, and the domain that it was made for."""
+    """Read a plan of any kind, with the domain that it was made for."""
     unreadable = f"cannot be read from {str(arguments.plan)!r}"
     hint = "write it with `dptree plan --out`."
     try:
-        written = json.loads(arguments.plan.read_text(encoding="utf-8"))
-        by = list(written["levels"][1:])
+        stored = json.loads(arguments.plan.read_text(encoding="utf-8"))
+        by = list(stored["levels"][1:])
         if not all(isinstance(name, str) for name in by):
             raise TypeError
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
     domain = _domain(arguments, by)
     try:
-        return Plan.from_dict(written, domain)
+        return Plan.from_dict(stored, domain)
     except DomainError:
         raise
     except ArgumentError as error:
@@ -418,8 +431,8 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Give the kind of noise, or what is asked for instead."""
-    names = ("alpha", "threshold", "failure", "calibration", "clip")
+    """Return the noise or `Multiplicative`, and alpha."""
+    names = ("alpha", "threshold", "failure_probability", "calibration", "clip")
     asked = {name: getattr(arguments, name, None) for name in names}
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
     if arguments.mechanism == "multiplicative":
@@ -439,17 +452,17 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:
-    """Read LEVEL=NUMBER, as often as it was given."""
+    """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
         pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=25."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=0.5."
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="name each level once.")
+        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
 
 

@@ -1,4 +1,4 @@
-"""Files of records, keys and tables, for the shell command."""
+"""Reading and writing of files for the shell command: records, keys and tables."""
 
 from __future__ import annotations
 
@@ -26,36 +26,25 @@ from pandas_dptree.output.atomic_files import check_writable, write_whole
 __all__ = ["check_out", "read", "write", "write_table"]
 
 _BATCH: Final = 512
-"""Lines split at a time: so few lists do not set off Python's collection of garbage, which takes longer."""
+"""Lines to split at a time: so few lists do not trigger Python's garbage collection, which takes longer."""
 
-_MOST_KNOWN: Final = 2**16
-"""Texts that are remembered, so as to be stored once."""
+_MAX_SHARED: Final = 2**16
+"""The maximum number of texts to remember, so that equal texts share one object."""
 
 
 def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
-    """Read the columns that are needed, or all; from a CSV file, as text.
+    """Read columns of a .csv, .csv.gz or .parquet file; all of them if `columns` is None.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv, .csv.gz or .parquet file. CSV is UTF-8 with commas, and its first line names the columns.
-    columns : list or None
-        The names of the columns; all of the file if None.
-    argument : str
-        What the caller knows the file as. ``"records"`` are secret, all other files are public.
-
-    Returns
-    -------
-    pandas.DataFrame or pyarrow.Table
-        A table of pyarrow where Parquet holds the records: in pandas, one missing number would round all
-        others to floats.
+    A CSV file is UTF-8 with commas, its first line names the columns, and its values are read as text.
+    `argument` names the file in errors: ``"records"`` are secret, all other files are public. Records from
+    Parquet are returned as a pyarrow table, since in pandas one missing number would round all others to
+    floats.
 
     Raises
     ------
     ArgumentError
-        If the file or its header cannot be read, or a line of a public file cannot.
-    ColumnsError
-        If a column is missing or repeated.
+        If the file or its header cannot be read, or a line of a public file cannot; `ColumnsError` if a
+        column is missing or repeated.
     MissingExtraError
         If Parquet is to be read without pyarrow.
 
@@ -63,14 +52,14 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
     -----
     **Privacy.** One line of a CSV file is one record. A line ends at a line feed, within quotes too; one
     carriage return before it is removed. Each line is split and decoded separately, so that one more line of
-    any bytes adds at most one record and changes no other. A field that is empty, or that the line lacks, is
-    missing; those beyond the header's are ignored. A field of a record that is not UTF-8 equals no other
-    field but one of the same bytes, so that two units never become one. Blank lines are no records. A line of
-    records that cannot be split, such as one that leaves a quote open, is dropped like a record outside the
-    domain. So a text in quotes that holds line breaks is several lines, and up to as many records.
+    any bytes adds at most one record and changes no other. A field that is empty or lacking is missing;
+    fields beyond those of the header are ignored. A field of a record that is not UTF-8 equals only fields of
+    the same bytes, so that two units never become one. Blank lines are no records. A line of records that
+    cannot be split, such as one with an open quote, is dropped like a record outside the domain. So a quoted
+    text with line breaks is several lines, and up to as many records.
 
     The header is public. So are the schema of a Parquet file, and whether a file is damaged: any text can be
-    packed, so that a packed file that ends too early tells nothing of what the records say.
+    compressed, so a compressed file that ends too early reveals nothing about the records.
     """
     try:
         if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
@@ -86,10 +75,10 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> Any:
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     except DPTreeError:
         raise
-    except Exception:  # what a reader says may quote the file
+    except Exception:  # a reader's message may quote the file
         pass
     raise ArgumentError(
-        argument, f"cannot be read from {str(path)!r}.", hint="check that the file is there and well-formed."
+        argument, f"cannot be read from {str(path)!r}.", hint="check that the file exists and is well-formed."
     )
 
 
@@ -103,23 +92,27 @@ def _read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFr
         names = next(_split([header], argument), [])
         if not names:
             raise ArgumentError(
-                argument, "cannot be read: its first line is blank.", hint="it must name the columns."
+                argument,
+                "cannot be read: its first line is blank.",
+                hint="the first line must name the columns.",
             )
         if len(names) == 1 and not {";", "\t"}.isdisjoint(names[0]):
             raise ArgumentError(
                 argument,
-                "has a single column, in whose name there is a semicolon or a tab.",
+                "has a single column, with a semicolon or a tab in its name.",
                 hint="separate the fields by commas.",
             )
         wanted = names if columns is None else columns
         check_columns(pd.DataFrame(columns=names), wanted, argument=argument)
         found = [(names.index(name), _Texts()) for name in wanted]
-        last = max((place for place, _ in found), default=0)
+        last = max((position for position, _ in found), default=0)
         refused = None if argument == "records" else argument
         lines = _split(stream, refused, first=2, most=last + 1, width=len(names))
         while batch := list(islice(lines, _BATCH)):
-            for place, texts in found:
-                texts.extend([fields[place] or None if place < len(fields) else None for fields in batch])
+            for position, texts in found:
+                texts.extend(
+                    [fields[position] or None if position < len(fields) else None for fields in batch]
+                )
     return pd.DataFrame({name: texts.to_pandas() for name, (_, texts) in zip(wanted, found, strict=True)})
 
 
@@ -128,32 +121,20 @@ def _split(
 ) -> Iterator[list[str]]:
     """Split each line into its fields, independently of the others. Blank lines are left out.
 
-    Parameters
-    ----------
-    lines : iterable of bytes
-    argument : str or None
-        What is refused if a line cannot be read. If None, the line is dropped: it may be a record.
-    first : int
-        The number of the first line.
-    most : int
-        After how many commas the rest need not be split; -1 for never.
-    width : int, optional
-        How many fields a line of a public file may have.
-
-    Yields
-    ------
-    list of str
+    If `argument` is None, lines may be records, and one that cannot be read is dropped; otherwise an error
+    names its number, counted from `first`. Text after `most` commas need not be split (-1: all of it). A line
+    of a public file may have at most `width` fields.
     """
-    pending: list[str] = []  # the one line that the reader may have: an open quote asks for another, in vain
+    pending: list[str] = []  # the only line that the reader gets: an open quote asks for another in vain
     quoted = csv.reader(iter(pending.pop, None), strict=True)
     for number, line in enumerate(lines, first):
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            text, is_text = line.decode("utf-8"), True
+            text, is_utf8 = line.decode("utf-8"), True
         except UnicodeDecodeError:
             if argument is not None:
                 raise _unreadable(argument, number, "it is not UTF-8", "save the file as UTF-8.") from None
-            text, is_text = line.decode("latin-1"), False  # a character for each byte
+            text, is_utf8 = line.decode("latin-1"), False  # one character per byte
         try:
             if argument is None and '"' not in text:
                 fields = text.split(",", most)
@@ -162,19 +143,19 @@ def _split(
                 fields = next(quoted)
         except (csv.Error, IndexError):
             if argument is not None:
-                raise _unquotable(argument, number, line) from None
+                raise _bad_quotes(argument, number, line) from None
             continue
         if argument is not None and width is not None and any(fields[width:]):
-            reason = f"it has more than the {width} fields of the first line"
+            reason = f"it has more fields than the {width} of the first line"
             raise _unreadable(argument, number, reason, "put quotes around fields that hold commas.")
         if text.strip(" \t"):
-            yield fields if is_text else list(map(_decoded, fields))
+            yield fields if is_utf8 else list(map(_decoded, fields))
 
 
 def _decoded(field: str) -> str:
-    """Decode a field that has a character for each byte.
+    """Decode a field that has one character per byte.
 
-    What is not UTF-8 becomes a text that no field can be otherwise: it begins with a line feed.
+    What is not UTF-8 becomes a text that begins with a line feed, as no other field can.
     """
     try:
         return field.encode("latin-1").decode("utf-8")
@@ -183,26 +164,25 @@ def _decoded(field: str) -> str:
 
 
 def _unreadable(argument: str, number: int, reason: str, hint: str) -> ArgumentError:
-    """Say what is wrong with a line that is public."""
-    return ArgumentError(argument, f"cannot be read in line {number}: {reason}.", hint=hint)
+    """Return the error for a line of a public file."""
+    return ArgumentError(argument, f"cannot be read at line {number}: {reason}.", hint=hint)
 
 
-def _unquotable(argument: str, number: int, line: bytes) -> ArgumentError:
-    """Say why a line that is public cannot be split."""
+def _bad_quotes(argument: str, number: int, line: bytes) -> ArgumentError:
+    """Return the error for a line of a public file that cannot be split."""
     if b"\r" in line:
         reason = "it holds a carriage return"
-        hint = r"end each line by a line feed, for example with tr '\r' '\n'."
+        hint = r"end each line with a line feed, for example with tr '\r' '\n'."
     else:
-        reason = "a quote is left open, or does not stand around a whole field"
-        hint = "one line is one record: put quotes around whole fields, and no line breaks within them."
+        reason = "a quote is not closed, or does not enclose a whole field"
+        hint = "one line is one record: put quotes around whole fields, without line breaks."
     return _unreadable(argument, number, reason, hint)
 
 
 class _Texts:
-    """A column of texts while it grows, in the type that pandas gives to text.
+    """A growing column of texts, with the dtype of text in pandas.
 
-    Not every field stays an object of its own: with Arrow each piece is copied at once, and without Arrow
-    equal texts share one.
+    It saves memory: with Arrow each piece is copied at once, and without Arrow equal texts share one object.
     """
 
     def __init__(self) -> None:
@@ -216,7 +196,7 @@ class _Texts:
         if self._arrow is not None:
             self._pieces.append(self._arrow.array(texts, self._arrow.large_string()))
             return
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_SHARED:
             self._known.clear()
         known = self._known.setdefault
         self._pieces += [np.nan if text is None else known(text, text) for text in texts]
@@ -230,10 +210,10 @@ class _Texts:
 
 
 def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
-    """Read columns of a Parquet file, or of a folder of them, as a table of pyarrow.
+    """Read columns of a Parquet file, or of a folder of them, as a pyarrow table.
 
-    The names of folders (``day=2024-01-31``) do not become a column: all of them together would decide its
-    type. Neither does the first file decide into which type the values of the others are forced.
+    Folder names (``day=2024-01-31``) do not become a column: its type would depend on all of them. Nor does
+    the first file decide the type to which the values of the others are converted.
     """
     files = importlib.import_module("pyarrow.parquet").ParquetDataset(path, partitioning=None)
     columns = files.schema.names if columns is None else columns
@@ -241,7 +221,7 @@ def _read_parquet(path: Path, columns: list[Any] | None, argument: str) -> Any:
     schemas = [part.physical_schema for part in files.fragments]
     if any(schema.field(name).type != schemas[0].field(name).type for schema in schemas for name in columns):
         raise ArgumentError(
-            argument, "has files whose columns differ in type.", hint="write all of them with one schema."
+            argument, "has files with columns of different types.", hint="write all files with one schema."
         )
     return files.read(columns=columns)
 
@@ -256,16 +236,16 @@ def _suffix(path: Path, argument: str, *known: str) -> str:
 
 
 def check_out(path: Path | None, *known: str, force: bool) -> None:
-    """Find out before anything is read or spent whether the file can be written, and may be.
+    """Check before anything is read or spent that the output file can be written.
 
-    A file that is there already stays unless `force` is given: a script that runs twice would release twice,
-    and spend its privacy loss twice.
+    An existing file is kept unless `force` is given: a script that runs twice would release twice, and spend
+    its privacy loss twice.
     """
     if path is None:
         return
     if not path.resolve().parent.is_dir():
         raise ArgumentError(
-            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="make it first."
+            "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
     suffix = _suffix(path, "out", *known)
     try:
@@ -273,7 +253,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
     except OSError:
         raise _unwritable(path) from None
     if os.path.lexists(path) and not force:
-        raise _there_already(path)
+        raise _already_exists(path)
     if suffix == ".parquet":
         try:
             importlib.import_module("pyarrow")
@@ -284,7 +264,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
 
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
-    """Write a table, to standard output if no file is named."""
+    """Write a table, by default to standard output."""
     if path is None:
         released.to_csv(sys.stdout, index=False)
     elif path.suffix.lower() == ".parquet":
@@ -294,29 +274,25 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
 
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
-    """Write the whole file or nothing; if `force` is not given, only where no file is."""
+    """Write the whole file or nothing; without `force`, only if the file does not exist."""
     try:
         write_whole(path, fill, replace=force)
     except FileExistsError:
-        raise _there_already(path.resolve()) from None
+        raise _already_exists(path.resolve()) from None
     except OSError:
         raise _unwritable(path.resolve()) from None
 
 
-def _there_already(path: Path) -> ArgumentError:
-    why = (
-        ""
-        if path.suffix.lower() == ".json"
-        else "running again is a second release, which spends as much again; "
-    )
+def _already_exists(path: Path) -> ArgumentError:
+    warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
     return ArgumentError(
         "out",
-        f"is a file that is there already: {str(path)!r}.",
-        hint=f"{why}keep the file, name another one, or add --force to replace it.",
+        f"is a file that already exists: {str(path)!r}.",
+        hint=f"{warning}keep the file, name another one, or add --force to replace it.",
     )
 
 
 def _unwritable(path: Path) -> ArgumentError:
     return ArgumentError(
-        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder of yours."
+        "out", f"cannot be written: {str(path)!r}.", hint="name a file in a folder that you can write to."
     )

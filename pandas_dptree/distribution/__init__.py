@@ -1,11 +1,9 @@
-"""Distributions of a numeric column: trees over bins, what is measured of them, and how accurate that is.
+"""Distributions of a numeric column: trees over bins, measurement strategies, and their errors.
 
-Everything here is a function of public parameters and of what was measured, and no record is looked at.
+Everything here is a function of public parameters and of noisy measurements; no record is read.
 
-References
-----------
-Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate CDFs",
-2024.
+**Source**: Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private
+approximate CDFs", 2024.
 """
 
 from pandas_dptree.distribution.intervals import cover, expected_maximum_bound, interval_estimates
@@ -58,5 +56,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__

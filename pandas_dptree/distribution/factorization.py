@@ -1,11 +1,11 @@
-r"""Prefix sums from the noisy values of a `PrefixStrategy`, and how accurate they are.
+r"""Prefix sums from the noisy values of a `PrefixStrategy`, and their variances.
 
-What is measured is :math:`z = G D x` plus noise. The cosine transform :math:`C = C^{-1}` of type IV
+The measurement is :math:`z = G D x` plus noise. The cosine transform :math:`C = C^{-1}` of type IV
 diagonalises :math:`G = C\,\mathrm{diag}(\lambda)\,C`, where :math:`\lambda` is the cosine transform of type
-III of the whole numbers h(0), …, h(K − 1). So :math:`A D^{-1} G^{-1} z` are unbiased estimates of the prefix
-sums, with the inverse of the very matrix that was measured, rounding and all.
+III of the integers h(0), …, h(K − 1). So :math:`A D^{-1} G^{-1} z` are unbiased estimates of the prefix
+sums. They use the inverse of exactly the matrix that was measured, including its rounding.
 
-Everything here is a function of noisy numbers and public parameters: post-processing, free of privacy cost.
+**Privacy**: post-processing of noisy numbers and public parameters.
 """
 
 from __future__ import annotations
@@ -29,28 +29,11 @@ FloatArray = npt.NDArray[np.float64]
 def prefix_estimates(
     strategy: PrefixStrategy, measured: npt.ArrayLike, *, total: float | None = None
 ) -> FloatArray:
-    r"""Estimate the prefix sums without bias.
+    r"""Estimate the prefix sums without bias, in counts; they need not be monotone.
 
-    Parameters
-    ----------
-    strategy : PrefixStrategy
-    measured : array_like, shape (n_bins,)
-        From `measure_prefix_sums`.
-    total : float, optional
-        The number of all records, if it is public. Then the estimates are the best linear unbiased ones that
-        end in it: with the covariances c of the others with the last one,
-
-        .. math:: \hat C_t - \frac{c_t}{c_K} (\hat C_K - \text{total}).
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_bins,)
-        In counts. They need not rise.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one finite number for each bin.
+    `measured` has shape (n_bins,), from `measure_prefix_sums`. If the number of all records is public, pass
+    it as `total`. The estimates are then the best linear unbiased ones that end in it: with the covariances c
+    of all estimates with the last one, :math:`\hat C_t - \frac{c_t}{c_K} (\hat C_K - \text{total})`.
 
     Examples
     --------
@@ -69,38 +52,24 @@ def prefix_estimates(
         raise ArgumentError(
             "measured",
             f"must be one finite number for each of the {strategy.n_bins} bins.",
-            hint="pass what measure_prefix_sums gave for this strategy.",
+            hint="pass the result of measure_prefix_sums for this strategy.",
         )
-    free = np.cumsum(_solve(strategy, values, power=1) / strategy.weights)
+    estimates = np.cumsum(_solve(strategy, values, power=1) / strategy.weights)
     if total is None:
-        return free
+        return estimates
     covariances = _covariances_with_total(strategy)
-    return np.asarray(free - covariances / covariances[-1] * (free[-1] - total))
+    return np.asarray(estimates - covariances / covariances[-1] * (estimates[-1] - total))
 
 
 def prefix_variances(
     strategy: PrefixStrategy, noise_scale: float, *, known_total: bool = False
 ) -> FloatArray:
-    r"""Give the exact variances of the estimates of the prefix sums.
+    r"""Compute the exact variances of `prefix_estimates`, in squared counts.
 
     With :math:`u_j = 1 / d_j` and :math:`P = G^{-2}`, the variance of the t-th estimate is
-    :math:`\sigma^2 \sum_{i, j \le t} u_i P_{ij} u_j`, in time :math:`O(K \log^2 K)`.
+    :math:`\sigma^2 \sum_{i, j \le t} u_i P_{ij} u_j`, in time :math:`O(K \log^2 K)`. `noise_scale` is that of
+    the discrete Gaussian noise, in the unit of the measured values.
 
-    Parameters
-    ----------
-    strategy : PrefixStrategy
-    noise_scale : float
-        Of the discrete Gaussian noise, in the unit of the measured values.
-    known_total : bool, default False
-        Whether `prefix_estimates` is given the total.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_bins,)
-        In squared counts.
-
-    Examples
-    --------
     >>> strategy = PrefixStrategy(4)
     >>> noise_scale = strategy.noise_scale(PrivacyLoss(rho=0.5), neighbors="add_remove")
     >>> prefix_variances(strategy, noise_scale).round(2).tolist()
@@ -129,30 +98,10 @@ def prefix_rmse(
     max_contributions: int = 1,
     known_total: bool = False,
 ) -> float:
-    """Predict the error of a release: the root of the mean of `prefix_variances`.
+    """Predict the error of a release, in counts: the square root of the mean of `prefix_variances`.
 
-    Parameters
-    ----------
-    strategy : PrefixStrategy
-    loss : PrivacyLoss
-        Of the whole release: a rho, or an epsilon with a delta.
-    neighbors : {"add_remove", "replace"}
-    max_contributions : int, default 1
-        The most rows of one unit that are counted.
-    known_total : bool, default False
-        Whether the number of all records is public.
+    `loss` is that of the whole release: a rho, or an epsilon with a delta.
 
-    Returns
-    -------
-    float
-        In counts.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
-
-    Examples
-    --------
     >>> round(prefix_rmse(PrefixStrategy(256), PrivacyLoss(rho=0.5), neighbors="add_remove"), 3)
     2.529
     """
@@ -167,7 +116,7 @@ def _eigenvalues(strategy: PrefixStrategy) -> FloatArray:
 
 
 def _solve(strategy: PrefixStrategy, values: FloatArray, *, power: int) -> FloatArray:
-    """Give the inverse of a power of G, times a vector."""
+    """Multiply a vector by the inverse of a power of G."""
     from scipy.fft import dct
 
     spectrum = dct(values, type=4, norm="ortho") / _eigenvalues(strategy) ** power
@@ -175,16 +124,16 @@ def _solve(strategy: PrefixStrategy, values: FloatArray, *, power: int) -> Float
 
 
 def _covariances_with_total(strategy: PrefixStrategy) -> FloatArray:
-    """Give the covariances of all estimates with the last one, for noise of variance 1."""
+    """Compute the covariances of all estimates with the last one, for noise of variance 1."""
     u = 1 / strategy.weights
     return np.cumsum(u * _solve(strategy, u, power=2))
 
 
 def _sums_over_earlier(u: FloatArray, p: FloatArray) -> FloatArray:
-    r"""Give :math:`\sum_{j < t} (p(t - j) + p(t + j + 1))\,u_j` for every t, for an antiperiodic p.
+    r"""Compute :math:`\sum_{j < t} (p(t - j) + p(t + j + 1))\,u_j` for every t, for an antiperiodic p.
 
-    Blocks of 1, 2, 4, … numbers: each second block adds up over the one before it. There t − j and t + j
-    depend on t and j within their blocks, so both sums are convolutions: of p with u, and with u backwards.
+    For each block size 1, 2, 4, …, every second block adds the sums over the block before it. There t − j and
+    t + j depend on the positions of t and j within their blocks, so both sums are convolutions.
     """
     from scipy.fft import irfft, rfft
 
@@ -194,9 +143,9 @@ def _sums_over_earlier(u: FloatArray, p: FloatArray) -> FloatArray:
         earlier = padded.reshape(-1, 2, size)[:, 0]
         lags = np.arange(2 * size)
         mirrored = np.arange(0, n, 2 * size)[:, None] * 2 + size + lags
-        straight = rfft(p[lags % len(p)]) * rfft(earlier, 2 * size)
-        crossed = rfft(p[mirrored % len(p)]) * rfft(earlier[:, ::-1], 2 * size)
-        sums.reshape(-1, 2, size)[:, 1] += irfft(straight + crossed, 2 * size)[:, size:]
+        differences = rfft(p[lags % len(p)]) * rfft(earlier, 2 * size)
+        totals = rfft(p[mirrored % len(p)]) * rfft(earlier[:, ::-1], 2 * size)
+        sums.reshape(-1, 2, size)[:, 1] += irfft(differences + totals, 2 * size)[:, size:]
     return sums[: len(u)]
 
 
@@ -208,25 +157,11 @@ def range_variances(
     *,
     known_total: bool = False,
 ) -> FloatArray:
-    r"""Give the exact variances of differences of the estimates of two prefix sums.
+    r"""Compute the exact variances of the sums over ranges ``starts <= bin < stops``, in squared counts.
 
-    That of the bins from start to below stop has the variance :math:`\sigma^2 \|G^{-1} D^{-1} 1\|^2`, with
-    the indicator of these bins. For single bins that is :math:`\sigma^2 P_{ii} / d_i^2`, all at once.
+    With the indicator 1 of these bins, the variance is :math:`\sigma^2 \|G^{-1} D^{-1} 1\|^2`. For single
+    bins it is :math:`\sigma^2 P_{ii} / d_i^2`, computed in one step. No range is empty.
 
-    Parameters
-    ----------
-    strategy, noise_scale, known_total
-        As for `prefix_variances`.
-    starts, stops : numpy.ndarray of int64, shape (n_ranges,)
-        From 0 to K, starts below stops.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_ranges,)
-        In squared counts.
-
-    Examples
-    --------
     >>> strategy = PrefixStrategy(4)
     >>> noise_scale = strategy.noise_scale(PrivacyLoss(rho=0.5), neighbors="add_remove")
     >>> range_variances(strategy, noise_scale, np.array([0, 0, 3]), np.array([1, 4, 4])).round(2).tolist()
@@ -238,9 +173,9 @@ def range_variances(
     single = stops == starts + 1
     p = antiperiodic(idct(_eigenvalues(strategy) ** -2.0, type=3))
     variances = (u**2 * (p[0] + p[1::2]))[starts]
-    places = np.arange(strategy.n_bins)
+    bins = np.arange(strategy.n_bins)
     for row in np.flatnonzero(~single):
-        inside = (places >= starts[row]) & (places < stops[row])
+        inside = (bins >= starts[row]) & (bins < stops[row])
         variances[row] = (_solve(strategy, np.where(inside, u, 0.0), power=1) ** 2).sum()
     if known_total:
         sums = np.insert(_covariances_with_total(strategy), 0, 0.0)

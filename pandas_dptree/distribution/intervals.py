@@ -1,9 +1,8 @@
-r"""Counts of intervals of bins from the noisy counts of a level-uniform tree, and how far off they may be.
+"""Counts of intervals of bins from the noisy counts of a level-uniform tree, and bounds on their errors.
 
-The leaves of the tree are the bins, in their order. Intervals are half-open: from bin `start` up to, but
-without, bin `stop`, counted from 0.
+The leaves of the tree are the bins, in order. Intervals are half-open: bins ``start <= bin < stop``, from 0.
 
-Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+**Privacy**: post-processing of noisy numbers and the tree.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Queries = Literal["prefixes", "intervals"]
 
 
 class NodeRange(NamedTuple):
-    """Neighbouring nodes of one level: those from `first` up to, but without, `stop`."""
+    """Adjacent nodes of one level: ``first <= node < stop``."""
 
     level: int
     first: int
@@ -43,29 +42,27 @@ class NodeRange(NamedTuple):
 
 
 def cover(tree: Tree, start: int, stop: int, *, with_root: bool = True) -> list[NodeRange]:
-    """Find the fewest nodes whose disjoint union is the bins from `start` up to, but without, `stop`.
+    """Find the fewest nodes whose disjoint union is the bins ``start <= bin < stop``.
 
-    Going up from the leaves, those nodes at both ends are taken whose parent reaches beyond the interval: at
-    most 2(b − 1) of a level with branching b.
+    At each level, the nodes at both ends are taken whose parent extends beyond the interval: at most 2(b − 1)
+    nodes on a level with branching b.
 
     Parameters
     ----------
-    tree : Tree
-        Level-uniform.
-    start, stop : int
-        0 ≤ start ≤ stop ≤ n_leaves.
+    tree, start, stop : Tree, int, int
+        Level-uniform, with 0 ≤ start ≤ stop ≤ n_leaves.
     with_root : bool
         Whether the root may be used for the whole range; otherwise its children are.
 
     Returns
     -------
     list of NodeRange
-        From left to right, at most two ranges of a level; empty where `start` is `stop`.
+        From left to right, at most two ranges per level; empty if `start` equals `stop`.
 
     Raises
     ------
     ArgumentError
-        If `start` and `stop` are not such whole numbers, or the tree is not level-uniform.
+        If `start` and `stop` are not such integers, or the tree is not level-uniform.
 
     Examples
     --------
@@ -91,20 +88,17 @@ def cover(tree: Tree, start: int, stop: int, *, with_root: bool = True) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalEstimate:
-    """One way to rebuild the count of an interval.
+    """One unbiased estimate of the count of an interval.
 
     Attributes
     ----------
-    way : {"cover", "prefixes", "complement"}
-        The sum of the interval's own cover; the difference of two prefix sums, from which the nodes they
-        share drop out; or the total less what lies outside.
-    value : float
-        The estimate, unbiased.
-    variance : float
-        Its variance.
+    method : {"cover", "prefixes", "complement"}
+        The sum of the interval's own cover; the difference of two prefix sums, in which shared nodes cancel;
+        or the total minus what lies outside.
+    value, variance : float
     """
 
-    way: str
+    method: str
     value: float
     variance: float
 
@@ -116,26 +110,24 @@ def interval_estimates(
     start: int,
     stop: int,
 ) -> list[IntervalEstimate]:
-    """Rebuild the count of one interval from the raw measurements in several ways, the best first.
+    """Estimate the count of one interval from the raw measurements by several methods, the best first.
 
-    None of them beats least squares, which uses all measurements; each needs only a few numbers.
+    Each estimate needs only a few numbers. None is better than least squares, which uses all measurements.
 
     Parameters
     ----------
-    tree : Tree
-        Level-uniform.
+    tree, start, stop
+        As for `cover`.
     measurements : sequence of numpy.ndarray or None
         For each level, the noisy counts of its nodes; None for a root that was not measured.
     noise_variances : sequence of array_like
-        For each level, the variance of its measurements, a number or one per node: 0 where the count is
-        known, ``inf`` for a root that was not measured. The noises are independent.
-    start, stop : int
-        0 ≤ start ≤ stop ≤ n_leaves.
+        For each level, the variance of its independent noise, a number or one per node: 0 if the count is
+        known, ``inf`` for a root that was not measured.
 
     Returns
     -------
     list of IntervalEstimate
-        By ascending variance; without "complement" where the root was not measured.
+        By ascending variance; without "complement" if the root was not measured.
 
     Raises
     ------
@@ -144,11 +136,11 @@ def interval_estimates(
 
     Examples
     --------
-    A lecture's example, f(1, 6) = f(1, 4) + f(5, 6) = f(1, 8) − f(7, 8), with 8 bins and a known total:
+    The textbook example f(1, 6) = f(1, 4) + f(5, 6) = f(1, 8) − f(7, 8), with 8 bins and a known total:
 
     >>> tree, noise = Tree.from_branching([2, 2, 2]), [0.0, 1.0, 1.0, 1.0]
     >>> counts = tree.roll_up(np.array([1, 2, 3, 4, 5, 6, 7, 8]))
-    >>> [(way.way, way.variance) for way in interval_estimates(tree, counts, noise, 0, 6)]
+    >>> [(found.method, found.variance) for found in interval_estimates(tree, counts, noise, 0, 6)]
     [('complement', 1.0), ('cover', 2.0), ('prefixes', 2.0)]
     """
     check_levels(tree, "measurements", measurements)
@@ -160,83 +152,83 @@ def interval_estimates(
         return [(sign, found) for found in cover(tree, first, last, with_root=has_total)]
 
     bins = tree.n_leaves
-    ways = {
+    covers = {
         "cover": nodes(1, start, stop),
         "prefixes": nodes(1, 0, stop) + nodes(-1, 0, start),
         "complement": nodes(1, 0, bins) + nodes(-1, 0, start) + nodes(-1, stop, bins),
     }
     if not has_total:
-        del ways["complement"]
+        del covers["complement"]
     estimates = []
-    for way, signed in ways.items():
+    for method, signed in covers.items():
         value = variance = 0.0
         for sign, (level, first, last) in _net(signed):
             measured = measurements[level]
-            assert measured is not None  # only the root may be, and then no cover uses it
+            assert measured is not None  # only the root may be None, and then no cover uses it
             value += sign * float(measured[first:last].sum())
             variance += float(noise[level][first:last].sum())
-        estimates.append(IntervalEstimate(way=way, value=value, variance=variance))
+        estimates.append(IntervalEstimate(method=method, value=value, variance=variance))
     return sorted(estimates, key=lambda estimate: estimate.variance)
 
 
 def _net(signed: Sequence[tuple[int, NodeRange]]) -> Iterator[tuple[int, NodeRange]]:
-    """Let nodes that are both added and subtracted cancel: give disjoint ranges with the sign that is left.
+    """Cancel nodes that are both added and subtracted, and yield disjoint ranges with the remaining sign.
 
-    The added ranges are disjoint, and so are the subtracted ones: no node is left with more than ±1.
+    Added ranges are disjoint, and so are subtracted ones, so no sign exceeds ±1.
     """
     changes: Counter[tuple[int, int]] = Counter()
     for sign, nodes in signed:
         changes[nodes.level, nodes.first] += sign
         changes[nodes.level, nodes.stop] -= sign
-    places = sorted(changes)
+    positions = sorted(changes)
     sign = 0
-    for here, after in pairwise(places):
+    for here, after in pairwise(positions):
         sign += changes[here]
-        if sign:  # it is 0 again at the end of every level
+        if sign:  # the sign is 0 again at the end of every level
             yield sign, NodeRange(here[0], here[1], after[1])
 
 
 def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Queries = "prefixes") -> float:
-    r"""Bound the expected largest absolute error over all prefixes, or over all intervals, of a noisy tree.
+    r"""Bound the expected largest absolute error over all prefixes, or all intervals, of a noisy tree.
 
-    Each prefix or interval is the sum of its `cover`; the nodes of level :math:`l` carry independent Laplace
-    noise of scale :math:`b_l`. It is the smaller of two bounds.
+    Each prefix or interval is the sum of its `cover`. The nodes of level :math:`l` have independent Laplace
+    noise of scale :math:`b_l`. The result is the smaller of two bounds.
 
-    *From the largest noise.* Of :math:`M` Laplace variables the largest absolute value is in expectation
+    *From the largest noise.* The largest absolute value of :math:`M` Laplace variables has the expectation
     :math:`b \sum_{i \le M} 1/i \le b (1 + \ln M)`. A prefix's cover has at most :math:`n_l - 1` of the
-    :math:`M_l` nodes of a level, an interval's twice as many, so that the error is at most
-    :math:`\sum_l k (n_l - 1)\, b_l (1 + \ln M_l)`, :math:`k` being 1 or 2.
+    :math:`M_l` nodes of a level, an interval's cover twice as many. So the error is at most
+    :math:`\sum_l k (n_l - 1)\, b_l (1 + \ln M_l)`, with :math:`k` = 1 or 2.
 
     *From the moments.* For :math:`0 < \lambda < 1 / \max b_l` a node's noise :math:`Z` has
-    :math:`E e^{\lambda Z} = q_l = 1 / (1 - \lambda^2 b_l^2)`. With Jensen's inequality, and a sum in place of
+    :math:`E e^{\lambda Z} = q_l = 1 / (1 - \lambda^2 b_l^2)`. By Jensen's inequality, with a sum in place of
     the maximum,
 
     .. math:: E \max_t |e_t| \le \frac1\lambda \ln \sum_t E (e^{\lambda e_t} + e^{-\lambda e_t})
               \le \frac1\lambda \ln \Bigl( 2 q_0 + 2 \prod_l \bigl(1 + q_l + … + q_l^{n_l - 1}\bigr)^k \Bigr).
 
-    For prefixes the product is the sum itself: the digits of :math:`t` in the mixed radix :math:`n_1, …, n_m`
-    say how many nodes of each level its cover has. The cover of an interval has, on each level, no more nodes
-    than the covers of the prefix that ends where it ends and of the rest that starts where it starts, one of
-    the pairs in the squared product. :math:`q_0` is the whole range's own term, :math:`q_1^{n_1}` if the root
-    was not measured. The bound is taken at the best of many :math:`\lambda`.
+    For prefixes the product equals the sum: the digits of :math:`t` in the mixed radix :math:`n_1, …, n_m`
+    are the numbers of nodes of each level in its cover. The cover of an interval has, on each level, no more
+    nodes than two covers together: that of the prefix with the same end, and that of the suffix with the same
+    start. Such a pair is one of the terms of the squared product. :math:`q_0` is the term of the whole range,
+    :math:`q_1^{n_1}` if the root was not measured. The bound is minimised over many :math:`\lambda`.
 
     For the binary tree over :math:`M \ge 4` bins, root included, with :math:`d = \log_2 M + 1` levels of
-    scale :math:`d / \varepsilon`, the choice :math:`\lambda = \varepsilon / (\sqrt2\, d)` makes
+    scale :math:`d / \varepsilon`, the choice :math:`\lambda = \varepsilon / (\sqrt2\, d)` gives
     :math:`q = 2` and
 
     .. math:: E \max_t |e_t| \le \frac{\sqrt2\, d}{\varepsilon} \ln \bigl(4 + 2 \cdot 3^{d - 1}\bigr)
               \le \frac{\sqrt2 \ln 3 \; d^2}{\varepsilon},
 
-    and twice that for intervals. The largest noise alone gives :math:`O(d^3 / \varepsilon)`, and with the
-    root of the sum of squares in place of the sum :math:`O(d^{2.5} / \varepsilon)`.
+    and twice that for intervals. The first bound is :math:`O(d^3 / \varepsilon)`, and with the root of the
+    sum of squares in place of the sum :math:`O(d^{2.5} / \varepsilon)`.
 
     Parameters
     ----------
     tree : Tree
         Level-uniform.
     noise_scales : sequence of float
-        For each level, the scale :math:`b_l` of its Laplace noise, in counts: 0 where the counts are known,
-        ``inf`` for a root that was not measured. Discrete Laplace noise of the same scale obeys both bounds.
+        For each level, the scale :math:`b_l` of its Laplace noise, in counts: 0 if the counts are known,
+        ``inf`` for a root that was not measured. Both bounds also hold for discrete Laplace noise.
     queries : {"prefixes", "intervals"}
 
     Returns
@@ -262,29 +254,29 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     branching, scales = branching_of(tree), _checked_scales(tree, noise_scales)
     sides = 1 if queries == "prefixes" else 2
     has_total = math.isfinite(scales[0])
-    whole = (scales[0], 1) if has_total else (scales[1], branching[0])
-    largest = max([whole[0], *scales[1:]])
+    total = (scales[0], 1) if has_total else (scales[1], branching[0])
+    largest = max([total[0], *scales[1:]])
     if largest == 0:
         return 0.0
     levels = list(zip(branching, scales[1:], tree.level_sizes[1:], strict=True))
-    from_largest = whole[0] * whole[1] * (1 + math.log(whole[1]))
+    from_largest = total[0] * total[1] * (1 + math.log(total[1]))
     from_largest += sum(sides * (n - 1) * b * (1 + math.log(size)) for n, b, size in levels)
     fractions = np.geomspace(1e-6, 0.999, 1000)
     log_sum = sides * sum(
         (_log_geometric(_log_moment(fractions * b / largest), n) for n, b, _ in levels), 0.0
     )
-    log_whole = whole[1] * _log_moment(fractions * whole[0] / largest)
-    from_moments = largest / fractions * (math.log(2) + np.logaddexp(log_sum, log_whole))
+    log_total = total[1] * _log_moment(fractions * total[0] / largest)
+    from_moments = largest / fractions * (math.log(2) + np.logaddexp(log_sum, log_total))
     return float(min(from_largest, from_moments.min()))
 
 
 def _log_moment(fractions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Logarithm of E exp(λZ) for Laplace noise of scale b, at λb."""
+    """Compute log E exp(λZ) for Laplace noise of scale b, from λb."""
     return -np.log1p(-(fractions**2))
 
 
 def _log_geometric(log_ratio: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
-    """Logarithm of 1 + q + … + q^(n − 1), without overflow."""
+    """Compute log(1 + q + … + q^(n − 1)) without overflow."""
     if not log_ratio.any():
         return np.full_like(log_ratio, math.log(n))
     return n * log_ratio + np.log(-np.expm1(-n * log_ratio)) - np.log(np.expm1(log_ratio))
@@ -297,7 +289,7 @@ def _checked_scales(tree: Tree, noise_scales: Sequence[float]) -> list[float]:
         raise ArgumentError(
             "noise_scales",
             f"must hold a number of at least 0 for each of {tree.depth + 1} levels.",
-            hint="0 where the counts are known; only a root above other levels may be inf, not measured.",
+            hint="use 0 for known counts, and inf for a root that is not measured but has levels below it.",
         )
     return scales
 

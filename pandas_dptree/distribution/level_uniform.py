@@ -1,8 +1,8 @@
-r"""Errors of prefix sums from level-uniform trees over bins, and which trees are best in theory.
+r"""Errors of prefix sums from level-uniform trees over bins, and the trees that are best in theory.
 
-A column is cut into K bins; :math:`C_t` is the number of rows in the first t of them. A level-uniform tree
-with the branching factors :math:`(n_1, \dots, n_m)`, :math:`\prod n_i \ge K`, has noisy counts on each of
-its levels; a node of level i has :math:`s_i = n_{i+1} \cdots n_m` bins. In this mixed radix t is
+A column is divided into K bins; :math:`C_t` is the number of rows in the first t of them. A level-uniform
+tree with the branching factors :math:`(n_1, \dots, n_m)`, :math:`\prod n_i \ge K`, has noisy counts on each
+level; a node of level i has :math:`s_i = n_{i+1} \cdots n_m` bins. In this mixed radix t is
 :math:`\sum_i d_i(t)\,s_i`, and :math:`C_t` is the sum of :math:`d_i(t)` nodes of each level i (Lemma IV.1).
 So every error here is
 
@@ -10,22 +10,22 @@ So every error here is
           = \sum_{i=1}^m w_i v_i + v_0, \qquad w_i = \sum_{t=1}^{K-1} d_i(t),
 
 with the noise variance :math:`v_i` of a node of level i and the variance :math:`v_0` of the total,
-:math:`C_K`. It is a *sum* over prefixes, in squared counts: the prefix error is the square root of the sum
-over K, and the squared error of the cumulative distribution function :math:`C_t / N` is the sum over
-:math:`N^2`. Since only variances enter, discrete noise is covered without an approximation:
-``Laplace().variance(scale)`` gives its variance.
+:math:`C_K`. It is a *sum* over prefixes, in squared counts. The prefix error is the square root of the sum
+divided by K; the squared error of the cumulative distribution function :math:`C_t / N` is the sum divided by
+:math:`N^2`. Only variances enter, so the formulas are exact for discrete noise:
+``Laplace().variance(scale)`` returns its variance.
 
-**The uses of a level.** With :math:`h(s) = r (s - r) / 2s`, r being the remainder of K by s,
+**The uses of a level.** With :math:`h(s) = r (s - r) / 2s`, where r is the remainder of K divided by s,
 
 .. math:: w_i = \frac{K (n_i - 1)}{2} + h(s_i) - n_i\,h(n_i s_i).
 
 If the product of the branching factors is K, all remainders are 0, the order of the levels does not matter,
-and this is Theorem IV.1. Otherwise the nodes beyond the last bin are padding, which is known to be empty,
-and the sums run over the K prefixes that there are.
+and this is Theorem IV.1. Otherwise the nodes beyond the last bin are padding, known to be empty, and the
+sums run over the K prefixes.
 
 **Source**: Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private
-approximate CDFs", 2024. There the total N is public, neighbouring data sets differ in a replaced row and
-noise is Laplace's: a level with the budget :math:`\epsilon_i` has the variance :math:`8 / \epsilon_i^2`.
+approximate CDFs", 2024. There the total N is public, neighbouring data sets differ in a replaced row, and
+the noise is Laplace: a level with the budget :math:`\epsilon_i` has the variance :math:`8 / \epsilon_i^2`.
 
 **Privacy**: everything here is a function of the bins and of parameters, which are public.
 """
@@ -56,13 +56,19 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-Whole = TypeVar("Whole", int, npt.NDArray[np.int64])
+Integer = TypeVar("Integer", int, npt.NDArray[np.int64])
 
 
 def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
-    r"""Give the squared error, summed over prefixes, if each prefix is measured by itself (Lemma III.1).
+    r"""Compute the squared error, summed over prefixes, if each prefix is measured separately (Lemma III.1).
 
     .. math:: (K - 1)\,v + v_0
+
+    **Privacy.** A row that is replaced, or that is added with the total public, changes at most K - 1
+    prefixes by one each. All prefixes but the last together have an :math:`L_1` sensitivity of K - 1, so the
+    error is :math:`2 (K - 1)^3 / \epsilon^2` with Laplace noise. If a row is added or removed and the total
+    is measured like the others, the sensitivity is K and the error :math:`2 K^3 / \epsilon^2`. The squares of
+    the :math:`L_2` sensitivities are the same numbers, K - 1 and K.
 
     Parameters
     ----------
@@ -71,7 +77,7 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     variance : float
         The noise variance v of a prefix, in squared counts.
     total_variance : float, default 0
-        That of the last prefix, the total; 0 if the total is public.
+        The noise variance of the last prefix, the total; 0 if the total is public.
 
     Returns
     -------
@@ -81,15 +87,7 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     Raises
     ------
     ArgumentError
-        If `n_bins` is not a positive whole number or a variance is negative or not finite.
-
-    Notes
-    -----
-    **Privacy.** A row that is replaced, or that is added with the total public, moves K - 1 prefixes by one
-    at most: all but the last have an :math:`L_1` sensitivity of K - 1 together, which makes the error
-    :math:`2 (K - 1)^3 / \epsilon^2` with Laplace noise. Where a row is added or removed and the total is
-    measured like the rest, the sensitivity is K and the error :math:`2 K^3 / \epsilon^2`. The squares of the
-    :math:`L_2` sensitivities are the same numbers, K - 1 and K.
+        If `n_bins` is not a positive integer or a variance is negative or not finite.
 
     Examples
     --------
@@ -105,33 +103,27 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
 
 
 def histogram_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
-    r"""Give the squared error, summed over prefixes, of sums of noisy bins (Lemma III.2).
+    r"""Compute the squared error, summed over prefixes, of sums of noisy bins (Lemma III.2).
 
     .. math:: \frac{K (K - 1)}{2}\,v + v_0
 
+    The units and errors are those of `threshold_error`.
+
     Parameters
     ----------
-    n_bins : int
-        K.
-    variance : float
-        The noise variance v of a bin, in squared counts.
+    n_bins, variance : int, float
+        K, and the noise variance v of a bin.
     total_variance : float, default 0
-        That of the last prefix, the total. It is 0 if the total is public, and ``n_bins * variance``, which
-        makes :math:`K (K + 1)\,v / 2` of the whole, if the total is the sum of all bins.
+        The noise variance of the last prefix, the total: 0 if the total is public, and ``n_bins * variance``
+        (:math:`K (K + 1)\,v / 2` in all) if it is the sum of all bins.
 
     Returns
     -------
     float
-        In squared counts.
-
-    Raises
-    ------
-    ArgumentError
-        If `n_bins` is not a positive whole number or a variance is negative or not finite.
 
     Examples
     --------
-    The noise of a bin has the variance 8 if rows are replaced and epsilon is 1:
+    The noise of a bin has variance 8 if rows are replaced and epsilon is 1:
 
     >>> histogram_error(256, 8.0) == 4 * 256 * 255
     True
@@ -150,7 +142,7 @@ def tree_error(
     n_bins: int | None = None,
     total_variance: float = 0.0,
 ) -> float:
-    r"""Give the squared error, summed over prefixes, of sums of the fewest nodes (Theorem IV.1).
+    r"""Compute the squared error, summed over prefixes, of sums of the fewest nodes (Theorem IV.1).
 
     .. math:: \sum_{i=1}^m w_i v_i + v_0, \qquad\text{which is}\qquad
               \frac K 2 \sum_{i=1}^m (n_i - 1)\,v_i + v_0 \quad\text{if } n_1 \cdots n_m = K.
@@ -164,8 +156,8 @@ def tree_error(
     n_bins : int, optional
         K; the other leaves are padding. By default the product of the branching factors.
     total_variance : float, default 0
-        That of the last prefix, the total: 0 if it is public, and the noise variance of the root if that is
-        measured. If nothing but level 1 tells it, that is the number of its nodes times their variance.
+        The variance of the total: 0 if it is public, the noise variance of the root if that is measured, and
+        otherwise the number of nodes of level 1 times their variance.
 
     Returns
     -------
@@ -175,7 +167,7 @@ def tree_error(
     Raises
     ------
     ArgumentError
-        If a branching factor is no whole number of at least 2, their product is below `n_bins`, there is not
+        If a branching factor is not an integer of at least 2, their product is below `n_bins`, there is not
         one variance for each level, or one is negative or not finite.
 
     Examples
@@ -196,39 +188,35 @@ def tree_error(
 
 
 def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
-    r"""Give the squared error, summed over prefixes, of the two views of each prefix (Lemma IV.4).
+    r"""Compute the squared error, summed over prefixes, of averaged left and right covers (Lemma IV.4).
 
     Each node is first averaged with the sum of its children, by inverse variance, from the leaves up:
 
     .. math:: \frac 1 {V_i} = \frac 1 {v_i} + \frac 1 {n_{i+1} V_{i+1}}, \qquad V_m = v_m.
 
-    Then :math:`C_t` is taken as the mean of the nodes to the left of t, and of N less those to the right.
-    Both use disjoint subtrees. A prefix that ends between two children of level i has the variance
+    Then :math:`C_t` is estimated by the mean of two sums: the nodes left of t, and N minus the nodes right of
+    it. These use disjoint subtrees. A prefix that ends between two children of level i has the variance
     :math:`\frac14 \bigl(V_i + \sum_{j \le i} (n_j - 1) V_j\bigr)`, and there are
-    :math:`(n_i - 1)\,n_1 \cdots n_{i-1}` of these, so that the sum is
+    :math:`(n_i - 1)\,n_1 \cdots n_{i-1}` such prefixes, so the sum is
 
     .. math:: \frac K 4 \sum_{i=1}^m (n_i - 1)\,V_i.
 
+    In the paper all :math:`n_i` are equal, and so are all :math:`v_i`.
+
     Parameters
     ----------
-    branching : sequence of int
-        Children of each node, from the root down, each at least 2. Their product is K: no padding.
-    variances : array_like of float, shape (len(branching),)
-        The noise variance of a node of each level below the root, in squared counts. The total is public.
+    branching, variances
+        As for `tree_error`. The product of the branching factors is K (no padding); the total is public.
 
     Returns
     -------
     float
-        In squared counts: at most half of `tree_error`. Least squares on the whole tree does better still.
+        In squared counts: at most half of `tree_error`. Least squares on the whole tree is better still.
 
     Raises
     ------
     ArgumentError
         As `tree_error`.
-
-    Notes
-    -----
-    In the paper all :math:`n_i` are equal, and so are all :math:`v_i`.
 
     Examples
     --------
@@ -247,36 +235,17 @@ def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
 
 
 def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int, ...]:
-    r"""Give how many nodes of each level all prefixes but the last use together, :math:`w_i`.
+    """Count how many nodes of each level all prefixes but the last use together, :math:`w_i`.
 
-    Parameters
-    ----------
-    branching : sequence of int
-        Children of each node, from the root down, each at least 2.
-    n_bins : int, optional
-        K; the other leaves are padding. By default the product of the branching factors.
-
-    Returns
-    -------
-    tuple of int
-        For each level below the root. Exact.
-
-    Raises
-    ------
-    ArgumentError
-        If a branching factor is no whole number of at least 2 or their product is below `n_bins`.
+    `branching` and `n_bins` are those of `tree_error`. The result is exact, for each level below the root.
 
     Examples
     --------
-    The prefixes of 6 bins but the last end at 01, 02, 10, 11, 12 in the radix of the tree:
+    The prefixes of 6 bins but the last end at 01, 02, 10, 11, 12 in the radix of the tree; of 5 bins, at 01,
+    02, 10, 11:
 
-    >>> level_uses([2, 3])
-    (3, 6)
-
-    With one bin less, it is 10 · 1 + 11 · 1 that counts on the first level:
-
-    >>> level_uses([2, 3], n_bins=5)
-    (2, 4)
+    >>> level_uses([2, 3]), level_uses([2, 3], n_bins=5)
+    ((3, 6), (2, 4))
     """
     factors = _checked_branching(branching)
     leaves = math.prod(factors)
@@ -285,7 +254,7 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
         raise ArgumentError(
             "branching",
             f"{quote(list(factors))} has {leaves} leaves, too few for {bins} bins.",
-            hint="choose factors whose product is at least n_bins.",
+            hint="choose factors with a product of at least n_bins.",
         )
     uses, size = [], 1
     for factor in reversed(factors):
@@ -294,28 +263,30 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
     return tuple(reversed(uses))
 
 
-def digit_sum(n_bins: int, size: Whole, factor: Whole) -> Whole:
+def digit_sum(n_bins: int, size: Integer, factor: Integer) -> Integer:
     """Sum the digit ``t // size % factor`` over ``t = 0 … n_bins - 1``, for numbers or arrays of them."""
     periods, rest = n_bins // (size * factor), n_bins % (size * factor)
     last, within = rest // size, rest % size
-    total: Whole = size * (periods * (factor * (factor - 1) // 2) + last * (last - 1) // 2) + last * within
+    total: Integer = size * (periods * (factor * (factor - 1) // 2) + last * (last - 1) // 2) + last * within
     return total
 
 
 def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | None = None) -> FloatArray:
-    r"""Give the Laplace budgets of the levels that make `tree_error` least (Theorem IV.2).
+    r"""Compute the Laplace budgets of the levels that minimize `tree_error` (Theorem IV.2).
 
     .. math:: \epsilon_i = \epsilon\,\frac{w_i^{1/3}}{\sum_j w_j^{1/3}}, \qquad\text{which is}\qquad
               \epsilon\,\frac{(n_i - 1)^{1/3}}{\sum_j (n_j - 1)^{1/3}} \quad\text{without padding.}
 
+    This is for noise of variance :math:`c / \epsilon_i^2`, such as continuous Laplace noise. The error is
+    then :math:`c\,(\sum_i w_i^{1/3})^3 / \epsilon^2`. The variance of discrete Laplace noise is smaller by at
+    most 1/6, with c = 2 times the squared sensitivity.
+
     Parameters
     ----------
-    branching : sequence of int
-        Children of each node, from the root down, each at least 2.
+    branching, n_bins
+        As for `tree_error`.
     epsilon : float
-        What the levels below the root share.
-    n_bins : int, optional
-        K; the other leaves are padding. By default the product of the branching factors.
+        Shared by the levels below the root.
 
     Returns
     -------
@@ -325,13 +296,7 @@ def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | N
     Raises
     ------
     ArgumentError
-        If the branching factors are too small or no whole numbers, or `epsilon` is not a positive number.
-
-    Notes
-    -----
-    For noise of the variance :math:`c / \epsilon_i^2`, as continuous Laplace noise has. The error is then
-    :math:`c\,(\sum_i w_i^{1/3})^3 / \epsilon^2`. The variance of discrete Laplace noise is less than that by
-    1/6 at most, with c = 2 times the squared sensitivity.
+        If the branching factors are too small or not integers, or `epsilon` is not a positive number.
 
     Examples
     --------
@@ -343,7 +308,7 @@ def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | N
 
 
 def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
-    r"""Give the real branching factors that make the error least for given Laplace budgets (Theorem IV.2).
+    r"""Compute the real branching factors that minimize the error for given Laplace budgets (Theorem IV.2).
 
     .. math:: n_i = K^{1/m}\,\epsilon_i^2 \Bigm/ \Bigl(\prod_j \epsilon_j^2\Bigr)^{1/m}
 
@@ -362,7 +327,7 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
     Raises
     ------
     ArgumentError
-        If `budgets` is no list of positive numbers or `n_bins` no positive whole number.
+        If `budgets` is not a list of positive numbers or `n_bins` not a positive integer.
 
     Examples
     --------
@@ -381,12 +346,15 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
 
 
 def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tuple[float, float]:
-    r"""Give the best tree of a height if branching factors may be real (Theorem IV.3, Lemma IV.2).
+    r"""Compute the best tree of a given height with real branching factors (Theorem IV.3, Lemma IV.2).
 
     All factors are :math:`\beta = K^{1/m}` and all budgets :math:`\epsilon / m`; the error is
 
     .. math:: \frac{4 K m^3}{\epsilon^2} (K^{1/m} - 1)
               = \frac{4 K (\log K)^3}{\epsilon^2} \cdot \frac{\beta - 1}{(\log\beta)^3}.
+
+    The same tree minimises the larger expression with :math:`n_i` in place of :math:`n_i - 1`, for every K
+    and m (Lemma IV.2); the error is between one half and all of that if all :math:`n_i \ge 2`.
 
     Parameters
     ----------
@@ -395,7 +363,7 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
     height : int
         The number m of levels below the root.
     epsilon : float, default 1
-        What these levels share.
+        Shared by these levels.
 
     Returns
     -------
@@ -406,14 +374,8 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
     Raises
     ------
     ArgumentError
-        If an argument is out of its range, or the factor would be below 3. Factors of at least 3 are a
-        condition of the theorem, and needed: for 4 bins and two levels, (1 + x, 4 / (1 + x)) is better than
-        (2, 2) for all small x > 0.
-
-    Notes
-    -----
-    The same tree makes the larger expression with :math:`n_i` for :math:`n_i - 1` least, for every K and m
-    (Lemma IV.2); the error is between one half and the whole of that wherever all :math:`n_i \ge 2`.
+        If an argument is out of its range, or the factor would be below 3. The theorem needs factors of at
+        least 3: for 4 bins and two levels, (1 + x, 4 / (1 + x)) is better than (2, 2) for all small x > 0.
 
     Examples
     --------
@@ -426,16 +388,16 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
         raise ArgumentError(
             "height",
             f"is too large: {levels} levels for {bins} bins make branching factors below 3.",
-            hint="choose a height of at most log(n_bins) / log(3), or search whole numbers by optimal_tree.",
+            hint="choose a height of at most log(n_bins) / log(3), or use optimal_tree.",
         )
     return factor, 4 * bins * levels**3 * (factor - 1) / _checked_epsilon(epsilon) ** 2
 
 
 def best_branching_factor() -> float:
-    r"""Give the real branching factor that is best for every number of bins, :math:`\beta^*` (Lemma IV.3).
+    r"""Compute the real branching factor that is best for every number of bins, :math:`\beta^*` (Lemma IV.3).
 
-    It makes :math:`(\beta - 1) / (\log\beta)^3` least, and solves :math:`\log\beta = 3 (\beta - 1) / \beta`.
-    With :math:`u = -3 / \beta` this is :math:`u e^u = -3 e^{-3}`, and so :math:`\beta^* = -3 / W(-3 e^{-3})`
+    It minimises :math:`(\beta - 1) / (\log\beta)^3`, and solves :math:`\log\beta = 3 (\beta - 1) / \beta`.
+    With :math:`u = -3 / \beta` this is :math:`u e^u = -3 e^{-3}`, so :math:`\beta^* = -3 / W(-3 e^{-3})`
     with Lambert's function W (whose other branch gives :math:`\beta = 1`).
 
     Returns
@@ -447,7 +409,7 @@ def best_branching_factor() -> float:
     >>> round(best_branching_factor(), 4)
     16.801
 
-    The best whole number is the next one, 17. (The paper has "roughly 16.79".)
+    The best integer is 17. (The paper has "roughly 16.79".)
     """
     from scipy.special import lambertw  # costs a tenth of a second to import
 
@@ -455,12 +417,12 @@ def best_branching_factor() -> float:
 
 
 def _checked_bins(n_bins: int) -> int:
-    """Check that there is a whole number of bins."""
+    """Check that the number of bins is a positive integer."""
     return whole_number("n_bins", n_bins, at_least=1, hint="it is the number of bins, for example 256.")
 
 
 def _checked_branching(branching: Sequence[int]) -> tuple[int, ...]:
-    """Check that branching factors are whole numbers of at least 2."""
+    """Check that branching factors are integers of at least 2."""
     hint = "for example branching=[16, 16]: children of each node, from the root down."
     if not isinstance(branching, list | tuple | np.ndarray):
         raise ArgumentError(
@@ -478,14 +440,14 @@ def _checked_epsilon(epsilon: float) -> float:
 
 
 def _level_variances(branching: Sequence[int], variances: npt.ArrayLike) -> list[float]:
-    """Check that there is one variance for each level."""
+    """Check that there is one variance per level."""
     noise = real_numbers("variances", variances, hint="one for each level below the root.")
     if noise.shape != (len(branching),):
         raise ArgumentError(
             "variances",
             f"must be {len(branching)} numbers, one for each level below the root, "
             f"not {quote(noise.tolist())}.",
-            hint="the total's is total_variance.",
+            hint="pass the variance of the total as total_variance.",
         )
     return [_checked_variance("variances", variance) for variance in noise.tolist()]
 

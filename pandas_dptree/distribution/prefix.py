@@ -1,11 +1,12 @@
-r"""How far prefix sums and ranges of bins are off after least squares on a tree over the bins.
+r"""Variances of prefix sums and ranges of bins after least squares on a tree over the bins.
 
-**Uniform trees.** If all nodes of a level are measured with one variance, the errors of the leaves fall apart
-into the orthogonal detail spaces of `pandas_dptree.planning.closed_form`: what level k tells beyond the level
-above. In space k every direction has the variance :math:`1/\lambda_k`, :math:`\lambda_k = \sum_{j \ge k} s_j
-p_j`, with :math:`s_j` leaves below a node of level j and the precision :math:`p_j` of its measurement. The
-means over the nodes of level k turn the indicator of the first t leaves into ones, one fraction
-:math:`r/s_k` with :math:`r = t \bmod s_k`, and zeros. So its energy in the spaces up to k is
+**Uniform trees.** If all nodes of a level are measured with one variance, the errors of the leaves decompose
+into the orthogonal detail spaces of `pandas_dptree.planning.closed_form`, one for each level: what level k
+adds to the level above. In space k every direction has the variance :math:`1/\lambda_k`,
+:math:`\lambda_k = \sum_{j \ge k} s_j p_j`, with :math:`s_j` leaves below a node of level j and the precision
+:math:`p_j` of its measurement. Averaging the indicator of the first t leaves over each node of level k
+gives ones, one fraction :math:`r/s_k` with :math:`r = t \bmod s_k`, and zeros. So its energy in the spaces
+up to k is
 
 .. math:: E_k(t) = s_k \left( \left\lfloor t / s_k \right\rfloor + (r / s_k)^2 \right)
           = t - \frac{r\,(s_k - r)}{s_k},
@@ -17,15 +18,15 @@ and the variance of the prefix sum is :math:`\sum_k (E_k(t) - E_{k-1}(t)) / \lam
 are :math:`w_c F + \rho_c` with :math:`w_c = V_c / S`, :math:`S = \sum_c V_c` and residuals of covariance
 :math:`\mathrm{diag}(V) - V V^\top / S` that are independent of F and of each other family's. V is the
 variance of the estimate from a subtree alone. The error of the part of a prefix within a node is
-:math:`a F + R`. If it ends in a child with variance V, before which there are children of variance A in all,
-then one level up
+:math:`a F + R`. If it ends in a child with variance V, and the children before that one have variance A
+together, then one level up
 
 .. math:: a' = \frac{A + a V}{S}, \qquad
           \mathrm{Var}(R') = \mathrm{Var}(R) + A + a^2 V - S a'^2,
 
-from a = 1 and R = 0 at the leaf. The covariance of two prefixes within a node follows in the same way.
+starting with a = 1 and R = 0 at the leaf. The covariance of two prefixes within a node follows similarly.
 
-**Privacy**: all functions of the tree and the noise, which are public.
+**Privacy**: all functions depend on the tree and the noise alone, which are public.
 """
 
 from __future__ import annotations
@@ -55,28 +56,11 @@ Number = TypeVar("Number", np.float64, np.complex128)
 
 
 def prefix_energies(branching: Sequence[int], n_bins: int | None = None) -> FloatArray:
-    """Give the mean energy of the indicators of the prefixes in each detail space of a uniform tree.
+    """Compute the mean energy of the prefix indicators in each detail space of a uniform tree.
 
-    Parameters
-    ----------
-    branching : sequence of int
-        Children per node, from the root down.
-    n_bins : int, optional
-        Number K of bins: the mean is over the prefixes of 1 … K leaves. By default all leaves. Those beyond
-        are leaves like any other here: that they are known to be empty is not made use of.
+    The mean is over the prefixes of 1 … `n_bins` leaves (by default all), with sum ``(n_bins + 1) / 2``.
+    Leaves beyond the bins are treated like any other, not as known to be empty.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        With sum ``(K + 1) / 2``.
-
-    Raises
-    ------
-    ArgumentError
-        If there are no bins, or more than leaves.
-
-    Examples
-    --------
     >>> prefix_energies([2]).tolist()
     [1.25, 0.25]
     """
@@ -86,25 +70,12 @@ def prefix_energies(branching: Sequence[int], n_bins: int | None = None) -> Floa
 
 
 def mean_prefix_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
-    r"""Give the mean energies from the numbers of leaves below the nodes of each level.
+    r"""Compute mean energies from the numbers of leaves below a node, both of shape (n_levels, n_trees).
 
-    The mean of :math:`E_k(t) = t - r (s - r)/s` over t = 1 … K is :math:`(K + 1)/2` less a mean over
+    The mean of :math:`E_k(t) = t - r (s - r)/s` over t = 1 … K is :math:`(K + 1)/2` minus a mean over
     the :math:`Q = \lfloor K/s \rfloor` whole nodes, each of which adds :math:`(s^2 - 1)/6`, and one with
     :math:`R = K \bmod s` leaves, which adds :math:`R (R + 1)(3s - 2R - 1) / 6s`.
 
-    Parameters
-    ----------
-    leaves : numpy.ndarray, shape (n_levels, n_trees)
-        Falling from level to level; 1 for the leaves.
-    n_bins : int
-        Number of bins, at most that of leaves.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels, n_trees)
-
-    Examples
-    --------
     >>> mean_prefix_energies(np.array([[4.0], [2.0], [1.0]]), 4).ravel().tolist()
     [1.875, 0.375, 0.25]
     """
@@ -116,31 +87,11 @@ def mean_prefix_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
 def uniform_prefix_variances(
     branching: Sequence[int], variances: npt.ArrayLike, prefixes: npt.ArrayLike
 ) -> FloatArray:
-    """Give the variances of single prefix sums after least squares on a uniform tree.
+    """Compute the variances of single prefix sums after least squares on a uniform tree, in squared counts.
 
-    Parameters
-    ----------
-    branching : sequence of int
-        Children per node, from the root down.
-    variances : array_like of float, shape (n_levels,)
-        Variance of each level's noise, in squared counts: inf for a level that is not measured, 0 for one
-        that is known. That of the leaves must be finite.
-    prefixes : array_like of int
-        How many bins t each prefix sums, from 0 to the number of leaves.
-
-    Returns
-    -------
-    numpy.ndarray
-        In squared counts, of the shape of `prefixes`. Every leaf counts as unknown.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one variance of at least 0 per level, or a prefix has too many bins.
-
-    Examples
-    --------
-    A total measured together with its two parts.
+    `variances` has one entry per level: inf for a level that is not measured, 0 for one that is known. That
+    of the leaves is finite. Each of the `prefixes` is a number t of bins, from 0 to the number of leaves.
+    Every leaf counts as unknown. For a total measured together with its two parts:
 
     >>> uniform_prefix_variances([2], [1.0, 1.0], [1, 2]).round(6).tolist()
     [0.666667, 0.666667]
@@ -158,14 +109,16 @@ def uniform_prefix_variances(
 
 
 def prefix_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> FloatArray:
-    """Give the variance of every prefix sum of the leaves after least squares on any tree.
+    """Compute the variance of every prefix sum of the leaves after least squares on any tree.
+
+    Takes O(leaves · levels) time, in one vectorised step per level.
 
     Parameters
     ----------
     tree : Tree
     node_variances : sequence of array_like
         For each level the variance of its measurements, in squared counts: a number, or one per node. inf
-        where nothing was measured, 0 where the count is known, as that of padding. Leaves must be finite.
+        where nothing was measured, 0 where the count is known, as for padding. Leaves must be finite.
 
     Returns
     -------
@@ -175,15 +128,11 @@ def prefix_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> Flo
     Raises
     ------
     ArgumentError
-        If there are not as many variances as nodes, or one of them is none.
-
-    Notes
-    -----
-    Time is O(leaves · levels), in one vectorised step per level.
+        If the number of variances does not fit the tree, or one of them is negative.
 
     Examples
     --------
-    The total is known, and so is that the last of the three leaves is empty.
+    The total is known, and the last of the three leaves is known to be empty.
 
     >>> prefix_variances(Tree.from_branching([3]), [0.0, [1.0, 1.0, 0.0]]).tolist()
     [0.5, 0.0, 0.0]
@@ -195,7 +144,10 @@ def prefix_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> Flo
 def range_variances(
     tree: Tree, node_variances: Sequence[npt.ArrayLike], starts: npt.ArrayLike, stops: npt.ArrayLike
 ) -> FloatArray:
-    """Give the variances of sums over ranges of leaves after least squares on any tree.
+    """Compute the variances of sums over ranges of leaves after least squares on any tree.
+
+    Takes O(nodes + ranges · levels) time, and O(ranges · levels) on a uniform tree with one variance per
+    level.
 
     Parameters
     ----------
@@ -213,11 +165,7 @@ def range_variances(
     Raises
     ------
     ArgumentError
-        As `prefix_variances`; and if starts and stops are not in this order and among the leaves.
-
-    Notes
-    -----
-    Time is O(nodes + ranges · levels), and O(ranges · levels) on a uniform tree with one variance per level.
+        As `prefix_variances`; and if a start is above its stop, or either is not among the leaves.
 
     Examples
     --------
@@ -236,39 +184,16 @@ def range_variances(
         np.where(ends[rows[0]] > 0, _prefix_covariances(tree, variances, last[rows]), 0.0)
         for rows in ([0], [1], [0, 1])
     )
-    # rounding may leave less than nothing
+    # rounding may make it negative
     return np.asarray(np.maximum(of_start + of_stop - 2 * of_both, 0.0))
 
 
 def mean_prefix_variance(branching: Sequence[int], variances: npt.ArrayLike, n_bins: int) -> float:
-    """Give the mean variance of the prefix sums of the first bins, the leaves beyond known to be empty.
+    """Compute the mean variance of the prefix sums of the first bins, in squared counts.
 
-    Parameters
-    ----------
-    branching : sequence of int
-        Children per node, from the root down.
-    variances : array_like of float, shape (n_levels,)
-        Variance of each level's noise, in squared counts: inf for a level that is not measured, 0 for one
-        that is known. That of the leaves must be finite.
-    n_bins : int
-        Number K of bins, from 1 to the number of leaves.
+    The leaves beyond the bins are known to be empty. `variances` are those of `uniform_prefix_variances`. The
+    result is the mean of `prefix_variances` of the padded tree, in O(levels) time and memory.
 
-    Returns
-    -------
-    float
-        Mean over t = 1 … K, in squared counts: that of `prefix_variances` of the padded tree.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one variance of at least 0 per level, or no bin, or more than leaves.
-
-    Notes
-    -----
-    Time and memory are O(levels).
-
-    Examples
-    --------
     >>> mean_prefix_variance([3], [0.0, 1.0], 2)
     0.25
     """
@@ -283,33 +208,22 @@ def mean_prefix_variance(branching: Sequence[int], variances: npt.ArrayLike, n_b
 def padded_prefix_variances(
     leaves: FloatArray, precisions: npt.NDArray[Number], n_bins: int, *, total_known: bool = False
 ) -> npt.NDArray[Number]:
-    """Give the mean variances of the prefix sums on several padded trees of one depth side by side.
+    """Compute the mean variances of the prefix sums on several padded trees of one depth, shape (n_trees,).
 
-    At most one node of each level has both bins and padding: it is cut. All others that have bins are whole
-    and alike, so that sums over them are polynomials of how many there are.
+    `leaves` has the number of leaves below a node of each level, padding included, and `precisions` one over
+    the noise variance of each level, both of shape (n_levels, n_trees). The leaves beyond the bins are known
+    to be empty. If `total_known`, the root's count is public, whatever its precision.
 
-    Parameters
-    ----------
-    leaves : numpy.ndarray, shape (n_levels, n_trees)
-        Number of leaves below a node of each level, padding included.
-    precisions : numpy.ndarray of float or complex, shape (n_levels, n_trees)
-        One over the noise variance of each level. Nothing but sums, products and quotients is taken, so
-        that complex numbers differentiate.
-    n_bins : int
-        Number of bins, at most that of leaves; the last ones are known to be empty.
-    total_known : bool, default False
-        Whether the root's count is public, whatever its precision.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_trees,)
+    At most one node of each level is *cut*: it has both bins and padding. All others that have bins are whole
+    and equal, so sums over them are polynomials of their number. Only sums, products and quotients of the
+    precisions are used, so derivatives can be taken by complex steps.
     """
-    nothing = _Kind(*np.zeros((5, *precisions.shape[1:]), dtype=precisions.dtype))
-    one = np.ones_like(nothing.leaves)
-    whole, cut = _Kind(one, 1 / precisions[-1], one, one, nothing.leaves), nothing
+    absent = _Kind(*np.zeros((5, *precisions.shape[1:]), dtype=precisions.dtype))
+    one = np.ones_like(absent.leaves)
+    whole, cut = _Kind(one, 1 / precisions[-1], one, one, absent.leaves), absent
     for above, below, precision in zip(leaves[-2::-1], leaves[:0:-1], precisions[-2::-1], strict=True):
         cut = _parent(n_bins % above // below, whole, cut, precision)
-        whole = _parent(above / below, whole, nothing, precision)
+        whole = _parent(above / below, whole, absent, precision)
     is_cut = n_bins < leaves[0]
     squares, residuals, variance = (
         np.where(is_cut, getattr(cut, name), getattr(whole, name))
@@ -320,16 +234,11 @@ def padded_prefix_variances(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of nodes: sums over the leaves below one, for several trees side by side.
+    """A kind of nodes: sums over the leaves below one, each of shape (n_trees,).
 
-    Attributes
-    ----------
-    leaves : numpy.ndarray, shape (n_trees,)
-        How many bins there are; 0 for no node at all.
-    variance : numpy.ndarray, shape (n_trees,)
-        That of the estimate from the subtree alone.
-    factors, squares, residuals : numpy.ndarray, shape (n_trees,)
-        Sums of a, a² and Var(R) over the prefixes that end in the subtree; see the head of the module.
+    `leaves` is the number of bins, 0 for a node that does not exist. `variance` is that of the estimate from
+    the subtree alone. `factors`, `squares` and `residuals` are sums of a, a² and Var(R) over the prefixes
+    that end in the subtree; see the module docstring.
     """
 
     leaves: npt.NDArray[Any]
@@ -340,11 +249,11 @@ class _Kind:
 
 
 def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArray[Any]) -> _Kind:
-    """Put together the node above some whole children, alike, and a cut one that stands last."""
+    """Combine several equal whole children, and a cut one after them, into their parent."""
     has_cut = cut.leaves.real > 0
     before_cut = n_whole * whole.variance
     total = before_cut + cut.variance
-    # The children before the i-th have the variance A = i V in all: sums of 1, A and A squared over i.
+    # The i children before a child have the total variance A = i V: sums of 1, A and A squared over i.
     ones = (n_whole, has_cut)
     before = (n_whole * (n_whole - 1) / 2 * whole.variance, has_cut * before_cut)
     squared = (
@@ -358,7 +267,7 @@ def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArra
         squares = squares + a2 * child.leaves + 2 * a * child.variance * child.factors
         squares = squares + n * child.variance**2 * child.squares
         residuals = residuals + a * child.leaves + n * (child.variance * child.squares + child.residuals)
-    known = ~(total.real > 0)  # or there is no such node
+    known = ~(total.real > 0)  # or the node does not exist
     total = np.where(known, 1.0, total)
     return _Kind(
         leaves,
@@ -370,19 +279,9 @@ def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArra
 
 
 def _prefix_covariances(tree: Tree, variances: Variances, last: IntArray) -> FloatArray:
-    """Give the covariance of the errors of two prefix sums.
+    """Compute the covariances of the errors of two prefix sums, shape (n,).
 
-    Parameters
-    ----------
-    tree : Tree
-    variances : Variances
-        From `propagate`.
-    last : numpy.ndarray of int64, shape (1, n) or (2, n)
-        The last leaf of the shorter prefix, and of the longer one; a single row stands for both.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n,)
+    `last` has the last leaf of the shorter prefix and of the longer one, shape (2, n); or one row for both.
     """
     node, factor, covariance = last, np.ones(last.shape), np.zeros(last.shape[1])
     for level in reversed(range(tree.depth)):
@@ -404,7 +303,7 @@ def _prefix_covariances(tree: Tree, variances: Variances, last: IntArray) -> Flo
 
 
 def _parents(tree: Tree, level: int, children: IntArray) -> tuple[IntArray, IntArray]:
-    """Give the parent of each node below a level, and that parent's first child."""
+    """Find the parent of each node below a level, and that parent's first child."""
     counts = tree.child_counts[level]
     if len(counts) == 1:
         parents = children // counts[0]
@@ -419,7 +318,7 @@ def _leaves_below(branching: Sequence[int]) -> IntArray:
 
 
 def _checked_bins(leaves: IntArray, n_bins: int | None) -> int:
-    """Check how many leaves are bins."""
+    """Check that a number of bins is an integer from 1 to the number of leaves."""
     bins = int(leaves[0]) if n_bins is None else n_bins
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= leaves[0]:
         raise ArgumentError(
@@ -431,7 +330,7 @@ def _checked_bins(leaves: IntArray, n_bins: int | None) -> int:
 
 
 def _check_bins(argument: str, bins: IntArray, n_leaves: int) -> None:
-    """Check numbers of bins."""
+    """Check that bins are among the leaves."""
     if bins.size and not (bins.min() >= 0 and bins.max() <= n_leaves):
         raise ArgumentError(
             argument,
@@ -450,7 +349,7 @@ def _checked_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> l
         raise ArgumentError(
             "variances",
             f"must hold, for each of {tree.depth + 1} levels, a number of at least 0 or one per node; "
-            "those of the leaves are finite.",
-            hint="inf above the leaves where nothing was measured, and 0 where the count is known.",
+            "those of the leaves must be finite.",
+            hint="use inf for unmeasured nodes above the leaves, and 0 for known counts.",
         )
     return levels

@@ -1,11 +1,11 @@
-r"""From the noisy counts of a level-uniform tree to cumulative counts.
+"""Cumulative counts from the noisy counts of a level-uniform tree.
 
-The leaves of the tree are the bins, in their order. Prefix sum :math:`t` counts the bins 1 … t, and all of
-them are made at once, going down the tree one level at a time. In every function a level's noise variances
-are a number, or one per node; the root's is 0 where the total is known and ``inf`` where nobody measured it.
-The noises are independent.
+The leaves of the tree are the bins, in order. Prefix sum :math:`t` counts the bins 1 … t. All prefix sums
+are computed together, one level at a time from the root. In every function a level's noise variances are a
+number, or one per node; the root's is 0 if the total is known and ``inf`` if it was not measured. The noises
+are independent.
 
-Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+**Privacy**: post-processing of noisy numbers and the tree.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ CoverWeights = Literal["precision", "equal"]
 def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
     """Sum level values over the left cover of every prefix: the fewest nodes that make it up.
 
-    For the prefix that ends before leaf `t`, these are the elder siblings of the nodes on the path from the
-    root to leaf `t` (Rameshwar, Tandon & Sharma, "Optimal tree-based mechanisms for differentially private
-    approximate CDFs", 2024, Lemma IV.1); for the whole range it is the root.
+    For the prefix that ends before leaf `t`, these are the preceding siblings of the nodes on the path from
+    the root to leaf `t` (Rameshwar, Tandon & Sharma, "Optimal tree-based mechanisms for differentially
+    private approximate CDFs", 2024, Lemma IV.1); for the whole range it is the root.
 
     Parameters
     ----------
     tree : Tree
         Level-uniform: all nodes of a level have equally many children.
     values : sequence of numpy.ndarray or None
-        For each level, one value per node; None for a root that was not measured, in whose place its
-        children are then added up.
+        For each level, one value per node; None for a root that was not measured, which is then replaced by
+        the sum of its children.
 
     Returns
     -------
     numpy.ndarray, shape (n_leaves,)
-        Sums over the bins 1 … t for t = 1 … n_leaves. Whole numbers stay whole.
+        Sums over the bins 1 … t for t = 1 … n_leaves. Integers stay integers.
 
     Raises
     ------
     ArgumentError
-        If the tree is not level-uniform, or a level is missing or has not one value per node.
+        If the tree is not level-uniform, or a level is missing or does not have one value per node.
 
     Examples
     --------
@@ -77,25 +77,24 @@ def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
     check_levels(tree, "values", values)
     before = np.zeros(1, dtype=np.asarray(values[-1]).dtype)
     for level, branching in enumerate(branching_of(tree)):
-        family = np.reshape(np.asarray(values[level + 1]), (-1, branching))
-        elder = np.zeros_like(family)
-        np.cumsum(family[:, :-1], axis=1, out=elder[:, 1:])
-        before = (before[:, None] + elder).ravel()
+        children = np.reshape(np.asarray(values[level + 1]), (-1, branching))
+        preceding = np.zeros_like(children)
+        np.cumsum(children[:, :-1], axis=1, out=preceding[:, 1:])
+        before = (before[:, None] + preceding).ravel()
     total = values[0] if values[0] is not None else np.sum(np.asarray(values[1]), keepdims=True)
     return np.append(before[1:], np.asarray(total))
 
 
 def left_cover_variances(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> FloatArray:
-    r"""Give the variance of every prefix sum of `left_cover`.
+    r"""Compute the variance of every prefix sum of `left_cover`.
 
-    With a known total, level variances :math:`v_l` and branching :math:`n_1, …, n_m` they average
-    :math:`\sum_l v_l (n_l - 1) / 2` over the prefixes (Theorem IV.1 for any level variances).
+    With a known total, level variances :math:`v_l` and branching :math:`n_1, …, n_m`, their mean over the
+    prefixes is :math:`\sum_l v_l (n_l - 1) / 2` (Theorem IV.1 for any level variances).
 
     Parameters
     ----------
-    tree : Tree
-    noise_variances : sequence of array_like
-        For each level, the variance of its measurements.
+    tree, noise_variances : Tree, sequence of array_like
+        Level-uniform, and the variance of the measurements of each level.
 
     Returns
     -------
@@ -117,21 +116,19 @@ def average_covers(
     *,
     weights: CoverWeights = "precision",
 ) -> FloatArray:
-    r"""Estimate every prefix sum from both sides: its own cover, and the total less the rest's cover.
+    r"""Estimate every prefix sum from both sides: its own cover, and the total minus the cover of the rest.
 
     First every node is averaged with what is below it, which leaves variances :math:`V_l`; with equal
     noise :math:`v` and branching :math:`b` on m levels, :math:`V_l = v / \sum_{j=0}^{m-l} b^{-j}`
-    (Rameshwar, Tandon & Sharma, 2024, Proposition B.1). The nodes left and right of a prefix's end have no
-    measurement in common, so that its two estimates are independent, and are averaged.
+    (Rameshwar, Tandon & Sharma, 2024, Proposition B.1). The nodes left and right of a prefix's end share no
+    measurement, so its two estimates are independent. They are averaged.
 
     Parameters
     ----------
-    tree : Tree
-        Level-uniform.
+    tree, noise_variances
+        As for `left_cover_variances`.
     measurements : sequence of numpy.ndarray or None
         For each level, the noisy counts of its nodes; None for a root that was not measured.
-    noise_variances : sequence of array_like
-        For each level, the variance of its measurements.
     weights : {"precision", "equal"}
         Of the two estimates: in proportion to their precisions, which is best, or one half each, as in the
         paper's Appendix B.
@@ -143,8 +140,8 @@ def average_covers(
     Raises
     ------
     ArgumentError
-        If `weights` is unknown, or "equal" though the total was not measured; or the tree, a level or a
-        variance does not fit.
+        If `weights` is unknown, or "equal" without a measured total; or if the tree, a level or a variance
+        does not fit.
 
     Examples
     --------
@@ -165,17 +162,15 @@ def average_covers(
 def average_covers_variances(
     tree: Tree, noise_variances: Sequence[npt.ArrayLike], *, weights: CoverWeights = "precision"
 ) -> FloatArray:
-    r"""Give the variance of every prefix sum of `average_covers`.
+    r"""Compute the variance of every prefix sum of `average_covers`.
 
-    With a known total and equal weights they average :math:`\sum_l V_l (n_l - 1) / 4` over the prefixes
-    (Lemma IV.4 for any level variances and branching); with weights by precision they are at most that.
+    With a known total and equal weights, their mean over the prefixes is :math:`\sum_l V_l (n_l - 1) / 4`
+    (Lemma IV.4 for any level variances and branching); with weights by precision it is at most that.
 
     Parameters
     ----------
-    tree : Tree
-    noise_variances : sequence of array_like
-        For each level, the variance of its measurements.
-    weights : {"precision", "equal"}
+    tree, noise_variances, weights
+        As for `average_covers`.
 
     Returns
     -------
@@ -192,16 +187,12 @@ def average_covers_variances(
 def least_squares_prefixes(
     tree: Tree, measurements: Measurements, noise_variances: Sequence[npt.ArrayLike]
 ) -> FloatArray:
-    """Estimate every prefix sum from all measurements at once: unbiased and of least variance.
+    """Estimate every prefix sum from all measurements together: unbiased, with the least variance.
 
     Parameters
     ----------
-    tree : Tree
-        Level-uniform.
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy counts of its nodes; None for a level that was not measured.
-    noise_variances : sequence of array_like
-        For each level, the variance of its measurements.
+    tree, measurements, noise_variances
+        As for `average_covers`.
 
     Returns
     -------
@@ -219,14 +210,14 @@ def least_squares_prefixes(
 
 
 def _right_cover(tree: Tree, values: Sequence[Values]) -> Values:
-    """Sum level values over the cover of what follows each prefix: `left_cover` seen from the other end."""
+    """Sum level values over the cover of what follows each prefix: the mirror image of `left_cover`."""
     return np.append(left_cover(tree, [level[::-1] for level in values])[-2::-1], 0)
 
 
 def _cover_weights(
     tree: Tree, noise: Sequence[FloatArray], weights: CoverWeights
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the weight of the estimate from the right for each prefix, and the variance of the average.
+    """Compute the weight of the right estimate for each prefix, and the variance of the average.
 
     The whole range has only one estimate: the root averaged with what is below it.
     """
@@ -243,8 +234,8 @@ def _cover_weights(
     else:
         raise ArgumentError(
             "weights",
-            "cannot be 'equal' where the total was not measured: nothing is known from the right.",
-            hint='weights="precision" leaves out what is not known.',
+            "cannot be 'equal' if the total was not measured: there is no estimate from the right.",
+            hint='use weights="precision".',
         )
     weight[-1] = 0.0
     right = np.where(weight > 0, right, 0.0)
@@ -252,18 +243,18 @@ def _cover_weights(
 
 
 def branching_of(tree: Tree) -> list[int]:
-    """Give how many children the nodes of each level have; refuse a tree that is not level-uniform."""
+    """Return how many children the nodes of each level have; refuse a tree that is not level-uniform."""
     if not tree.is_uniform:
         raise ArgumentError(
             "tree",
-            "has levels whose nodes have unequally many children.",
+            "is not level-uniform: nodes of one level have different numbers of children.",
             hint="make it with Tree.from_branching.",
         )
     return [int(counts[0]) for counts in tree.child_counts]
 
 
 def check_levels(tree: Tree, argument: str, values: Sequence[Values | None]) -> None:
-    """Refuse level values that are not one per node; only a root above other levels may be missing."""
+    """Check that there is one value per node; only a root above other levels may be missing."""
     fits = len(values) == tree.depth + 1 and all(
         np.shape(level) == (size,) if level is not None else depth == 0 < tree.depth
         for depth, (level, size) in enumerate(zip(values, tree.level_sizes, strict=False))
@@ -272,12 +263,12 @@ def check_levels(tree: Tree, argument: str, values: Sequence[Values | None]) -> 
         raise ArgumentError(
             argument,
             f"must hold an array for each level, of lengths {tree.level_sizes}.",
-            hint="only the root may be left out: None.",
+            hint="only the root may be None.",
         )
 
 
 def checked_noise(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> list[FloatArray]:
-    """Give a level's variances as arrays of length one or one per node; refuse what cannot be a variance."""
+    """Check variances, and return those of each level as an array of length one or one per node."""
     noise = [np.atleast_1d(np.asarray(level, dtype=np.float64)) for level in noise_variances]
     fits = len(noise) == tree.depth + 1 and np.isfinite(noise[-1]).all()
     if not fits or not all(
@@ -287,11 +278,11 @@ def checked_noise(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> list[
         raise ArgumentError(
             "noise_variances",
             f"must hold, for each of {tree.depth + 1} levels, a variance of at least 0 or one per node.",
-            hint="0 where the count is known, inf where nothing was measured; the leaves must be finite.",
+            hint="use 0 for known counts and inf for unmeasured nodes; the leaves must be finite.",
         )
     return noise
 
 
 def every_node(tree: Tree, levels: Sequence[FloatArray]) -> list[FloatArray]:
-    """Unfold level values to one per node."""
+    """Broadcast level values to one per node."""
     return [np.broadcast_to(level, size) for level, size in zip(levels, tree.level_sizes, strict=True)]

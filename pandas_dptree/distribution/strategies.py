@@ -1,4 +1,4 @@
-"""All strategies to measure the bins of groups that the arguments allow, within one privacy loss."""
+"""All strategies for measuring the bins of groups that the arguments and one privacy loss allow."""
 
 from __future__ import annotations
 
@@ -24,25 +24,18 @@ __all__ = ["Strategies", "StrategyName"]
 StrategyName = Literal["auto", "tree", "factorization"]
 
 _MOST_LEAVES = 10**9
-"""Of a tree that is given: more would not fit into memory."""
+"""The limit for a caller's tree: more would not fit into memory."""
 
 _MOST_PER_BIN = 1000
-"""Leaves of a tree that is given, for each bin: those beyond the bins only cost noise and memory."""
+"""The limit of leaves per bin for a caller's tree: those beyond the bins only cost noise and memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """What all strategies have in common.
+    """The arguments that all candidate strategies share.
 
-    Attributes
-    ----------
-    n_bins : int
-    loss : PrivacyLoss
-        Of all levels of groups together.
-    neighbors : {"add_remove", "replace"}
-    max_contributions : int
-    n_levels : int
-        How many levels of groups are measured, each in the same way: a row is counted on all of them.
+    `loss` covers all levels of groups together. All `n_levels` levels of groups are measured in the same way,
+    and a row is counted on each of them.
     """
 
     n_bins: int
@@ -52,17 +45,14 @@ class Strategies:
     n_levels: int
 
     def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Strategy:
-        """Choose the candidate that promises the least mean variance of the cumulative counts of a group."""
+        """Choose the candidate with the least mean variance of the cumulative counts of a group."""
         candidates = self.candidates(mechanism, tree, known_total=known_total)
         return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
 
     def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Strategy]:
-        """List the strategies that the arguments of `plan_distribution` allow, for one level each.
+        """List the strategies that the arguments of `plan_distribution` allow, each for one level of groups.
 
-        Raises
-        ------
-        ArgumentError
-            If there are none.
+        Raises an `ArgumentError` if there are none.
         """
         if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
             *others, last = (f'"{name}"' for name in MECHANISMS)
@@ -83,7 +73,7 @@ class Strategies:
             measured = partial(self._tree, noise, tree, known_total=known_total)
             factorized = strategy != "tree" and noise.euclidean
             if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
-                found.append(partial(self._factorization_or, measured))
+                found.append(partial(self._factorization_if_possible, measured))
                 continue
             found += [measured] * (strategy != "factorization") + [self.factorization] * factorized
         if not found:
@@ -92,7 +82,7 @@ class Strategies:
                 "needs Gaussian noise for a factorization.",
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
-        return _possible(found)
+        return _feasible(found)
 
     def all(self, *, known_total: bool) -> list[Strategy]:
         """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
@@ -100,7 +90,7 @@ class Strategies:
         for tree in ("tree", "factorization"):
             try:
                 found += self.candidates("auto", tree, known_total=known_total)
-            except ArgumentError:  # of factorizations: too many bins, or no noise for them
+            except ArgumentError:  # a factorization with too many bins, or without suitable noise
                 continue
         return found
 
@@ -113,30 +103,22 @@ class Strategies:
             )
             branching, shares = best.branching, np.array(best.shares)
         else:
-            branching, shares = _given(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
+            branching, shares = _checked_branching(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
         return self.tree(noise, branching, shares)
 
     def tree(self, noise: AdditiveNoise, branching: Any, shares: npt.ArrayLike) -> TreePrefixes:
-        """Measure a tree, with noise that spends these parts of the loss on the levels of it.
+        """Return the strategy that measures a tree and spends these shares of the loss on its levels.
 
-        Parameters
-        ----------
-        noise : AdditiveNoise
-        branching : sequence of int, shape (depth,)
-            Children per node, from the root down; their product is at least the number of bins.
-        shares : array_like of float, shape (depth + 1,)
-            Of the root and each level below it, of which the last is above 0. Only their proportions matter.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such tree, or the noise cannot give this loss by such shares.
+        `branching` has the children per node, from the root down; their product is at least the number of
+        bins. `shares`, shape (depth + 1,), are those of the root and each level below it; the last is above
+        0. Only their proportions matter. Raises an `ArgumentError` if there is no such tree, or the noise
+        cannot provide this loss with such shares.
         """
-        branching, parts = _given(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
+        branching, parts = _checked_branching(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
         if parts.shape != (len(branching) + 1,) or not parts[-1] > 0:
             raise ArgumentError(
                 "shares",
-                f"must be one for each of {len(branching) + 1} levels, and above 0 for the last.",
+                f"must be one number for each of {len(branching) + 1} levels, and above 0 for the last.",
                 hint="for example shares=[0, 0.5, 0.5] for two levels below the root.",
             )
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
@@ -146,22 +128,19 @@ class Strategies:
         )
 
     def _is_noisy(self, noise: AdditiveNoise) -> bool:
-        """Tell whether even a single count, with the whole loss, would get noise of at least one row.
+        """Check whether even a single count, with the whole loss, would get noise of scale 1 or more.
 
-        Then the noise of a sum is about as large as without its being whole, and where no total is known, no
-        tree is better than a factorization by more than half a per cent. Smaller noise on whole numbers all
-        but vanishes, and a tree of few levels wins.
+        Then the noise of a sum is about as large as if it were continuous, and without a known total no tree
+        is better than a factorization by more than half a per cent. Smaller noise on integers almost
+        vanishes, and a tree of few levels is best.
         """
         sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
         return bool(noise.noise_scales(self.loss, sensitivity, np.ones(self.n_levels))[0] >= 1)
 
     def factorization(self) -> FactorizedPrefixes:
-        """Measure weighted sums of bins, with noise that spends the loss on them.
+        """Return the strategy that measures weighted sums of bins with the whole loss.
 
-        Raises
-        ------
-        ArgumentError
-            If there are too many bins, or the loss is pure or too small.
+        Raises an `ArgumentError` if there are too many bins, or the loss is pure or too small.
         """
         strategy = PrefixStrategy(self.n_bins)
         scale = strategy.noise_scale(
@@ -173,12 +152,12 @@ class Strategies:
         return FactorizedPrefixes(strategy, scale)
 
     def read(self, data: Any) -> Strategy:
-        """Read what `Strategy.to_dict` wrote, with noise that keeps to the loss stated here.
+        """Restore a strategy from `Strategy.to_dict`, with noise for the loss stated here.
 
         Raises
         ------
         ArgumentError, LookupError, TypeError or ValueError
-            If `data` is nothing of the kind, or cannot be measured within the loss.
+            If `data` is not a serialized strategy, or cannot be measured within the loss.
         """
         if data["kind"] == "factorization":
             return self.factorization()
@@ -186,15 +165,15 @@ class Strategies:
             raise ValueError("an unknown kind of measurement")
         return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
 
-    def _factorization_or(self, otherwise: Callable[[], Strategy]) -> Strategy:
+    def _factorization_if_possible(self, otherwise: Callable[[], Strategy]) -> Strategy:
         try:
             return self.factorization()
         except ArgumentError:
             return otherwise()
 
 
-def _possible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
-    """Leave out the strategies that so many bins or so small a loss do not allow, unless that leaves none."""
+def _feasible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
+    """Build the strategies that the bins and the loss allow; raise the first refusal if there are none."""
     found, refusals = [], []
     for make in makers:
         try:
@@ -206,8 +185,8 @@ def _possible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
     return found
 
 
-def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
-    """Check how many children each level was given."""
+def _checked_branching(tree: Any, n_bins: int) -> tuple[int, ...]:
+    """Check a caller's number of children per level."""
     whole = isinstance(tree, (Sequence, np.ndarray)) and all(
         isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in tree
     )
@@ -215,7 +194,7 @@ def _given(tree: Any, n_bins: int) -> tuple[int, ...]:
     if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= most:
         raise ArgumentError(
             "tree",
-            f"must give whole numbers of children that multiply to at least {n_bins} bins, and to no more "
+            f"must list numbers of children whose product is at least {n_bins}, the bins, and no more "
             f"than {most:,}, not {quote(tree)}.",
             hint="for example [16, 16] for 256 bins.",
         )

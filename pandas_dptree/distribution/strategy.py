@@ -1,4 +1,4 @@
-"""Strategies to measure how many values lie in the first bins, of many groups at once, and their errors."""
+"""Strategies for measuring the cumulative counts of many groups at once, and their errors."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["FactorizedPrefixes", "Strategy", "TreePrefixes"]
 FloatArray = npt.NDArray[np.float64]
 
 _FEWEST_DRAWS = 1000
-"""How many times, at least, the noise is drawn to find what it stays below."""
+"""The least number of draws of the noise, to find a quantile of the largest error."""
 
-_AT_ONCE = 2**21
-"""How many bins of imaginary groups are dealt with at a time."""
+_BATCH = 2**21
+"""How many bins of simulated groups are processed at a time."""
 
 
 class Strategy(ABC):
-    """A way to measure the bins of disjoint groups: all in the same way, each with noise of its own."""
+    """A strategy for measuring the bins of disjoint groups: the same for all, with independent noise."""
 
     n_bins: int
     noise: AdditiveNoise
@@ -42,65 +42,46 @@ class Strategy(ABC):
 
     @abstractmethod
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
-        """Give how far one privacy unit can move what gets noise of one of the scales."""
+        """Return the sensitivity of the values that get noise of one of the scales."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Write down what is measured, in plain JSON, from which `Strategies.read` finds the noise again."""
+        """Serialize what is measured to plain JSON, from which `Strategies.read` restores the noise."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What is measured, in a few words."""
+        """A short description of what is measured."""
 
     @abstractmethod
     def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
-        """Measure exact counts, and estimate how many values lie in the first bins, without bias.
+        """Measure exact, secret counts, and estimate the cumulative counts without bias.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64, shape (n_groups, n_bins)
-            Exact, and secret.
-        totals : numpy.ndarray of int64, shape (n_groups,)
-            What is publicly known of the number of values in a group, otherwise -1.
-        source : callable
-            Where random bytes come from.
-
-        Returns
-        -------
-        numpy.ndarray, shape (n_groups, n_bins)
+        `counts` and the result have shape (n_groups, n_bins). `totals`, shape (n_groups,), has the number of
+        values in each group if it is public, otherwise -1. `source` is the source of random bytes.
         """
 
     @abstractmethod
     def variances(self, *, known_total: bool) -> FloatArray:
-        """Give the variances of the estimates of a group, shape (n_bins,)."""
+        """Compute the variances of the estimates of a group, shape (n_bins,)."""
 
     @abstractmethod
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
-        """Give the variances of the numbers of values in the bins from start to below stop."""
+        """Compute the variances of the numbers of values in the bins ``starts <= bin < stops``."""
 
     def errors(self, n_groups: int, source: ByteSource, *, known_total: bool) -> FloatArray:
-        """Draw the errors of groups, shape (n_groups, n_bins): what is estimated of those without values."""
-        nobody = np.zeros((n_groups, self.n_bins), dtype=np.int64)
-        return self.estimates(nobody, np.full(n_groups, 0 if known_total else -1), source)
+        """Draw the errors of groups, shape (n_groups, n_bins): the estimates for groups without values."""
+        no_values = np.zeros((n_groups, self.n_bins), dtype=np.int64)
+        return self.estimates(no_values, np.full(n_groups, 0 if known_total else -1), source)
 
     def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
-        r"""Give how far the errors of a group stay from 0, all at once, with some probability.
+        r"""Compute half widths of a simultaneous band for the errors of a group, shape (n_bins,).
 
-        The errors are those of a group without values, so they can be drawn: the noise is public. With
-        standard errors :math:`\sigma_t` the half widths are :math:`z \sigma_t`, where z is an upper end of
-        the confidence interval (two standard errors) of the quantile of the largest
-        :math:`|\text{error}_t| / \sigma_t` in 1000 draws, or in as many as let 10 of them lie beyond.
-
-        Parameters
-        ----------
-        confidence : float
-            Above 0 and below 1.
-        known_total : bool
-
-        Returns
-        -------
-        numpy.ndarray, shape (n_bins,)
+        `confidence` is above 0 and below 1. The errors are those of a group without values, so they can be
+        drawn: the noise is public. With standard errors :math:`\sigma_t` the half widths are :math:`z
+        \sigma_t`, where z is an upper end of the confidence interval (two standard errors) of the quantile of
+        the largest :math:`|\text{error}_t| / \sigma_t` in 1000 draws, or in as many as leave 10 of them
+        beyond it.
         """
         errors = np.sqrt(self.variances(known_total=known_total))
         n_draws = max(_FEWEST_DRAWS, math.ceil(10 / (1 - confidence)))
@@ -111,11 +92,11 @@ class Strategy(ABC):
 
 @lru_cache(maxsize=64)
 def _largest_errors(strategy: Strategy, known_total: bool, n_draws: int) -> FloatArray:
-    """Draw the noise of groups without values, and find the largest of each group's errors."""
+    """Draw the noise of groups without values, and return each group's largest standardised error."""
     source = byte_source(np.random.default_rng(0))
     errors = np.sqrt(strategy.variances(known_total=known_total))
     largest = []
-    for start in range(0, n_draws, step := max(_AT_ONCE // strategy.n_bins, 1)):
+    for start in range(0, n_draws, step := max(_BATCH // strategy.n_bins, 1)):
         drawn = np.abs(strategy.errors(min(step, n_draws - start), source, known_total=known_total))
         ratios = np.divide(drawn, errors, out=np.zeros_like(drawn), where=errors > 0)
         largest.append(ratios.max(axis=1))
@@ -124,18 +105,11 @@ def _largest_errors(strategy: Strategy, known_total: bool, n_draws: int) -> Floa
 
 @dataclass(frozen=True)
 class TreePrefixes(Strategy):
-    """Counts of the nodes of a tree over the bins, brought together by least squares.
+    """Counts of the nodes of a tree over the bins, combined by least squares.
 
-    Attributes
-    ----------
-    n_bins : int
-    noise : AdditiveNoise
-    branching : tuple of int, shape (depth,)
-        Children per node, from the root down. Leaves beyond the bins are known to be empty.
-    noise_scales : tuple of float, shape (depth + 1,)
-        Of the root and each level below it; inf where nothing is measured.
-    shares : tuple of float, shape (depth + 1,) or (0,)
-        The parts of the budget that the scales follow from; none if they were given.
+    `branching` has the children per node, from the root down. Leaves beyond the bins are known to be empty.
+    `noise_scales` are those of the root and each level below it; inf where nothing is measured. `shares` are
+    the parts of the budget that determine the scales; empty if the scales were given.
     """
 
     n_bins: int
@@ -145,15 +119,15 @@ class TreePrefixes(Strategy):
     shares: tuple[float, ...] = ()
 
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
-        """Give the sensitivity of one level of the tree, on which each row is counted once."""
+        """Return the sensitivity of one level of the tree, on which each row is counted once."""
         return count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write down the tree, and the parts of the budget."""
+        """Serialize the tree and the shares of the budget."""
         if not self.shares:
             raise ArgumentError(
                 "strategy",
-                "cannot be written down: its noise does not follow from shares of the budget.",
+                "cannot be serialized: its noise does not follow from shares of the budget.",
                 hint="make the plan with plan_distribution.",
             )
         return {
@@ -170,13 +144,13 @@ class TreePrefixes(Strategy):
 
     @cached_property
     def _empty(self) -> list[npt.NDArray[np.bool_]]:
-        """For each level of the tree of a group, which nodes have no bins."""
+        """For each level of a group's tree, which nodes have no bins."""
         sizes = np.cumprod([1, *self.branching])
         first = [np.arange(size) * (sizes[-1] // size) for size in sizes.tolist()]
         return [start >= self.n_bins for start in first]
 
     def _node_variances(self, known: npt.NDArray[np.bool_]) -> list[FloatArray]:
-        """Give the variances of the measurements of many groups side by side: 0 for what is known."""
+        """Compute the variances of the measurements of many groups' trees: 0 for what is known."""
         levels = []
         for level, (scale, empty) in enumerate(zip(self.noise_scales, self._empty, strict=True)):
             variance = float(self.noise.variance(scale)) if np.isfinite(scale) else np.inf
@@ -192,7 +166,7 @@ class TreePrefixes(Strategy):
         exact = forest.roll_up(padded.reshape(-1))
         noisy = list(measure(self.noise, exact, [np.inf, *self.noise_scales], source))
         for level, empty in enumerate(self._empty[1:], start=2):
-            if empty.any():  # which has no noise, even on a level that is not measured
+            if empty.any():  # these have no noise, even on a level that is not measured
                 measured = noisy[level]
                 values = np.zeros(len(exact[level]), dtype=np.int64) if measured is None else measured
                 noisy[level] = np.where(np.tile(empty, n_groups), 0, values)
@@ -205,27 +179,23 @@ class TreePrefixes(Strategy):
         return np.cumsum(leaves.reshape(n_groups, n_leaves)[:, : self.n_bins], axis=1)
 
     def variances(self, *, known_total: bool) -> FloatArray:
-        """Give the variances of the estimates of a group, shape (n_bins,)."""
+        """Compute the variances of the estimates of a group, shape (n_bins,)."""
         tree = Tree.from_branching(list(self.branching))
         nodes = self._node_variances(np.array([known_total]))
         found = prefix.prefix_variances(tree, nodes)[: self.n_bins]
         return np.maximum(found, 0.0)
 
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
-        """Give the variances of differences of the estimates."""
+        """Compute the variances of differences of the estimates."""
         tree = Tree.from_branching(list(self.branching))
         return prefix.range_variances(tree, self._node_variances(np.array([known_total])), starts, stops)
 
 
 @dataclass(frozen=True)
 class FactorizedPrefixes(Strategy):
-    """Weighted sums of bins that tell how many values lie in the first bins, with Gaussian noise.
+    """Weighted sums of bins with Gaussian noise, from which cumulative counts are estimated.
 
-    Attributes
-    ----------
-    strategy : PrefixStrategy
-    noise_scale : float
-        In the unit of what is measured.
+    `noise_scale` is in the unit of what is measured.
     """
 
     strategy: PrefixStrategy
@@ -247,11 +217,11 @@ class FactorizedPrefixes(Strategy):
         return (self.noise_scale,)
 
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int) -> Sensitivity:
-        """Give the sensitivity of all weighted sums together."""
+        """Return the sensitivity of all weighted sums together."""
         return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write down that there is one: it follows from the number of bins."""
+        """Serialize the kind of strategy: the number of bins determines the rest."""
         return {"kind": "factorization"}
 
     @property
@@ -260,7 +230,7 @@ class FactorizedPrefixes(Strategy):
         return "factorization"
 
     def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
-        """Measure each group, and solve for the bins."""
+        """Measure each group, and solve for the cumulative counts."""
         measured = [measure_prefix_sums(self.strategy, row, self.noise_scale, source) for row in counts]
         return self._solved(measured, totals)
 
@@ -278,11 +248,11 @@ class FactorizedPrefixes(Strategy):
         )
 
     def variances(self, *, known_total: bool) -> FloatArray:
-        """Give the variances of the estimates of a group, shape (n_bins,)."""
+        """Compute the variances of the estimates of a group, shape (n_bins,)."""
         return factorization.prefix_variances(self.strategy, self.noise_scale, known_total=known_total)
 
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
-        """Give the variances of differences of the estimates."""
+        """Compute the variances of differences of the estimates."""
         return factorization.range_variances(
             self.strategy, self.noise_scale, starts, stops, known_total=known_total
         )

@@ -1,15 +1,15 @@
-r"""The best level-uniform tree over a number of bins, in whole numbers.
+r"""The best level-uniform tree over a number of bins, with integer branching factors.
 
 A tree is a chain of sizes: the number of bins below a node of a level, :math:`1 = s_m < \dots < s_1 < K`,
 each dividing the one before. With padding, the first factor is the least that reaches the last bin,
-:math:`n_1 = \lceil K / s_1 \rceil`, since more children of the root would all be empty. The error is a sum
-over levels (of :math:`w_i`, or with the best budgets of :math:`w_i^{1/3}`, whose third power it then is),
-and a term depends on :math:`s_i` and :math:`n_i` only. So among all beginnings from the leaves up that end
-in the same size after as many levels, only the best can be part of the best tree: the search keeps one of
-each size, and it drops those whose error would be too large even if the rest were as good as it can be.
+:math:`n_1 = \lceil K / s_1 \rceil`, since further children of the root would be empty. The error is a sum
+over levels (of :math:`w_i`, or with the best budgets the third power of a sum of :math:`w_i^{1/3}`), and a
+term depends on :math:`s_i` and :math:`n_i` only. So among all partial trees, built from the leaves up, with
+the same size after as many levels, only the best can be part of the best tree: the search keeps one per
+size. It drops a partial tree if its error would be too large even with the best possible rest.
 
-**A bound for the rest.** Let j levels be missing, from s up to K: whole numbers :math:`n_2, \dots, n_j`
-and the top with the *real* factor :math:`x = K / s_1 > 1`, which multiply to R = K / s. Here 1 is the
+**A bound for the rest.** Let j levels be missing, from s up to K: integers :math:`n_2, \dots, n_j`
+and the top with the *real* factor :math:`x = K / s_1 > 1`, whose product is R = K / s. Here 1 is the
 top level, as elsewhere. From :math:`w_i = K (n_i - 1) / 2 + h(s_i) - n_i h(n_i s_i)` with
 :math:`0 \le h(s) \le s / 8`,
 
@@ -20,23 +20,24 @@ top level, as elsewhere. From :math:`w_i = K (n_i - 1) / 2 + h(s_i) - n_i h(n_i 
 since :math:`n_i s_i = s_{i-1} \le 2^{2-i} s_1`. If :math:`a \le x \le 2a`, the product of all :math:`y_i` is
 at least :math:`R c_a / x` with :math:`c_a = \prod_{i=2}^j (1 - 2^{2-i}/4a)`. A term is
 :math:`\varphi(\log y)`, with :math:`\varphi(r) = e^r - 1` for even budgets, which is convex, and
-:math:`(e^r - 1)^{1/3}` for the best ones, which is not less than its convex envelope: the tangent through
-the origin up to :math:`\log\beta^*`, where the two touch (this is what makes :math:`\beta^*` the best
-factor, Lemma IV.3), and itself from there on. By Jensen's inequality for the envelope :math:`\bar\varphi`,
+:math:`(e^r - 1)^{1/3}` for the best budgets, which is at least its convex envelope: the tangent through the
+origin up to :math:`\log\beta^*`, where the two touch (this makes :math:`\beta^*` the best factor, Lemma
+IV.3), and the function itself from there on. By Jensen's inequality for the envelope :math:`\bar\varphi`,
 the missing levels cost at least, in units of K / 2 and of its third root,
 
 .. math:: \bar\varphi(\log x) + (j - 1)\,\bar\varphi\Bigl(\frac{\log (R c_a / x)}{j - 1}\Bigr).
 
-This is convex in :math:`\log x` and least at :math:`\log (R c_a) / j`, or at the end of
-:math:`[\log a, \log 2a]` next to it. The least of these over a = 1, 2, 4, … is the bound. With even budgets
-and without padding it is the inequality of arithmetic and geometric means, Lemma V.1.
+This is convex in :math:`\log x`, with its minimum at :math:`\log (R c_a) / j` or at the nearer end of
+:math:`[\log a, \log 2a]`. The least of these over a = 1, 2, 4, … is the bound. With even budgets and without
+padding it is the inequality of arithmetic and geometric means, Lemma V.1.
 
-**A bound for any number of levels.** For the best budgets the tangent makes a top with x close to 1 look
-free, and the bound loose. In units of K / 2, a level costs :math:`n (1 - f (1 - f) / z') - 1` at least, with
-:math:`z' = K / ns` and f its fractional part; that depends on :math:`z = K / s = n z'` alone. So the least
-cost of all levels above, :math:`G(z) = \min(\sqrt[3]{z - 1}, \min_n \sqrt[3]{n (1 - f (1 - f) / z') - 1} +
-G(z / n))` with "at least" for "is", is bounded from below on a grid of :math:`\log z`, once for all K; it is
-within 0.02 of the tangent :math:`\log z\,\sqrt[3]{\beta^* - 1} / \log\beta^*`. The larger bound counts.
+**A bound for any number of levels.** With the best budgets the tangent makes a top level with x close to 1
+look free, so the bound is loose. In units of K / 2, a level costs at least :math:`n (1 - f (1 - f) / z') -
+1`, with :math:`z' = K / ns` and f its fractional part; that depends on :math:`z = K / s = n z'` alone. So the
+least cost of all levels above satisfies :math:`G(z) \ge \min(\sqrt[3]{z - 1}, \min_n \sqrt[3]{n (1 - f (1 -
+f) / z') - 1} + G(z / n))`. It is bounded from below by this on a grid of :math:`\log z`, once for all K; the
+result is within 0.02 of the tangent :math:`\log z\,\sqrt[3]{\beta^* - 1} / \log\beta^*`. The larger of the
+two bounds is used.
 
 **Privacy**: everything here is a function of the bins and of parameters, which are public.
 """
@@ -68,13 +69,13 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MOST_BINS = 2**31  # sums of digits stay below 2**63
-_SLACK = 1 + 1e-9  # more than floats err, so that rounding never drops the best tree
-_STEP = 1e-3  # of the logarithm of a ratio, in the table of bounds
+_SLACK = 1 + 1e-9  # more than the rounding error, which must never drop the best tree
+_STEP = 1e-3  # the step of the logarithm of a ratio, in the table of bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimalTree:
-    """A level-uniform tree over bins, and how its levels share an epsilon.
+    """A level-uniform tree over bins, and the split of an epsilon over its levels.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class OptimalTree:
         The epsilon of each level below the root.
     error : float
         The squared error, summed over prefixes, in squared counts, with a public total and continuous
-        Laplace noise of the variance ``8 / budget**2``, as replaced rows need it.
+        Laplace noise of the variance ``8 / budget**2``, which replaced rows need.
     """
 
     branching: tuple[int, ...]
@@ -100,7 +101,13 @@ def optimal_tree(
     budgets: Literal["even", "optimal"] = "even",
     padding: bool = True,
 ) -> OptimalTree:
-    r"""Find the level-uniform tree with the least error of prefix sums, in whole numbers.
+    """Find the level-uniform tree with the least error of prefix sums, with integer branching factors.
+
+    The error is that of `tree_error`, exact with padding, for the prefixes of the K bins. The search is
+    exhaustive: its bounds never exclude the best tree. With padding the order of the factors matters, and is
+    searched. Another constant in the variance, for other neighbours, does not change the tree. The source,
+    Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate
+    CDFs", 2024, Section V, has no padding but up to the next power of a prime.
 
     Parameters
     ----------
@@ -109,53 +116,41 @@ def optimal_tree(
     height : int, optional
         The number of levels below the root. By default the best one.
     epsilon : float, default 1
-        What these levels share. The tree does not depend on it.
+        Shared by these levels. The tree does not depend on it.
     budgets : {"even", "optimal"}
-        Whether all levels get the same or what is best for them (Theorem IV.2).
+        Whether all levels get the same or the optimal budgets (Theorem IV.2).
     padding : bool, default True
-        Whether there may be more leaves than bins, empty ones. If not, the product of the branching factors
-        is K, as in Theorem IV.1 and Section V.
+        Whether there may be more leaves than bins, known to be empty. If not, the product of the branching
+        factors is K, as in Theorem IV.1 and Section V.
 
     Returns
     -------
     OptimalTree
-        One bin needs no level. Where order makes no difference, because the product is K, factors do not fall
-        from the root down.
+        One bin needs no level. If order makes no difference, because the product is K, factors ascend from
+        the root down.
 
     Raises
     ------
     ArgumentError
-        If an argument is out of its range, no tree has that height with two nodes that are not padding on
+        If an argument is out of its range, no tree of that height has two nodes that are not padding on
         every level, or, without padding, K has no such factors.
-
-    Notes
-    -----
-    The error is that of `tree_error`, exact with padding, for the prefixes of the K bins there are. The
-    search is exhaustive: the bounds by which it leaves out trees never leave out the best one. The order of
-    the factors matters with padding, and is searched. Another constant in the variance, for other
-    neighbours, does not change the tree.
-
-    **Source**: Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private
-    approximate CDFs", 2024, Section V, which has no padding but up to the next power of a prime.
 
     Examples
     --------
     >>> optimal_tree(256).branching
     (16, 16)
-    >>> optimal_tree(997).branching
-    (10, 10, 10)
-    >>> optimal_tree(997, padding=False).branching
-    (997,)
+    >>> optimal_tree(997).branching, optimal_tree(997, padding=False).branching
+    ((10, 10, 10), (997,))
     >>> optimal_tree(2**11, padding=False).branching
     (8, 16, 16)
     """
     bins = whole_number(
         "n_bins", n_bins, at_least=1, at_most=MOST_BINS, hint="it is the number of bins, for example 256."
     )
-    most = (bins - 1).bit_length()  # more levels, and the first would have a single node with bins
+    most = (bins - 1).bit_length()  # with more levels, the first would have a single node with bins
     heights = list(range(min(most, 1), most + 1))
     if height is not None:
-        hint = f"at most {most} levels branch over {bins} bins; leave it out to get the best height."
+        hint = f"{bins} bins allow at most {most} levels that branch; leave it out to get the best height."
         heights = [whole_number("height", height, at_least=min(most, 1), hint=hint)]
         if heights[0] > most:
             raise ArgumentError("height", f"is too large: {heights[0]}.", hint=hint)
@@ -170,7 +165,7 @@ def optimal_tree(
     if branching is None:
         raise ArgumentError(
             "height",
-            f"{height}: {bins} is no product of so many whole numbers above 1.",
+            f"cannot be {height}: {bins} is not a product of {height} whole numbers above 1.",
             hint="allow padding, or leave out height.",
         )
     if math.prod(branching) == bins:
@@ -185,7 +180,7 @@ def optimal_tree(
 
 
 def _objective(uses: tuple[int, ...], *, even: bool) -> float:
-    """Give the error for an epsilon of 1 and noise variances of 1 / budget²."""
+    """Compute the error for an epsilon of 1 and noise variances of 1 / budget²."""
     return float(len(uses) ** 2 * sum(uses)) if even else math.fsum(np.cbrt(uses)) ** 3
 
 
@@ -206,9 +201,9 @@ def _search(n_bins: int, heights: list[int], *, even: bool, padding: bool) -> tu
 
 
 def _near_equal(n_bins: int, height: int) -> tuple[int, ...]:
-    """Give factors that differ by one at most and have the least product that is enough."""
+    """Return factors that differ by at most one, with the least sufficient product."""
     factor = max(2, math.floor(n_bins ** (1 / height))) if height else 2
-    factor += (factor + 1) ** height <= n_bins  # the float may fall just below a whole number
+    factor += (factor + 1) ** height <= n_bins  # the float may be just below an integer
     larger = next(k for k in range(height + 1) if factor ** (height - k) * (factor + 1) ** k >= n_bins)
     return (factor,) * (height - larger) + (factor + 1,) * larger
 
@@ -216,12 +211,14 @@ def _near_equal(n_bins: int, height: int) -> tuple[int, ...]:
 def _search_height(
     n_bins: int, height: int, limit: float, *, even: bool, padding: bool
 ) -> tuple[int, ...] | None:
-    """Find the best branching factors of one height whose terms have a sum of at most `limit`, if any."""
+    """Find the best branching factors of one height with a sum of terms of at most `limit`; None if none."""
     if height == 0:
         return ()
     candidates = None if padding else _divisors(n_bins)
     sizes, costs = np.ones(1, dtype=np.int64), np.zeros(1)
-    steps: list[tuple[IntArray, IntArray]] = []  # of each level: factors, and from which sizes they came
+    steps: list[
+        tuple[IntArray, IntArray]
+    ] = []  # for each level: the factors, and the positions of the sizes below
     for left in range(height - 1, 0, -1):
         before, factors = _factors(n_bins, sizes, limit - costs, left, candidates, even=even)
         reached = sizes[before] * factors
@@ -246,14 +243,14 @@ def _search_height(
 def _factors(
     n_bins: int, sizes: IntArray, spare: FloatArray, left: int, candidates: IntArray | None, *, even: bool
 ) -> tuple[IntArray, IntArray]:
-    """Give all factors that may come above each size: the positions of the sizes, and the factors.
+    """List all factors that may come above each size: the positions of the sizes, and the factors.
 
-    There must be two nodes left on the top level, when each of the `left` levels above but the top has a
-    factor of at least 2. And a level, used at least (3n - 4) K / 8 times, must not cost more than there is to
-    spare after the rest, which costs no less than it does after the largest factor that may come.
+    The top level needs two nodes, when each of the `left` levels above but the top has a factor of at least
+    2. A level, used at least (3n - 4) K / 8 times, must not cost more than `spare` minus the cost of the
+    rest, which is at least that after the largest possible factor.
     """
     most = (n_bins - 1) // (sizes << (left - 1))
-    for _ in range(10 if np.isfinite(spare).all() else 0):  # each makes the largest factor smaller, if it can
+    for _ in range(10 if np.isfinite(spare).all() else 0):  # each step may lower the largest factor
         rest = _least_rest(n_bins, sizes * np.maximum(most, 1), left, even=even)
         uses = np.maximum(spare - rest, 0) ** (1 if even else 3)
         most = np.minimum(most, (8 * uses / n_bins + 4) / 3).astype(np.int64)
@@ -266,12 +263,12 @@ def _factors(
 
 
 def _term(uses: npt.NDArray[np.int64] | FloatArray, *, even: bool) -> FloatArray:
-    """Give what a level adds to the sum that the search makes least."""
+    """Compute what a level adds to the sum that the search minimises."""
     return np.asarray(uses, dtype=np.float64) if even else np.cbrt(uses)
 
 
 def _least_rest(n_bins: int, sizes: IntArray, left: int, *, even: bool) -> FloatArray:
-    """Bound from below what the levels above each size add, if there are `left` of them."""
+    """Bound from below what the `left` levels above each size add."""
     envelope = np.expm1 if even else _envelope()
     log_ratio = np.log(n_bins / sizes)
     least = np.full(len(sizes), np.inf)
@@ -298,22 +295,22 @@ def _least_costs() -> FloatArray:
     least: FloatArray = np.cbrt(ratios - 1)  # a top level, and nothing below it
     best_factor = best_branching_factor()
     slope = math.cbrt(best_factor - 1) / math.log(best_factor)
-    width = int(math.log(2) / _STEP) - 1  # so that z / n is in a cell that is done
-    deficit = 0.0  # how far the bounds of done cells are below the tangent
+    width = int(math.log(2) / _STEP) - 1  # so that z / n is in a finished cell
+    deficit = 0.0  # how far the bounds of finished cells are below the tangent
     for start in range(width, cells, width):
         done, block = least[:start], slice(start, min(start + width, cells))
         cell = np.arange(block.start, block.stop)
         tangent = slope * _STEP * (cell + 1)
         deficit = max(deficit, float((slope * _STEP * np.arange(1, start + 1) - done).max()))
         for factor in range(2, int(ratios[block][-1] * math.exp(_STEP)) + 1):
-            # From 23 on this rises with the factor: no larger one can lower any bound of the block.
+            # From 23 on the excess rises with the factor: no larger one can lower any bound of the block.
             excess = math.cbrt(0.75 * factor - 1) - slope * math.log(factor) - deficit - slope * _STEP
             if factor >= 23 and excess >= (least[block] - tangent).max():
                 break
             low = cell - math.ceil(math.log(factor) / _STEP)
             rest = np.minimum(done[np.maximum(low, 0)], done[np.maximum(low + 1, 0)])
             above = np.maximum(ratios[block] / factor, 1)
-            part = above % 1  # part (1 - part) moves by no more than the ratio does: within a cell
+            part = above % 1  # within a cell, part (1 - part) changes by no more than the ratio
             loss = np.minimum(part * (1 - part) + above * math.expm1(_STEP), 0.25) / above
             own = factor * (1 - loss) - 1
             least[block] = np.where(low + 1 >= 0, np.minimum(least[block], np.cbrt(own) + rest), least[block])
@@ -321,7 +318,7 @@ def _least_costs() -> FloatArray:
 
 
 def _envelope() -> Callable[[FloatArray], FloatArray]:
-    """Give the convex envelope of ``cbrt(expm1(r))`` over ``r >= 0``."""
+    """Return the convex envelope of ``cbrt(expm1(r))`` over ``r >= 0``."""
     factor = best_branching_factor()
     bend = math.log(factor)
     slope = np.cbrt(factor - 1) / bend
@@ -329,7 +326,7 @@ def _envelope() -> Callable[[FloatArray], FloatArray]:
 
 
 def _divisors(whole: int) -> IntArray:
-    """Give the divisors of a whole number above 1, in order."""
+    """List the divisors of an integer that are above 1, ascending."""
     low = np.arange(1, math.isqrt(whole) + 1)
     low = low[whole % low == 0]
     return np.union1d(low, whole // low)[1:]

@@ -1,4 +1,4 @@
-"""Noisy → consistent: post-processing, free of privacy cost."""
+"""From noisy values to consistent ones: post-processing, free of privacy cost."""
 
 from pandas_dptree.estimation.certificate import Certificate, certify
 

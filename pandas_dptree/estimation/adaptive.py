@@ -1,10 +1,10 @@
-r"""Non-negative estimates that shrink small counts as far as the noisy counts of their level suggest.
+"""Non-negative estimates that shrink small counts as far as the noisy counts of their level suggest.
 
-Going down the tree, each family of children is fitted to what its parent has, as in `nonnegative`. There a
-surplus is taken off all members alike, as far as they have it, so that in a family most of whose members hold
-nobody the few large ones pay for the noise of all. Here a prior allows that a member holds nobody: small
-noisy counts fall to almost nothing, and large ones keep nearly all that they have. How far, is estimated for
-each level. Where the prior is of no use, the level is projected as there.
+Going down the tree, each family of children is fitted to its parent's total, as in `nonnegative`. There a
+surplus is subtracted from all members equally, as far as they have it, so that in a family of mostly empty
+members the few large ones pay for the noise of all. Here a prior allows that a member is empty: small noisy
+counts fall to almost nothing, and large ones keep nearly all that they have. How far is estimated for each
+level. Where the prior does not help, the level is projected as there.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
@@ -26,28 +26,28 @@ __all__ = ["nonnegative_adaptive"]
 
 _DENSITIES = 10.0 ** np.arange(-2, 1.5, 0.5)
 _MIDDLE = 10.0**-0.5
-"""Prior weights that are tried for a standard deviation's length of counts, beside one for nobody.
+"""Candidate prior weights of a standard deviation's length of counts; an empty member has weight 1.
 
-At the least, a noisy count is as likely as not to be somebody's at 2.7 standard deviations; at the greatest,
-few members are empty. Near the best, neighbours differ by a few per cent in squared error.
+With the smallest, a noisy count of 2.7 standard deviations is as likely as not to be nonempty; with the
+largest, few members are empty. Near the best, neighbours differ by a few per cent in squared error.
 """
 
 _COST = 2.0
-"""What the choice of a density costs, in mean variances of a level, and again for each power of ten.
+"""The cost of choosing a density, in mean variances of a level, and again for each power of ten.
 
-It is one parameter more, which costs two (Mallows, "Some comments on Cp", 1973). Small levels say so little
-of it that extremes must earn their place. Levels of some hundred nodes feel neither.
+It is one more parameter, which costs two (Mallows, "Some comments on Cp", 1973). Small levels carry so little
+information that extremes are penalised. For levels of some hundred nodes neither cost matters.
 """
 
 _SAMPLE = 2**14
 """Members, in whole families, from which the density of a level is chosen."""
 
 _BLOCK = 2**14
-"""Members fitted at a time: what is needed on the way then stays in the processor's cache."""
+"""Members fitted at a time: intermediate arrays then stay in the processor's cache."""
 
 _STEPS = 60
 _CLOSE = 1e-6
-"""Prices are sought until sums are as close as this, or for so many steps; the tangent does the rest."""
+"""The search for prices stops at this relative error of the sums, or after that many steps."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -55,7 +55,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 def nonnegative_adaptive(
     tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
 ) -> list[FloatArray]:
-    r"""Estimate every node, non-negative and additive, from the top down, level by level as sparse as it is.
+    r"""Estimate every node, non-negative and additive, with each level as sparse as its counts suggest.
 
     With the estimates :math:`z` and variances :math:`V` of the upward pass of least squares, the root is
     :math:`x = \max(b, z)`, where :math:`b` is the least that a node can hold. A member of a family below
@@ -65,23 +65,23 @@ def nonnegative_adaptive(
     .. math:: \eta(u) = \sqrt V\,(t + h)\,\frac{\rho \sqrt V}{h + \rho \sqrt V}, \qquad
               t = \frac{u}{\sqrt V},\; h = \frac{\varphi(t)}{\Phi(t)}.
 
-    A family has to add up. Of all distributions whose means do, the one nearest to this posterior in relative
-    entropy is tilted by one price for all members (Csiszár, "I-divergence geometry of probability
+    A family has to add up. Among all distributions whose means do, the one nearest to this posterior in
+    relative entropy is tilted by one price for all members (Csiszár, "I-divergence geometry of probability
     distributions and minimization problems", 1975), which for normal noise is a shift. So the children of a
     node are the means
 
     .. math:: x_c = b_c + \eta(z_c - b_c - \theta V_c), \qquad \sum_c x_c = x_{parent},
 
     with the one :math:`\theta` for which they add up. The projection of `nonnegative_totals` is the same with
-    :math:`\eta(u) = \max(0, u)`. Which of seven :math:`\rho` to take for a level, or that projection, is
-    decided by the estimated squared error within families, given their totals (Stein, "Estimation of the mean
-    of a multivariate normal distribution", 1981): with least squares :math:`\hat x` and the variances
-    :math:`D` of the tilted posteriors,
+    :math:`\eta(u) = \max(0, u)`. One of seven :math:`\rho`, or that projection, is chosen for each level by
+    the estimated squared error within families, given their totals (Stein, "Estimation of the mean of a
+    multivariate normal distribution", 1981): with least squares :math:`\hat x` and the variances :math:`D` of
+    the tilted posteriors,
 
     .. math:: \sum_c (x_c - \hat x_c)^2 + 2 \sum_c D_c \Big(1 - \frac{D_c}{\sum D}\Big) + \text{constant}.
 
-    The total, known values and levels that are full stay as `nonnegative_totals` has them. A level that does
-    not has no zeros but where a parent holds nobody; rounding to whole numbers brings them back.
+    The total, known values and levels that are full stay as in `nonnegative_totals`. On the other levels
+    there are zeros only below an empty parent; rounding to whole numbers brings them back.
 
     Simulated with Gaussian and Laplace noise on trees from full to 99.5 % empty, mean squared errors were at
     most 1.01 times those of `nonnegative_totals` at every level. At the leaves they were 0.5 to 0.95 times
@@ -91,26 +91,7 @@ def nonnegative_adaptive(
     lose somewhat more than in `nonnegative_totals`, and large ones much less. It takes five to ten times as
     long, and twenty times in one family of a million.
 
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
-    variances : Variances
-        From `propagate`.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, at least 0.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
-        each other or the bounds.
+    Arguments, result and errors are those of `nonnegative_totals`.
 
     Examples
     --------
@@ -148,7 +129,7 @@ def nonnegative_adaptive(
 
 @dataclass(frozen=True, slots=True)
 class _Families:
-    """Members of families that stand one after another, and what each family holds together."""
+    """Members of families, one family after another, and each family's total."""
 
     estimates: FloatArray
     variances: FloatArray
@@ -156,15 +137,15 @@ class _Families:
     sizes: IntArray
 
     def sum(self, values: FloatArray) -> FloatArray:
-        """Add up what the members of each family have."""
+        """Sum the values of the members of each family."""
         return np.asarray(np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes))
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Hand each member the value of its family."""
+        """Give each member the value of its family."""
         return np.repeat(values, self.sizes)
 
     def take(self, chosen: slice | NDArray[np.bool_], members: slice | NDArray[np.bool_]) -> _Families:
-        """Keep some families, and with them their members."""
+        """Keep some families, and their members."""
         return _Families(
             self.estimates[members], self.variances[members], self.totals[chosen], self.sizes[chosen]
         )
@@ -173,8 +154,8 @@ class _Families:
 def _best_density(families: _Families, projected: FloatArray) -> float:
     """Choose the prior density of a level by the estimated risk of its families; 0 for their projection.
 
-    Where a level has many families, some of them decide, by turns of the golden section: no regular order of
-    the families can then favour one kind.
+    Where a level has many families, a sample of them decides, drawn by the golden section: no regular order
+    of the families can then favour one kind.
     """
     turn = np.arange(len(families.totals)) * _GOLDEN % 1
     chosen = turn <= _SAMPLE / len(projected)
@@ -192,7 +173,7 @@ def _best_density(families: _Families, projected: FloatArray) -> float:
 
 
 def _risk(families: _Families, fitted: FloatArray, spread: FloatArray) -> float:
-    """Estimate the squared error within families as Stein did, up to what is the same for every fit."""
+    """Estimate the squared error within families as Stein did, up to a constant common to all fits."""
     linear = families.estimates - families.spread(_linear_prices(families)) * families.variances
     whole = families.spread(families.sum(spread))
     part = np.divide(spread, whole, out=np.ones_like(spread), where=whole > 0)
@@ -200,20 +181,24 @@ def _risk(families: _Families, fitted: FloatArray, spread: FloatArray) -> float:
 
 
 def _projected_spread(families: _Families, projected: FloatArray) -> FloatArray:
-    """Variances of projected members, as `_risk` takes them: all or nothing, but for a ramp between.
+    """Return the variances of projected members for `_risk`: all or nothing, with a ramp between.
 
-    Stein's estimate is for normal noise. Under Laplace noise it is too kind to a kink, so this one is spread
-    over a standard deviation on either side.
+    Stein's estimate is for normal noise. Under Laplace noise it underestimates the risk at a kink, so this
+    one is spread over a standard deviation on either side.
     """
     stays = projected > 0
     taken = families.sum(np.where(stays, families.estimates - projected, 0.0))
-    price = families.spread(taken / families.sum(np.where(stays, families.variances, 0.0)))
+    variances = families.sum(np.where(stays, families.variances, 0.0))
+    nobody = np.full_like(
+        taken, np.inf
+    )  # the price where a total is so small that every member is rounded to 0
+    price = families.spread(np.divide(taken, variances, out=nobody, where=variances > 0))
     above = families.estimates / np.sqrt(families.variances) - price * np.sqrt(families.variances)
     return np.asarray(np.clip((above + 1) / 2, 0, 1) * families.variances)
 
 
 def _fit(families: _Families, density: float) -> FloatArray:
-    """Fit all families, some whole ones at a time."""
+    """Fit all families, in blocks of whole families."""
     ends = np.cumsum(families.sizes)
     firsts = np.searchsorted(ends, np.arange(0, ends[-1], _BLOCK), side="right")
     fitted = np.empty(families.estimates.shape)
@@ -225,7 +210,7 @@ def _fit(families: _Families, density: float) -> FloatArray:
 
 
 def _linear_prices(families: _Families) -> FloatArray:
-    """Prices at which families would add up if nobody were held at 0."""
+    """Return the prices at which families would add up if no member were held at 0."""
     excess = families.sum(families.estimates) - families.totals
     return np.asarray(excess / families.sum(families.variances))
 
@@ -233,11 +218,12 @@ def _linear_prices(families: _Families) -> FloatArray:
 def _tilted(
     families: _Families, density: float, prices: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Find the families' prices, the means that add up at them, and the variances of these posteriors.
+    """Return the families' prices, the means that add up at them, and the variances of these posteriors.
 
-    The sum S of a family falls with its price at the rate of the variances: dS/dθ = -ΣD. It is sought by
-    Newton's method, for log S where S is too large: far out, S falls like 1/θ². Steps that leave the bracket
-    are replaced by bisection. The last one is taken along the tangent, so that what is alike stays alike.
+    The sum S of a family falls with its price at the rate of the variances: dS/dθ = -ΣD. The price is found
+    by Newton's method, for log S where S is too large: far out, S falls like 1/θ². Steps that leave the
+    bracket are replaced by bisection. The last one is taken along the tangent, so that equal members stay
+    equal.
     """
     totals, deviations = families.totals, np.sqrt(families.variances)
     low, high = np.full(prices.shape, -np.inf), np.full(prices.shape, np.inf)
@@ -261,7 +247,7 @@ def _tilted(
 def _posterior(
     estimates: FloatArray, deviations: FloatArray, density: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of counts that are 0, or of uniform density above it, given their noisy values."""
+    """Return mean and variance of counts that are 0, or of uniform density above it, given noisy values."""
     from scipy.special import erfcx  # costs a tenth of a second to import
 
     t = estimates / deviations

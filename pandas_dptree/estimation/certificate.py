@@ -1,8 +1,8 @@
-r"""Proof that a non-negative estimate is optimal, from its multipliers alone.
+"""Proof that a non-negative estimate is optimal, from its multipliers alone.
 
-Both estimates minimise a sum of squares over non-negative tables. Such a table is optimal if and only if
-each family of children has a *price*, at which no member would rather hold more, and none that could hold
-less would rather hold less (the Karush-Kuhn-Tucker conditions). Prices follow from the table itself, so a
+Both estimates minimise a sum of squares over non-negative tables. Such a table is optimal if and only if each
+family of children has a *price* at which no member would rather hold more, and no member above its lower
+bound would rather hold less (the Karush-Kuhn-Tucker conditions). Prices follow from the table itself, so a
 certificate needs nothing from the algorithm that made it.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
@@ -32,7 +32,7 @@ __all__ = ["Certificate", "Fit", "Multipliers", "certify", "multipliers"]
 Fit = Literal["totals", "joint"]
 
 _TOLERANCE = 1e-12
-"""Rounding leaves residuals of some 1e-15, of a table of a million leaves too."""
+"""Rounding leaves residuals of about 1e-15, even in a table of a million leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,9 @@ class Multipliers:
         multiplier of its value. The targets of "joint" are the measurements, those of "totals" the estimates
         from the subtrees.
     prices : tuple of numpy.ndarray, shape (level_sizes[l],)
-        For every level but the last, the price of each family: half of what one more person in it would cost.
+        For every level but the last, the price of each family: half the cost of one more person in it.
     reduced_costs : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        Multipliers of the lower bounds: by how much more than its family's price a member costs. For "joint"
+        Multipliers of the lower bounds: how much a member costs more than its family's price. For "joint"
         those of leaves, and of nodes bounded by more than their children together.
     """
 
@@ -59,7 +59,7 @@ class Multipliers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """How far a table is from optimal. All is relative to the size of the numbers that it was computed from.
+    """How far a table is from optimal, relative to the size of the numbers it was computed from.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Certificate:
     dual : float
         Most that a member costs less than its family's price, in people (times the variance).
     slackness : float
-        Most that a member costs more than its family's price and could yet hold less, in people.
+        Most that a member above its bound costs more than its family's price, in people.
     gap : float
         Difference between the objective and its dual bound.
     """
@@ -103,7 +103,7 @@ def certify(
     if its reduced cost :math:`m` is at least 0, and 0 unless :math:`x = b`. For "totals" that is
     :math:`m_c = g_c - \mu_{parent}` for every child; for "joint" :math:`m_c = g_c + \mu_c - \mu_{parent}`,
     where leaves have no :math:`\mu_c`. So a node that is bounded only by its children, whose :math:`m_c` is
-    0, hands on what its own gradient leaves of the price. The root's own price is 0.
+    0, passes on the price less its own gradient. The root's own price is 0.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def certify(
     fit : {"totals", "joint"}
         Whether it should be that of `nonnegative_totals` or of `nonnegative_joint`.
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, as the estimate was given them.
+        For each level, the lower bounds of its nodes that the estimate used.
 
     Returns
     -------
@@ -152,8 +152,8 @@ def certify(
             additivity = max(additivity, _largest(x - tree.sum_children(level, estimates[level + 1])))
         known = variances.noise[level] == 0
         bounds = max(bounds, _largest(np.where(known, x - b, np.minimum(x - b, 0.0))))
-        # A reduced cost m puts a member Vm people off, with V the variance from its subtree; rounding puts
-        # prices off by as much as the sharpest precision makes of it.
+        # With a reduced cost m, a member is Vm people off, V being the variance from its subtree. Rounding
+        # errors of prices are multiplied by the sharpest precision.
         variance = variances.subtree[level]
         off, rounding = variance * m, 1 + variance * sharpest
         infeasible = max(infeasible, _largest(np.minimum(off, 0.0) / rounding))
@@ -182,30 +182,9 @@ def multipliers(
     fit: Fit = "totals",
     least: Bounds | None = None,
 ) -> Multipliers:
-    """Find the dual variables that belong to a table: those that prove it optimal, if it is.
+    """Compute the dual variables of a table: those that prove it optimal, if it is.
 
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
-    variances : Variances
-        From `propagate`.
-    estimates : sequence of numpy.ndarray, shape (level_sizes[l],)
-        The table.
-    fit : {"totals", "joint"}
-        Which problem it solves.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, as the estimate was given them.
-
-    Returns
-    -------
-    Multipliers
-
-    Raises
-    ------
-    ArgumentError
-        If the table has the wrong shape or is not finite, or the measurements cannot be used.
+    Arguments and errors are those of `certify`.
 
     Examples
     --------
@@ -234,7 +213,7 @@ def multipliers(
 
 
 def _family_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray]) -> Multipliers:
-    """Price each family at what its cheapest member costs; a known member costs just that."""
+    """Set the price of each family to the cost of its cheapest member; a known member costs exactly that."""
     prices, costs = [], [gradients[0]]
     for level in range(tree.depth):
         free = spreads[level + 1] > 0
@@ -249,8 +228,8 @@ def _family_multipliers(tree: Tree, spreads: list[FloatArray], gradients: list[F
 def _joint_multipliers(
     tree: Tree, spreads: list[FloatArray], gradients: list[FloatArray], lowest: list[FloatArray]
 ) -> Multipliers:
-    """Hand the prices down, from 0 at the root; known and bounded nodes set that of their cheapest leaf."""
-    cheapest = [np.where(spreads[-1] > 0, gradients[-1], np.inf)]  # way down from a node, itself included
+    """Pass the prices down, from 0 at the root; known and bounded nodes set that of their cheapest leaf."""
+    cheapest = [np.where(spreads[-1] > 0, gradients[-1], np.inf)]  # path down from a node, itself included
     prices = []
     for level in reversed(range(tree.depth)):
         prices.append(_least_of_children(tree, level, cheapest[-1]))
@@ -258,11 +237,11 @@ def _joint_multipliers(
     prices.reverse()
     price, costs = np.zeros(1), []
     for level in range(tree.depth):
-        anew = np.where(np.isfinite(prices[level]), prices[level], 0.0)
+        own_price = np.where(np.isfinite(prices[level]), prices[level], 0.0)
         known, bounded = spreads[level] == 0, lowest[level] > tree.sum_children(level, lowest[level + 1])
-        prices[level] = np.where(known | bounded, anew, price - gradients[level])
-        gradients[level] = np.where(known, price - anew, gradients[level])
-        costs.append(np.where(bounded & ~known, gradients[level] + anew - price, 0.0))
+        prices[level] = np.where(known | bounded, own_price, price - gradients[level])
+        gradients[level] = np.where(known, price - own_price, gradients[level])
+        costs.append(np.where(bounded & ~known, gradients[level] + own_price - price, 0.0))
         price = np.broadcast_to(tree.spread(level, prices[level]), tree.level_sizes[level + 1])
     gradients[-1] = np.where(spreads[-1] == 0, price, gradients[-1])
     costs.append(gradients[-1] - price)
@@ -272,25 +251,25 @@ def _joint_multipliers(
 def _problem(
     tree: Tree, measurements: Measurements, variances: Variances, fit: Fit
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Targets and variances of the squares that a fit minimises; 0 and inf where there is none."""
+    """Return targets and variances of the squares that a fit minimises; 0 and inf where there is none."""
     if fit == "totals":
         return subtree_estimates(tree, measurements, variances)[0], list(variances.subtree)
     if fit != "joint":
         raise ArgumentError(
-            "fit", f"must be 'totals' or 'joint', not {quote(fit)}.", hint="name one of the two."
+            "fit", f"must be 'totals' or 'joint', not {quote(fit)}.", hint='for example fit="totals".'
         )
     targets = [np.zeros(1) if y is None else np.asarray(y, dtype=np.float64) for y in measurements]
     return targets, list(variances.noise)
 
 
 def _least_of_children(tree: Tree, level: int, values: FloatArray) -> FloatArray:
-    """Least of the values of each node's children."""
+    """Return the least of the values of each node's children."""
     counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
     return np.asarray(np.minimum.reduceat(values, np.cumsum(counts) - counts))
 
 
 def _inverse(variances: FloatArray) -> FloatArray:
-    """Precisions; 0 for what is known, since it has no square."""
+    """Return precisions; 0 for known nodes, which have no square."""
     return np.divide(1.0, variances, out=np.zeros(variances.shape), where=variances > 0)
 
 

@@ -1,4 +1,4 @@
-"""From noisy nodes to the estimates that a table shows.
+"""Choose how noisy nodes become the estimates that a table shows.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
@@ -39,15 +39,12 @@ def estimate(
     least: Bounds | None = None,
     signed: bool = False,
 ) -> Sequence[npt.NDArray[Any]]:
-    """Turn noisy nodes into estimates; each mode includes the one before.
+    """Compute estimates from noisy nodes; each mode of consistency includes the one before.
 
     Parameters
     ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
-    variances : Variances
-        From `propagate`.
+    tree, measurements, variances
+        As for `least_squares`.
     consistency : {"none", "linear", "nonnegative", "integer"}
         The noisy nodes as they are; least squares; non-negative and above their lower bounds; whole.
     fit : {"totals", "joint", "adaptive"}
@@ -55,8 +52,8 @@ def estimate(
         family by family, as sparse as each level seems to be.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, at least 0.
+    least : Bounds, optional
+        Lower bounds of the nodes, at least 0.
     signed : bool, default False
         Whether the nodes may be negative: "nonnegative" is then least squares, and `least` cannot be given.
 
@@ -72,7 +69,9 @@ def estimate(
     """
     if signed and least is not None:
         raise ArgumentError(
-            "least", "bounds the nodes of a signed table.", hint="leave the bounds out, or signed=False."
+            "least",
+            "cannot bound the nodes of a signed table.",
+            hint="leave the bounds out, or pass signed=False.",
         )
     if consistency == "none":
         return [level for level in measurements if level is not None]

@@ -1,8 +1,8 @@
-r"""Confidence intervals for counts, from what is known of the noise.
+"""Confidence intervals for counts, from the known distribution of the noise.
 
-The error of a least-squares estimate is a weighted sum of independent noises, one for each measurement.
-Its variance and its fourth cumulant follow exactly from the tree. Its quantiles are those of a law with the
-same variance and fourth cumulant, made wider where the noise is so small that its steps of one count show.
+The error of a least-squares estimate is a weighted sum of independent noises, one for each measurement. Its
+variance and its fourth cumulant follow exactly from the tree. Its quantiles are those of a distribution with
+the same variance and fourth cumulant, widened where the noise is so small that its steps of one count show.
 
 Everything here is a function of noisy numbers, of the tree and of the noise, which are public:
 post-processing, free of privacy cost.
@@ -22,16 +22,16 @@ from pandas_dptree.hierarchy.tree import Tree
 __all__ = ["error_half_widths", "estimate_cumulants", "half_widths", "intervals"]
 
 _LOG_KURTOSES = np.linspace(np.log(1e-4), np.log(1e9), 200)
-"""Logarithms of the excess kurtoses at which quantiles are tabulated: from normal to nearly always 0."""
+"""Logarithms of the excess kurtoses at which quantiles are tabulated: from normal to almost always 0."""
 
 _UNSEEN = 0.003
-"""So much of the confidence may be lost to steps of the noise before intervals are widened."""
+"""The confidence that may be lost to steps of the noise before intervals are widened."""
 
 
 def half_widths(
     tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike], confidence: float
 ) -> list[FloatArray]:
-    """Give half the width of a central confidence interval around each least-squares estimate.
+    """Return half the width of a central confidence interval around each least-squares estimate.
 
     Parameters
     ----------
@@ -39,16 +39,15 @@ def half_widths(
     variances : Variances
         From `propagate`.
     fourth_cumulants : sequence of array_like
-        For each level, the fourth cumulants of the noise of its measurements: a number, or one per node.
-        0 where nothing was measured or the value is known.
+        For each level, the fourth cumulants of the noise of its measurements: a number, or one per node. 0
+        where nothing was measured or the value is known.
     confidence : float
         Above 0 and below 1.
 
     Returns
     -------
     list of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        In counts; 0 where the value is known. How they come about, and how well they hold, stands at
-        `error_half_widths`.
+        In counts; 0 where the value is known. `error_half_widths` has the method and its accuracy.
 
     Examples
     --------
@@ -74,12 +73,12 @@ def half_widths(
 def error_half_widths(
     variances: FloatArray, fourth_cumulants: FloatArray, steps: FloatArray, confidence: float
 ) -> FloatArray:
-    r"""Give half the width of the central interval that holds an error with a probability.
+    r"""Return half the width of the central interval that contains an error with a probability.
 
-    The error is taken for a normal variable whose variance is itself random, so that its own variance and
-    excess kurtosis :math:`\kappa` are right. That random variance is either gamma distributed (the error
-    is then like the sum of :math:`3/\kappa` equal Laplace variables), or a constant plus an exponential
-    variable (a normal and a Laplace variable). Of the two intervals the wider one counts.
+    The error is modelled as a normal variable whose variance is itself random, so that its own variance and
+    excess kurtosis :math:`\kappa` are right. That random variance is either gamma distributed (the error is
+    then like the sum of :math:`3/\kappa` equal Laplace variables), or a constant plus an exponential variable
+    (a normal and a Laplace variable). The wider of the two intervals is used.
 
     Discrete noise comes in steps of one count, and an estimate in steps no coarser than the largest
     coefficient h of a measurement in it. With :math:`w(c)` from above, half such a step more is always
@@ -93,7 +92,7 @@ def error_half_widths(
     ----------
     variances, fourth_cumulants : numpy.ndarray
         Of a weighted sum of independent discrete Laplace or discrete Gaussian variables. A fourth cumulant
-        below 0 is taken for 0.
+        below 0 is taken as 0.
     steps : numpy.ndarray
         The largest weight h, or a little more.
     confidence : float
@@ -102,16 +101,16 @@ def error_half_widths(
     Returns
     -------
     numpy.ndarray
-        Of the shape that the arguments have together; 0 where the variance is.
+        Of the broadcast shape of the arguments; 0 where the variance is.
 
     Notes
     -----
     For sums of continuous Laplace and normal variables in any proportions, of which a single one is exact,
-    the interval holds as often as promised, and at most 0.4 percentage points more often from 80 % on (1.5
-    at 50 %). For discrete noise from scale 0.05 on, and a confidence from 80 % on, it holds at most half
-    a percentage point less often than promised; where noise is small against one count, far more often.
-    Steps widen it by 3 % (Laplace) or 5 % (Gaussian) at most where all scales are 5 and the confidence is
-    90 % or more, and not at all from scale 40 on.
+    the coverage is at least the confidence, and at most 0.4 percentage points above it from 80 % on (1.5 at
+    50 %). For discrete noise from scale 0.05 on, and a confidence from 80 % on, it is at most half a
+    percentage point below; where noise is small against one count, far above. Steps widen it by 3 % (Laplace)
+    or 5 % (Gaussian) at most where all scales are 5 and the confidence is 90 % or more, and not at all from
+    scale 40 on.
     """
     surer = _standard_half_widths(confidence)
     looser = _standard_half_widths(confidence - min(_UNSEEN, (1 - confidence) / 5))
@@ -134,7 +133,7 @@ def estimate_cumulants(
 
     .. math:: x_p = a_p \textstyle\sum_c z_c + R_p,
 
-    where :math:`R_p` collects what is measured outside its children's subtrees. For a child with the share
+    where :math:`R_p` collects the measurements outside its children's subtrees. For a child with the share
     :math:`r_c = V_c / V_S` of the family's variance, and :math:`b_c = r_c (1 - a_p)`, this gives
 
     .. math:: x_c = (1 - b_c)\,z_c - b_c \textstyle\sum_{s \ne c} z_s + r_c R_p,
@@ -142,24 +141,13 @@ def estimate_cumulants(
 
     where :math:`o_c` is the weight of the child's own measurement in :math:`z_c`.
 
-    Parameters
-    ----------
-    tree : Tree
-    variances : Variances
-        From `propagate`.
-    fourth_cumulants : sequence of array_like
-        For each level, the fourth cumulants of its measurements: a number, or one per node. 0 where nothing
-        was measured or the value is known.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        Fourth cumulants of the errors of the least-squares estimates, from the root to the leaves.
+    The arguments are those of `half_widths`. The result has, for each level from the root to the leaves, the
+    fourth cumulants of the errors of the least-squares estimates: shape (level_sizes[l],) or (1,).
 
     Examples
     --------
-    The estimate of each of two parts, where they and their total are measured alike, is two thirds of its
-    own measurement and one third of what the other two say.
+    Two parts and their total are measured with equal noise: the estimate of a part is two thirds of its own
+    measurement and one third of the difference of the other two.
 
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([2])
@@ -197,11 +185,11 @@ def intervals(
     whole: bool = False,
     shown: npt.NDArray[np.int64] | FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lay an interval around each estimate of a level, within what is publicly known.
+    """Return an interval around each estimate of a level, within what is publicly known.
 
     A truth between `least` and `most` is in the interval that is cut to them whenever it was in the whole
-    one, and a whole number stays inside when both ends move inwards to whole numbers. So neither costs
-    any confidence.
+    one, and a whole number stays inside when both ends move inwards to whole numbers. So neither costs any
+    confidence.
 
     Parameters
     ----------
@@ -210,14 +198,14 @@ def intervals(
     half_widths : numpy.ndarray, shape (n,) or (1,)
         From `half_widths`, or `AdditiveNoise.half_width`.
     least, most : array_like, shape (n,) or (1,) or a number
-        What the truth is at least and at most, as is publicly known; both its value where that is known.
-        An interval outside of them becomes the nearer of the two.
+        Public bounds on the truth; both its value where that is known. An interval outside of them becomes
+        the nearer of the two.
     whole : bool
-        Whether the truth is a whole number. Where no whole number is within an interval it reaches out to
-        the two around it.
+        Whether the truth is a whole number. An interval without a whole number is widened to the two around
+        it.
     shown : numpy.ndarray, shape (n,), optional
-        The numbers that a table shows in place of the estimates. Intervals are widened to hold them, and
-        end at whole numbers all the same where the truth is one.
+        The numbers that a table shows in place of the estimates. Intervals are widened to contain them, and
+        still end at whole numbers if the truth is one.
 
     Returns
     -------
@@ -245,14 +233,14 @@ def intervals(
 
 
 def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Share of a family's variance; nothing to share where all its members are known."""
+    """Return the share of a family's variance; 0 where all its members are known."""
     with np.errstate(invalid="ignore"):
         return np.where(whole > 0, part / whole, 0.0)
 
 
 @lru_cache(maxsize=32)
 def _standard_half_widths(confidence: float) -> FloatArray:
-    """Give half the width of the interval of a law with variance 1, for each of the tabulated kurtoses.
+    """Return half the width of the interval of a distribution with variance 1, for each tabulated kurtosis.
 
     A normal variable with the random variance G, of mean 1, has the excess kurtosis 3 Var(G).
     """
@@ -265,11 +253,11 @@ def _standard_half_widths(confidence: float) -> FloatArray:
 
 
 def _gamma(shapes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give points and masses that stand for gamma laws of mean 1.
+    """Return points and masses that represent gamma distributions of mean 1.
 
-    In terms of the logarithm the density dies away so fast to the right that the trapezoidal rule is exact
-    to many digits. To the left it does so for large shapes; for small ones what is left out lies so near
-    0 that it does not matter.
+    As a function of the logarithm, the density decays so fast to the right that the trapezoidal rule is exact
+    to many digits. To the left it does so for large shapes; for small ones the omitted part lies so near 0
+    that it does not matter.
     """
     from scipy.special import gammaln  # costs a tenth of a second to import
 
@@ -281,7 +269,7 @@ def _gamma(shapes: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _quantiles(variances: FloatArray, masses: FloatArray, confidence: float) -> FloatArray:
-    """Solve P(-w < Y < w) = confidence for normal Y of random variance, by halving.
+    """Solve P(-w < Y < w) = confidence for normal Y of random variance, by bisection.
 
     Chebyshev's inequality bounds w from above, since the mean variance is 1.
     """

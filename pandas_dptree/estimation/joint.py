@@ -7,11 +7,10 @@ prices, one for each leaf below, and of the slopes that they add:
 
 .. math:: t_v(\mu) = b_v + \sum_i s_i \max(0, \mu - \mu_i).
 
-Families merge these lists, and a measurement moves their prices. A lower bound :math:`b` of a node makes
-:math:`\max(b, t_v(\mu))` of it: one entry, at the price at which the node rises above its bound, takes the
-place of all that come before. At the root, where nothing is paid, the entries whose prices are negative are
-those of leaves and nodes above their bounds. The others are at theirs, and what remains is ordinary least
-squares.
+Families merge these lists, and a measurement moves their prices. A lower bound :math:`b` of a node turns it
+into :math:`\max(b, t_v(\mu))`: one entry, at the price at which the node rises above its bound, replaces all
+earlier ones. At the root, where the price is 0, the entries with negative prices are those of leaves and
+nodes above their bounds. The others are at theirs, and the rest is ordinary least squares.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
@@ -46,31 +45,11 @@ def nonnegative_joint(
 
     exact up to rounding, with :math:`b` the least that a node can hold (`least_values`): 0 where nothing is
     known. Values of variance 0 are kept. As a projection onto a convex set that holds the truth, it is closer
-    to the truth than least squares in this norm in every draw. But where most leaves are empty, their
-    cut-off noise pushes the totals up.
+    to the truth than least squares in this norm in every draw. But where most leaves are empty, their cut-off
+    noise pushes the totals up.
 
-    One sort per level: O(n log n) time per level for n leaves, O(n) memory.
-
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
-    variances : Variances
-        From `propagate`.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, at least 0.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
-        each other or the bounds.
+    Arguments, result and errors are those of `nonnegative_totals`. One sort per level: O(n log n) time per
+    level for n leaves, O(n) memory.
 
     Examples
     --------
@@ -82,10 +61,10 @@ def nonnegative_joint(
     """
     bounds = least_values(tree, measurements, variances, least=least)
     targets, noise = list(measurements), list(variances.noise)
-    for level, settled in enumerate(_at_their_bounds(tree, measurements, variances, bounds)):
-        if settled.any():
-            targets[level] = np.where(settled, bounds[level], _values(measurements, level))
-            noise[level] = np.where(settled, 0.0, noise[level])
+    for level, held in enumerate(_at_their_bounds(tree, measurements, variances, bounds)):
+        if held.any():
+            targets[level] = np.where(held, bounds[level], _values(measurements, level))
+            noise[level] = np.where(held, 0.0, noise[level])
     fitted = least_squares(tree, targets, propagate(tree, noise))
     return [np.maximum(estimate, bound) for estimate, bound in zip(fitted, bounds, strict=True)]
 
@@ -93,13 +72,13 @@ def nonnegative_joint(
 def _at_their_bounds(
     tree: Tree, measurements: Measurements, variances: Variances, bounds: list[FloatArray]
 ) -> list[npt.NDArray[np.bool_]]:
-    """Tell which nodes that are not known are held at their lower bounds in the optimum.
+    """Return which nodes that are not known are held at their lower bounds in the optimum.
 
-    A leaf holds max(b, y + μv), so it rises above its bound at the price (b - y)/v and adds the slope v. A
-    node measured as y with precision p, whose children hold T(μ) together, holds t at the price
-    T⁻¹(t) + p(t - y). Where its bound b is more than that of its children together, it rises above it at the
-    price where t = b; the entries before that price are above their own bounds in any case. A node whose
-    value is known holds it at any price, and settles which entries below it are above their bounds.
+    A leaf holds ``max(b, y + μv)``, so it rises above its bound at the price ``(b - y)/v`` and adds the slope
+    v. A node measured as y with precision p, whose children hold T(μ) together, holds t at the price
+    ``T⁻¹(t) + p(t - y)``. Where its bound b is more than that of its children together, it rises above it at
+    the price where ``t = b``; the entries before that price are above their own bounds in any case. A node
+    whose value is known holds it at any price, and decides which entries below it are above their bounds.
     """
     sizes = tree.level_sizes
     first = np.cumsum([0, *sizes])
@@ -116,7 +95,7 @@ def _at_their_bounds(
             continue
         order = order_within(node, price)
         entry, node, price, slope = entry[order], node[order], price[order], slope[order]
-        # The slope of T after each price, and what T holds at it.
+        # The slope of T after each price, and the value of T at it.
         start = np.flatnonzero(np.diff(node, prepend=-1))
         counts = np.diff(start, append=len(node))
         steep = running_sum(slope, start, counts)
@@ -135,7 +114,7 @@ def _at_their_bounds(
         price = price - missing / spread
         slope = slope / ((1 + steep / spread) * (1 + (steep - slope) / spread))
         if bounded:
-            # All entries before the node reaches its bound become one, the node's, in place of the last.
+            # The node's entry replaces, in place of the last, all entries before the node reaches its bound.
             short = np.broadcast_to(bounds[level], sizes[level])[node] - holds
             before = short > 0
             last = before & np.append(~before[1:] | (np.diff(node) > 0), True)
@@ -150,6 +129,6 @@ def _at_their_bounds(
 
 
 def _values(measurements: Measurements, level: int) -> FloatArray:
-    """Measurements of a level; 0 where there is none, since it has no weight."""
+    """Return the measurements of a level; 0 where there are none, since they have no weight."""
     measured = measurements[level]
     return np.zeros(1) if measured is None else np.asarray(measured, dtype=np.float64)

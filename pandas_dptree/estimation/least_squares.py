@@ -1,10 +1,10 @@
-r"""Generalised least squares on a tree, exactly, in two passes over its levels.
+"""Generalised least squares on a tree, exactly, in two passes over its levels.
 
-A measurement :math:`y_v` of a node's count has variance :math:`v_v`. The best linear unbiased estimate
-from all measurements at once follows from inverse-variance averaging: going up, a node's own measurement
-is averaged with the sum of its children's estimates; going down, what a family has too much or too little
-is shared out in proportion to its members' variances (Hay, Rastogi, Miklau & Suciu, PVLDB 3(1), 2010, for
-equal variances on a regular tree; here for any variances on any tree).
+A measurement :math:`y_v` of a node's count has variance :math:`v_v`. The best linear unbiased estimate from
+all measurements at once follows from inverse-variance averaging: going up, a node's own measurement is
+averaged with the sum of its children's estimates; going down, the excess or deficit of a family is divided in
+proportion to its members' variances (Hay, Rastogi, Miklau & Suciu, PVLDB 3(1), 2010, for equal variances on a
+regular tree; here for any variances on any tree).
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
@@ -37,18 +37,18 @@ FloatArray = npt.NDArray[np.float64]
 Measurements = Sequence[npt.NDArray[np.int64] | FloatArray | None]
 
 LEAST_VARIANCE = 1e-30
-"""Stands in for noise so small that its variance is 0 in floating point, so that averages are defined.
+"""Replaces a noise variance that is 0 in floating point, so that averages are defined.
 
 Noise of a scale of 0.1 or more has a variance of at least 1e-22; and the inverse of this can be squared.
 """
 
 ROUNDING = 1e-9
-"""Known values agree if they differ by less than this part of themselves: sums of floats are not exact."""
+"""Known values agree if their relative difference is below this: sums of floats are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """How uncertain the estimates of the two passes are: one array per level, folded where nodes agree.
+    """Variances of the estimates of the two passes: one array per level, folded where nodes agree.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ def propagate(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> Variances
     ----------
     tree : Tree
     noise_variances : sequence of array_like
-        For each level, the variance of its measurements: a number, or one per node. ``inf`` where
-        nothing was measured, 0 where the value is known. Leaves must be finite.
+        For each level, the variance of its measurements: a number, or one per node. ``inf`` where nothing was
+        measured, 0 where the value is known. Leaves must be finite.
 
     Returns
     -------
@@ -115,21 +115,8 @@ def subtree_estimates(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Estimate every node from the measurements of its own subtree: the upward pass.
 
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes, shape ``(level_sizes[l],)``; None where the
-        level was not measured.
-    variances : Variances
-        From `propagate`.
-
-    Returns
-    -------
-    estimates : list of numpy.ndarray, shape (level_sizes[l],)
-        Best estimate of each node from its own subtree.
-    children : list of numpy.ndarray, shape (level_sizes[l],)
-        Sum of the children's estimates, for every level but the last.
+    Arguments are those of `least_squares`. Besides the estimates, shape (level_sizes[l],) for each level, the
+    sums of the children's estimates are returned, for every level but the last.
 
     Raises
     ------
@@ -155,8 +142,8 @@ def subtree_estimates(
 def least_squares(tree: Tree, measurements: Measurements, variances: Variances) -> list[FloatArray]:
     r"""Estimate every node from all measurements: unbiased, of least variance, and additive.
 
-    The minimiser of :math:`\sum_v (x_v - y_v)^2 / v_v` subject to
-    :math:`x_{parent} = \sum_c x_c`. Going down from :math:`x_{root} = z_{root}`,
+    The minimiser of :math:`\sum_v (x_v - y_v)^2 / v_v` subject to :math:`x_{parent} = \sum_c x_c`. Going down
+    from :math:`x_{root} = z_{root}`,
 
     .. math:: x_c = z_c + (V_c / V_S)\,(x_{parent} - \textstyle\sum_c z_c),
 
@@ -166,14 +153,15 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
     ----------
     tree : Tree
     measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
+        For each level, the noisy values of its nodes, shape (level_sizes[l],); None where the level was not
+        measured.
     variances : Variances
         From `propagate`, with ``inf`` for the levels that were not measured.
 
     Returns
     -------
     list of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves. Its variance is ``variances.final``.
+        One array per level, from the root to the leaves. Their variances are ``variances.final``.
 
     Examples
     --------
@@ -193,7 +181,7 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
 
 
 def check_measurements(tree: Tree, measurements: Measurements, variances: Variances) -> None:
-    """Refuse measurements of the wrong shape, without a number, or left out where a variance promises one."""
+    """Refuse measurements of the wrong shape, not finite, or missing where a variance is finite."""
     for level, (measured, noise) in enumerate(zip(measurements, variances.noise, strict=True)):
         if measured is None:
             fits = level < tree.depth and bool(np.isposinf(noise).all())
@@ -212,8 +200,8 @@ def _check_agreement(
     level: int, measured: npt.NDArray[np.int64] | FloatArray, below: FloatArray, variances: Variances
 ) -> None:
     """Refuse a known value that differs from the sum of its children where all of these are known."""
-    settled = (variances.noise[level] == 0) & (variances.children[level] == 0)
-    if settled.any() and not np.isclose(below, measured, rtol=ROUNDING, atol=0)[_full(settled, below)].all():
+    known = (variances.noise[level] == 0) & (variances.children[level] == 0)
+    if known.any() and not np.isclose(below, measured, rtol=ROUNDING, atol=0)[_full(known, below)].all():
         raise ArgumentError(
             "measurements",
             f"at level {level} has a known value that is not the sum of the known values below it.",
@@ -226,13 +214,13 @@ def _full(folded: npt.NDArray[Any], values: FloatArray) -> npt.NDArray[Any]:
 
 
 def _average(noise: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weight of a measurement beside the sum of the children, and the variance of their average."""
+    """Return the weight of a measurement beside the children's sum, and the variance of their average."""
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.where(below > 0, 1 / (1 + noise / below), np.where(noise == 0, 1.0, 0.0))
         return weight, np.where(np.isfinite(noise), weight * noise, below)
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Share of a family's variance; nothing to share where all its members are known."""
+    """Return the share of a family's variance; 0 where all its members are known."""
     with np.errstate(invalid="ignore"):
         return np.where(whole > 0, part / whole, 0.0)

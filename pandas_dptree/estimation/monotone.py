@@ -1,4 +1,4 @@
-r"""Cumulative counts that never fall: whole, non-decreasing and ending in the total.
+"""Cumulative counts that never fall: whole, non-decreasing and ending in the total.
 
 Everything here is a function of noisy numbers and of a public total: post-processing, free of privacy cost.
 """
@@ -19,24 +19,24 @@ Norm = Literal["squared", "absolute"]
 Values = npt.NDArray[Any]
 
 _LARGEST = 2**61
-"""No count is larger, so that twice a count fits into an int64."""
+"""The largest count, so that twice a count fits into an int64."""
 
 _GRID_BITS = 40
-"""Numbers that are not whole are put on a grid of 2**-40, far finer than any noise."""
+"""Numbers that are not whole are rounded to a grid of 2**-40, far finer than any noise."""
 
 _ROOM_BITS = 63
-"""Sums that stay below 2**63 are made in int64, others in Python's own whole numbers."""
+"""Sums below 2**63 are computed in int64, others in Python's own whole numbers."""
 
 
 def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> IntArray:
-    r"""Find the closest cumulative counts: whole, never falling, from 0 to the total, which the last one is.
+    r"""Find the closest whole cumulative counts that never fall and end in the total.
 
     With the noisy prefix sums :math:`y_1, …, y_K` and the total :math:`N` it solves, exactly,
 
     .. math:: \min \sum_{t=1}^{K-1} d(h_t - y_t) \quad\text{subject to}\quad
               0 \le h_1 \le … \le h_{K-1} \le h_K = N,\; h_t \text{ whole},
 
-    where :math:`d(x)` is :math:`x^2` or :math:`|x|`. Whatever `noisy` ends in, the result ends in `total`.
+    where :math:`d(x)` is :math:`x^2` or :math:`|x|`. The last element of `noisy` has no effect.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     total : int
         The number of records, from 0 to 2**61. It is public, or an estimate.
     norm : {"squared", "absolute"}
-        What is made least: the sum of the squared or of the absolute changes.
+        Which sum is minimised: that of the squared or of the absolute changes.
 
     Returns
     -------
@@ -55,8 +55,8 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     Raises
     ------
     ArgumentError
-        If `noisy` is empty or holds anything but finite numbers, `total` is not a whole number of at least
-        0, or `norm` is unknown.
+        If `noisy` is empty or holds anything but finite numbers, `total` is not a whole number of at least 0,
+        or `norm` is unknown.
 
     Notes
     -----
@@ -70,10 +70,10 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     :math:`m` can be kept: if a solution reaches some :math:`j < m` only at :math:`c_j > c`, moving it there
     to :math:`c` adds a sum over :math:`c \le t < c_j` that is at most the same sum for :math:`m`, which is
     :math:`G_m(c) - G_m(c_j) \le 0`; and likewise for :math:`j > m`. Left of :math:`c` all values are then
-    below :math:`m`, from there on at least :math:`m`, and each side is a problem of its own. Halving the
-    range of values in this way finds one binary digit of every value in each round, for all parts at once:
-    O(K log N), in whole numbers (Ahuja & Orlin, "A fast scaling algorithm for minimizing separable convex
-    functions subject to chain constraints", 2001).
+    below :math:`m`, from there on at least :math:`m`, and each side is a separate problem. Halving the range
+    of values in this way finds one binary digit of every value in each round, for all parts at once, in whole
+    numbers and :math:`O(K \log N)` time (Ahuja & Orlin, "A fast scaling algorithm for minimizing separable
+    convex functions subject to chain constraints", 2001).
 
     **Squares are isotonic regression.** Let :math:`\hat x` be the isotonic regression of :math:`y`. Within
     each of its blocks :math:`y - \hat x` sums to 0, and every first part of the block sums to at least 0.
@@ -88,11 +88,11 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
 
     since the last sum runs over whole blocks and the first part of one. So every :math:`G_j` is least where
     :math:`\hat x` reaches :math:`j - \tfrac12`: the solution is :math:`\hat x`, clipped to :math:`[0, N]` and
-    rounded to the nearest whole number. Halves go up here; a block that stands at a half may go either way
-    at the same cost. Rounding block means in floating point would go wrong close to a half.
+    rounded to the nearest whole number. Halves go up here; a block that stands at a half may go either way at
+    the same cost. Rounding block means in floating point would go wrong close to a half.
 
     **Exactness.** Whole numbers are taken as they are. Other numbers are first put on a grid of 2**-40, or on
-    as fine a one as sums of K of them fit into 63 bits.
+    the finest one on which sums of K of them fit into 63 bits.
 
     The problem is that of Rameshwar, Tandon & Sharma, "Optimal tree-based mechanisms for differentially
     private approximate CDFs", 2024, Section VI, whose dynamic programme takes O(K·N²) steps.
@@ -111,17 +111,17 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
         )
     free = _checked_numbers(noisy)[:-1]
     if norm == "absolute":
-        free = np.clip(free, 0, most)  # further out, every threshold costs the same
+        free = np.clip(free, 0, most)  # beyond, every threshold costs the same
     twice, unit = _on_a_grid(free, most, norm)
     reached = _reached(twice, unit, most.bit_length(), unit if norm == "absolute" else None)
     return np.append(np.minimum(reached, most), np.int64(most))
 
 
 def _reached(twice: Values, unit: int, digits: int, limit: int | None) -> IntArray:
-    """Find the best non-decreasing whole numbers of so many binary digits, the highest digit first.
+    """Find the best non-decreasing whole numbers of `digits` binary digits, the highest digit first.
 
-    `twice` holds 2·y in units of 1/`unit`. A run is a stretch of bins that still have the same value. A bin
-    by itself needs no further cuts: it takes the whole number nearest to its own y.
+    `twice` holds 2·y in units of 1/`unit`. A run is a stretch of bins that still have the same value. A run
+    of one bin needs no further cuts: it takes the whole number nearest to its y.
     """
     reached: IntArray = np.clip((twice + unit) // (2 * unit), 0, (1 << digits) - 1).astype(np.int64)
     bins = np.arange(len(twice))
@@ -145,7 +145,7 @@ def _reached(twice: Values, unit: int, digits: int, limit: int | None) -> IntArr
 
 
 def _best_cuts(sums: Values, lengths: IntArray) -> IntArray:
-    """Tell after how many bins each run is best cut: where the running sum is least, and first so."""
+    """Return after how many bins to cut each run: where the running sum is first least."""
     starts = np.cumsum(lengths) - lengths
     before = np.append(np.zeros(1, dtype=sums.dtype), sums[starts[1:] - 1])
     least = np.minimum.reduceat(sums, starts)
@@ -156,7 +156,7 @@ def _best_cuts(sums: Values, lengths: IntArray) -> IntArray:
 
 
 def _on_a_grid(free: Values, most: int, norm: Norm) -> tuple[Values, int]:
-    """Give 2·y as whole numbers in units of a grid, and how many units make 1."""
+    """Return 2·y as whole numbers in units of a grid, and the number of units in 1."""
     step = 4 * most + 2 * int(np.abs(free).max(initial=0)) + 4
     largest = max(step, len(free)) if norm == "absolute" else step * max(len(free), 1)
     if free.dtype.kind == "i":
@@ -169,7 +169,7 @@ def _on_a_grid(free: Values, most: int, norm: Norm) -> tuple[Values, int]:
 
 
 def _checked_numbers(noisy: npt.ArrayLike) -> Values:
-    """Give the noisy numbers as int64 or float64, none beyond ±2**61."""
+    """Return the noisy numbers as int64 or float64, none beyond ±2**61."""
     numbers = np.asarray(noisy)
     if (
         numbers.ndim != 1
@@ -179,7 +179,7 @@ def _checked_numbers(noisy: npt.ArrayLike) -> Values:
     ):
         raise ArgumentError(
             "noisy",
-            "must hold one finite number for each of at least one bin.",
+            "must hold one finite number per bin, for at least one bin.",
             hint="pass an array of shape (K,), one prefix sum per bin, without NaN.",
         )
     if numbers.dtype.kind == "u":

@@ -1,9 +1,9 @@
-r"""Non-negative estimates that keep their totals.
+"""Non-negative estimates that keep their totals.
 
-Going down the tree, each family of children is projected onto what its parent has. The levels above
-stay as unbiased as least squares leaves them, while below the many cells that hold nobody lose the
-noise that a table full of small negative and positive counts would show. Known values stay as they are,
-and no node falls below a lower bound that is known for it.
+Going down the tree, each family of children is projected onto its parent's total. The levels above stay as
+unbiased as least squares leaves them. Below, the many empty cells lose the noise that a table of small
+negative and positive counts would show. Known values stay as they are, and no node falls below its known
+lower bound.
 
 Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
 """
@@ -31,7 +31,7 @@ __all__ = ["Bounds", "least_values", "nonnegative_totals", "order_within", "proj
 Bounds = Sequence[IntArray | FloatArray]
 
 _BLOCK = 2**16
-"""Members sorted at a time: their keys, families and ranks fit into the cache."""
+"""Members sorted at a time: their keys, families and ranks fit into the processor's cache."""
 
 
 def nonnegative_totals(
@@ -52,11 +52,8 @@ def nonnegative_totals(
 
     Parameters
     ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes; None where the level was not measured.
-    variances : Variances
-        From `propagate`.
+    tree, measurements, variances
+        As for `least_squares`.
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
         For each level, lower bounds of its nodes, at least 0.
 
@@ -94,22 +91,11 @@ def nonnegative_totals(
 def least_values(
     tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
 ) -> list[FloatArray]:
-    """Tell how little each node can hold: its value where that is known, else what it or its children must.
+    """Return the least that each node can hold: its known value, or else what its bound or children require.
 
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the values of its nodes; those of variance 0 are known.
-    variances : Variances
-        From `propagate`.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, at least 0. A node may be given less than its children.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        One array per level, from the root to the leaves; 0 where nothing at or below a node is known.
+    Arguments are those of `nonnegative_totals`; measurements of variance 0 are known. A node may be given a
+    smaller bound than its children. The result has, for each level from the root, the shape (level_sizes[l],)
+    or (1,); it is 0 where nothing at or below a node is known.
 
     Raises
     ------
@@ -123,8 +109,6 @@ def least_values(
     >>> tree = Tree.from_branching([3])
     >>> variances = propagate(tree, [1.0, np.array([0.0, 1.0, 0.0])])
     >>> measurements = [np.array([9]), np.array([4, 2, 1])]
-    >>> [level.tolist() for level in least_values(tree, measurements, variances)]
-    [[5.0], [4.0, 0.0, 1.0]]
     >>> least = [np.array([6]), np.array([0, 3, 0])]
     >>> [level.tolist() for level in least_values(tree, measurements, variances, least=least)]
     [[8.0], [4.0, 3.0, 1.0]]
@@ -136,23 +120,23 @@ def least_values(
     for level in reversed(range(tree.depth + 1)):
         below = tree.sum_children(level, bounds[-1]) if bounds else np.zeros(1)
         bound = below if least is None else np.maximum(below, least[level])
-        settled, measured = variances.subtree[level] == 0, measurements[level]
-        if settled.any():  # known, or the sum of children that are
+        known, measured = variances.subtree[level] == 0, measurements[level]
+        if known.any():  # known, or the sum of children that are
             value = below if measured is None else np.where(variances.noise[level] == 0, measured, below)
-            if (settled & (value < bound * (1 - ROUNDING))).any():
+            if (known & (value < bound * (1 - ROUNDING))).any():
                 raise ArgumentError(
                     "measurements",
-                    f"at level {level} has a known value that is negative or less than what is known or "
-                    "bounds it from below, there or further down.",
+                    f"at level {level} has a known value that is negative, or less than its lower bound or "
+                    "than the sum of the known values and bounds below it.",
                     hint="correct one of the known values or bounds, or leave one of them out.",
                 )
-            bound = np.where(settled, value, bound)
+            bound = np.where(known, value, bound)
         bounds.append(bound)
     return bounds[::-1]
 
 
 def _check_bounds(tree: Tree, least: Bounds) -> None:
-    """Refuse bounds of the wrong shape, below 0, or that are no numbers."""
+    """Refuse bounds of the wrong shape, negative, or not finite numbers."""
     fits = len(least) == tree.depth + 1 and all(
         np.shape(bound) in {(1,), (size,)} and bool((np.isfinite(bound) & (np.asarray(bound) >= 0)).all())
         for bound, size in zip(least, tree.level_sizes, strict=True)
@@ -170,7 +154,7 @@ def project_families(
 ) -> FloatArray:
     """Project each family of children onto the non-negative values that add up to its total.
 
-    Some whole families at a time: what is needed on the way then stays in the processor's cache, and in
+    The families are projected in blocks, so that intermediate arrays stay in the processor's cache and in
     memory that the process already has.
     """
     counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
@@ -189,12 +173,12 @@ def project_families(
 def _project(
     estimates: FloatArray, variances: FloatArray, totals: FloatArray, counts: IntArray
 ) -> FloatArray:
-    """Project families that stand one after another.
+    """Project families that follow one another in the arrays.
 
-    Sorted by falling z/V, the children that stay positive come first; after j of them the multiplier
-    would be θ_j = (Σ z - total) / Σ V, and the j-th is positive as long as z_j / V_j > θ_j. The running
-    sums only tell who stays: θ itself is then summed family by family, free of their rounding errors.
-    Members without variance stand last and stay 0.
+    Sorted by falling z/V, the children that stay positive come first; after j of them the multiplier would be
+    θ_j = (Σ z - total) / Σ V, and the j-th is positive as long as z_j / V_j > θ_j. The running sums only
+    decide which ones stay: θ itself is then summed family by family, free of their rounding errors. Members
+    without variance come last and stay 0.
     """
     start = np.cumsum(counts) - counts
     with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 in families without variance
@@ -210,20 +194,11 @@ def _project(
 
 
 def order_within(family: IntArray, keys: FloatArray) -> IntArray:
-    """Order the members of each family by their keys.
+    """Return the order of the members of each family by their keys.
 
-    Some whole families at a time, few enough for the processor's cache: an indirect sort by the keys, then a
-    direct one by family and rank.
-
-    Parameters
-    ----------
-    family : numpy.ndarray of int64, shape (n,)
-        The family of each member, never falling.
-    keys : numpy.ndarray, shape (n,)
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n,)
+    `family` is the family of each member, never falling. Blocks of whole families, small enough for the
+    processor's cache, are sorted in two steps: an indirect sort by the keys, then a direct one by family and
+    rank.
     """
     order = np.empty(len(keys), dtype=np.int64)
     starts = np.searchsorted(family, family[_BLOCK::_BLOCK])
@@ -237,21 +212,11 @@ def order_within(family: IntArray, keys: FloatArray) -> IntArray:
 
 
 def running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:
-    """Cumulative sums that begin anew in each family.
+    """Return cumulative sums that restart in each family.
 
-    Taking what the family before has summed to off the first of each keeps the sums as small as their
-    families, and so as exact; what rounding has left over is taken off at the end.
-
-    Parameters
-    ----------
-    values : numpy.ndarray, shape (n,)
-        Family after family.
-    start, counts : numpy.ndarray of int64
-        Where each family begins, and how many (at least one) it has.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n,)
+    `start` has the first position of each family, and `counts` its size, at least one. The sum of the family
+    before is subtracted from the first value of each, so the sums stay as small as their families, and as
+    exact; the remaining rounding error is subtracted at the end.
     """
     steps = values.copy()
     steps[start[1:]] -= np.add.reduceat(values, start)[:-1]

@@ -20,16 +20,17 @@ def ratio_intervals(
     bounds: tuple[float, float],
     confidence: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Lay an interval around each ratio of a true sum to a true count.
+    r"""Return an interval around each ratio of a true sum to a true count.
 
     With the true ratio t, the error of :math:`S - tN` is :math:`dS - t\,dN`, however small the count is: the
     sum and t times the count cancel. So the set of all t with
 
     .. math:: (S - tN)^2 \le q^2 (\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N)
 
-    holds the true one as often as an error is within q of its standard deviations (Fieller, "Some problems
-    in interval estimation", 1954). Where the count is more than q of its own, that is an interval;
-    elsewhere, as good as nothing is known, and it becomes the bounds.
+    contains the true one as often as an error is within q of its standard deviations (Fieller, "Some problems
+    in interval estimation", 1954). Where the count is more than q of its own standard deviations, that is an
+    interval; elsewhere the data say almost nothing, and the interval becomes the bounds. For q, the
+    distribution of the error is that at the estimated ratio: see `error_half_widths`.
 
     Parameters
     ----------
@@ -38,17 +39,13 @@ def ratio_intervals(
     variances, fourth_cumulants : pair of numpy.ndarray, shape (n,) or (1,)
         Of the errors of the sums, and of the counts.
     bounds : (float, float)
-        What the true ratio is at least and at most.
+        Least and greatest possible value of the true ratio.
     confidence : float
         Above 0 and below 1.
 
     Returns
     -------
     lower, upper : numpy.ndarray, shape (n,)
-
-    Notes
-    -----
-    q is that of the law of :math:`dS - t\,dN` where t is the estimated ratio: see `error_half_widths`.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from pandas_dptree.hierarchy.tree import IntArray, Tree
 __all__ = ["round_to_whole"]
 
 _GRID_BITS = 40
-"""Estimates are rounded on a grid of 2**-40, far finer than any noise."""
+"""Estimates are put on a grid of 2**-40, far finer than any noise."""
 
 
 def round_to_whole(
@@ -25,20 +25,19 @@ def round_to_whole(
 ) -> list[IntArray]:
     """Round a consistent table, also of negative numbers, to whole numbers that add up at every level.
 
-    From the top down: the root is rounded to the nearest whole number, each child starts at its floor,
-    and what the family still lacks goes to the members with the largest fractions, one each, ties by
-    chance. So every node ends at the floor or the ceiling of its estimate, and zeros stay zero. What is
-    whole up to rounding error ends at that whole number: known counts are kept, and so are whole bounds.
+    From the top down: the root is rounded to the nearest whole number, each child starts at its floor, and
+    the rest of the family's total goes to the members with the largest fractions, one each, with random ties.
+    So every node ends at the floor or the ceiling of its estimate, and zeros stay zero. Estimates that are
+    whole up to rounding error end at that whole number: known counts are kept, and so are whole bounds.
 
-    The estimates are first put on a grid of 2**-40 (coarser only if their absolute values add up to more
-    than 2**21) and rolled up in whole numbers. Floors and fractions then add up without rounding error,
-    and a family never lacks fewer than none or more than it has fractions.
+    The estimates are first put on a grid of 2**-40 (coarser only if their absolute values add up to more than
+    2**21) and rolled up in whole numbers. Floors and fractions then add up without rounding error, and a
+    family never lacks fewer than none or more than it has fractions.
 
     Parameters
     ----------
     tree : Tree
     leaf_estimates : numpy.ndarray, shape (n_leaves,)
-        Estimates of the leaves.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words; their low bits break the ties.
 

@@ -1,7 +1,7 @@
 """Estimates for the few released nodes of an implicit tree.
 
-What a node holds beside its released children is one *remainder*, of which nothing was measured but that
-it is not negative. Noise that ends at a radius R bounds every count with certainty.
+What a node holds beyond its released children is its *remainder*. Nothing is measured of it; it is only known
+to be non-negative. Noise that ends at a radius R bounds every count with certainty.
 
 Everything here is a function of noisy numbers and of public facts: post-processing, free of privacy cost.
 """
@@ -34,12 +34,12 @@ class SparseLevel:
     Attributes
     ----------
     parent : numpy.ndarray of int64, shape (n,)
-        Which node of the level above each belongs to, never falling; 0 for the root.
+        The position of each node's parent on the level above, never falling; 0 for the root.
     noisy : numpy.ndarray of int64, shape (n,)
         The noisy counts; any number where there is none.
     measured : numpy.ndarray of bool, shape (n,)
         Whether there is one. The root and the deepest nodes have one; a node between them without one was
-        found not to have more than R.
+        found to have at most R.
     complete : numpy.ndarray of bool, shape (n,)
         Whether all children that the node can have are shown, so that nothing remains.
     variance : float
@@ -57,20 +57,11 @@ class SparseLevel:
 
 
 def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
-    """Bound the true counts of the nodes, with certainty.
+    """Return lower and upper bounds on the true counts of the nodes, one array per level, with certainty.
 
     A measured node is within R of its noisy count, any other holds at most 2R. A node holds no less than its
-    children together, and a child no more than its parent without the other children.
-
-    Parameters
-    ----------
-    levels : sequence of SparseLevel
-        From the root down.
-
-    Returns
-    -------
-    lower, upper : list of numpy.ndarray of int64
-        One array per level.
+    children together, and a child no more than its parent without the other children. `levels` run from the
+    root down.
 
     Examples
     --------
@@ -81,7 +72,7 @@ def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[
     [[[48], [48]], [[60], [60]]]
     """
     lower: list[IntArray] = []
-    children = np.zeros(1, dtype=np.int64)  # what the children of each node hold at least
+    children = np.zeros(1, dtype=np.int64)  # the least that the children of each node hold
     for place, level in reversed(list(enumerate(levels))):
         own = np.where(level.measured, level.noisy - level.radius, 0)
         lower.append(np.maximum(np.maximum(own, children), 0))
@@ -100,18 +91,9 @@ def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[
 def remainder_bounds(
     levels: Sequence[SparseLevel], lower: Sequence[IntArray], upper: Sequence[IntArray]
 ) -> tuple[list[IntArray], list[IntArray]]:
-    """Bound what the nodes hold beside their children, with certainty.
+    """Return lower and upper bounds on the nodes' remainders, one array per level but the deepest.
 
-    Parameters
-    ----------
-    levels : sequence of SparseLevel
-    lower, upper : sequence of numpy.ndarray of int64
-        From `certain_bounds`.
-
-    Returns
-    -------
-    lower, upper : list of numpy.ndarray of int64
-        One array per level but the deepest.
+    `lower` and `upper` are from `certain_bounds`, and these bounds are as certain.
     """
     least, most = [], []
     for place, below in enumerate(levels[1:]):
@@ -126,18 +108,18 @@ def sparse_estimates(
     bounds: Sequence[IntArray],
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> tuple[list[IntArray], list[IntArray]]:
-    r"""Estimate the nodes and what remains of each: whole numbers that add up.
+    r"""Estimate the nodes and their remainders: whole numbers that add up.
 
     Least squares of the measurements :math:`y`,
 
     .. math:: \min \sum_{v\ \text{measured}} (x_v - y_v)^2 / \sigma_v^2 \quad\text{subject to}\quad
               x_v \ge \sum_{c\ \text{child of}\ v} x_c,
 
-    with equality for nodes that are complete. Nodes whose children would have more than themselves are
-    pooled with these: their remainder is 0 from then on. That is repeated until there are none. On a chain
-    of nodes it is the pool-adjacent-violators algorithm and gives the exact minimiser; elsewhere, a remainder
-    that would have to be freed again stays 0. Then each family, from the top down, is moved the least so
-    that no node falls below its certain lower bound, and all is rounded by `round_to_whole`.
+    with equality for nodes that are complete. Nodes whose children would have more than themselves are pooled
+    with these: their remainder is 0 from then on. That is repeated until there are none. On a chain of nodes
+    it is the pool-adjacent-violators algorithm and gives the exact minimiser; elsewhere, a remainder that
+    would have to be freed again stays 0. Then each family, from the top down, is moved the least so that no
+    node falls below its certain lower bound, and all is rounded by `round_to_whole`.
 
     Parameters
     ----------
@@ -153,8 +135,7 @@ def sparse_estimates(
     estimates : list of numpy.ndarray of int64
         One array per level.
     remainders : list of numpy.ndarray of int64
-        One array per level but the deepest: what each node holds beside its children. 0 for those that are
-        complete, or have no measurement of their own.
+        One array per level but the deepest; 0 for nodes that are complete, or not measured themselves.
     """
     pooled = [level.complete | ~level.measured for level in levels[:-1]]
     while True:
@@ -173,7 +154,7 @@ def sparse_estimates(
 
 
 def _least_squares(levels: Sequence[SparseLevel], pooled: Sequence[BoolArray]) -> list[FloatArray]:
-    """Fit the nodes, as if the children of nodes that are not pooled said nothing of these.
+    """Fit the nodes, as if the children of unpooled nodes carried no information about these.
 
     The two passes of `pandas_dptree.estimation.least_squares`, on the trees that pooled nodes make.
     """
@@ -198,7 +179,7 @@ def _least_squares(levels: Sequence[SparseLevel], pooled: Sequence[BoolArray]) -
 def _within(
     totals: FloatArray, pooled: BoolArray, parent: IntArray, estimates: FloatArray, least: IntArray
 ) -> FloatArray:
-    """Bring families to what their parents have, or not above that if they are not pooled."""
+    """Move families to the totals of their parents, or not above them if they are not pooled."""
     counts = np.bincount(parent, minlength=len(totals))
     over = (summed(parent, estimates, len(totals)) > totals) | pooled
     families = np.flatnonzero(over & (counts > 0))
@@ -219,7 +200,7 @@ def _rounded(
     estimates: Sequence[FloatArray],
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> tuple[list[IntArray], list[IntArray]]:
-    """Round the nodes and what remains of them together."""
+    """Round the nodes and their remainders together."""
     tree, nodes, rest = _with_remainders(levels)
     values = estimates[0]
     for place, (level, below) in enumerate(pairwise(levels)):
@@ -236,15 +217,10 @@ def _rounded(
 
 
 def _with_remainders(levels: Sequence[SparseLevel]) -> tuple[Tree, list[IntArray], list[IntArray]]:
-    """Make the tree of nodes and remainders: the last child of each node that is not complete.
+    """Return the tree of nodes and remainders, and the positions of nodes and of remainders in it.
 
-    Returns
-    -------
-    tree : Tree
-    nodes : list of numpy.ndarray of int64
-        For each level, where the nodes stand.
-    rest : list of numpy.ndarray of int64
-        For each level but the deepest, where its nodes' remainders stand on the level below.
+    The remainder is the last child of each node that is not complete. The positions of nodes are listed for
+    each level; those of its nodes' remainders, on the level below, for each level but the deepest.
     """
     child_counts, nodes, rest = [], [np.zeros(1, dtype=np.int64)], []
     n_above = 1
@@ -263,19 +239,7 @@ def _with_remainders(levels: Sequence[SparseLevel]) -> tuple[Tree, list[IntArray
 
 
 def summed(parent: IntArray, values: npt.NDArray[Number], n_parents: int) -> npt.NDArray[Number]:
-    """Add up the values of the children of each node.
-
-    Parameters
-    ----------
-    parent : numpy.ndarray of int64, shape (n,)
-    values : numpy.ndarray, shape (n,)
-    n_parents : int
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_parents,)
-        Of the same type; 0 where there are no children.
-    """
+    """Sum the values of the children of each node: shape (n_parents,), 0 where there are no children."""
     sums = np.zeros(n_parents, dtype=values.dtype)
     np.add.at(sums, parent, values)
     return sums

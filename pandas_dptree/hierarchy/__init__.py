@@ -1,1 +1,1 @@
-"""What is measured: the shape of the tree and its public labels."""
+"""The shape of the tree and its public labels."""

@@ -1,7 +1,7 @@
-"""Names and labels on a tree: the public list of everything a table may show.
+"""Names and labels on a tree: the public list of all keys that a table may show.
 
-The domain is public. It comes from the caller, is sorted as ``DataFrame.groupby`` would sort it, and is
-the same whatever the records say; records are looked up in it, never the other way round.
+The domain is public. It comes from the caller, is sorted as ``DataFrame.groupby`` would sort it, and does not
+depend on the records. Records are looked up in it, never the other way round.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ ROOT = "total"
 RESERVED_NAMES = (
     "level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", "error_bound", ROOT
 )  # fmt: skip
-"""Names that a release uses itself, so that no key may bear them."""
+"""Names that a release uses itself; no key may have one of them."""
 
 BoolArray = npt.NDArray[np.bool_]
 
 Source = Literal["given", "categories", "observed"]
-"""Where keys came from: a list of the caller's, the categories of the columns, or the data themselves."""
+"""Where keys came from: a list of the caller, the categories of the columns, or the data themselves."""
 
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
-"""From what is public for certain to what is public only because somebody declared it so."""
+"""From certainly public to public only by declaration."""
 
 MAX_LEAVES = 10**8
-"""Largest product of categories that ``Domain.from_categories`` will write down."""
+"""Largest number of leaves that are listed as combinations of keys."""
 
 
 def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
@@ -80,7 +80,7 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     odd = [name for name in names if not isinstance(name, Hashable) or name != name]
     if odd:
         raise ColumnsError(
-            "by", "holds what cannot name a column", columns=odd, hint="name one column a level."
+            "by", "holds values that cannot name a column", columns=odd, hint="name one column per level."
         )
     if not names:
         raise ArgumentError("by", "names no column.", hint='for example by=["state", "county", "city"].')
@@ -91,7 +91,7 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
     if reserved:
         raise ColumnsError(
             "by",
-            "names columns as the released table names its own",
+            "has names that the released table uses itself",
             columns=reserved,
             hint="rename the columns in the records and in the domain.",
         )
@@ -99,44 +99,39 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
 
 
 def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
-    """Names of the levels, from the root to the leaves; those of a bare tree are ``level_1``, …."""
+    """Names of the levels, from the root to the leaves; ``level_1``, … for a bare tree."""
     if isinstance(hierarchy, Tree):
         return (ROOT, *(f"level_{level}" for level in range(1, hierarchy.depth + 1)))
     return (ROOT, *hierarchy.by)
 
 
 def source_of(hierarchy: Domain | Tree | None) -> Source:
-    """Tell where the keys of a hierarchy came from; numbers alone, and no hierarchy, are given."""
+    """Return where the keys of a hierarchy came from; "given" for a bare tree or no hierarchy."""
     return hierarchy.source if isinstance(hierarchy, Domain) else "given"
 
 
 def source_in_words(hierarchy: Domain | Tree | None) -> str:
-    """Say for the end of a headline where the keys came from; nothing if they were given."""
+    """Describe where the keys came from, as the end of a headline; empty if they were given."""
     return {
         "given": "",
         "categories": "; the categories of the keys are declared public",
-        "observed": "; the keys that stand in the data are declared public",
+        "observed": "; the keys that occur in the data are declared public",
     }[source_of(hierarchy)]
 
 
 def fingerprint(hierarchy: Domain | Tree) -> str:
-    """Digest the names, labels and shape of a hierarchy, to tell whether another one is the same.
+    """Return a SHA-256 digest of the names, labels and shape of a hierarchy, the same on every machine.
 
-    Where the keys came from is not part of it: the same list is the same hierarchy.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits, the same on every machine.
+    It has 64 hexadecimal digits. The source of the keys does not enter: the same list is the same hierarchy.
     """
-    digest = hashlib.sha256()  # of ASCII: which other characters Python prints depends on its version
+    digest = hashlib.sha256()  # ASCII only: which other characters Python escapes depends on its version
     tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
     for array in (*tree.child_counts, tree.leaf_levels):
         digest.update(repr(array.shape).encode() + array.astype("<i8").tobytes())
     if isinstance(hierarchy, Domain):
         digest.update(ascii(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
-            digest.update(ascii(list(map(_written, forms))).encode() + codes.astype("<i8").tobytes())
+            digest.update(ascii(list(map(_normalized, forms))).encode() + codes.astype("<i8").tobytes())
         if len(hierarchy.structural_zeros):
             digest.update(b"structural zeros" + hierarchy.structural_zeros.astype("<i8").tobytes())
         for levels in hierarchy.derived:
@@ -144,10 +139,10 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
     return digest.hexdigest()
 
 
-def _written(form: Hashable) -> Hashable:
-    """Write equal forms alike: 1 and 1.0 are the same number."""
+def _normalized(form: Hashable) -> Hashable:
+    """Give equal forms the same representation: 1 and 1.0 are the same number."""
     if isinstance(form, tuple):
-        return tuple(map(_written, form))
+        return tuple(map(_normalized, form))
     if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
         return form.as_integer_ratio()
     return form
@@ -157,8 +152,8 @@ def _written(form: Hashable) -> Hashable:
 class Domain:
     """The public leaves of a hierarchy: a `Tree`, and the labels of its nodes.
 
-    Make one with `from_frame`, `from_categories` or `observed`; or with `derived_domain`, where keys are made
-    of columns of the records.
+    Make one with `from_frame`, `from_categories` or `observed`; or with `derived_domain`, if keys are derived
+    from columns of the records.
 
     Attributes
     ----------
@@ -174,13 +169,13 @@ class Domain:
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
     structural_zeros : numpy.ndarray of int64
-        Positions of the leaves that hold nobody by definition, in rising order.
+        Positions, increasing, of the leaves that are empty by definition.
     derived : tuple
-        How keys are made that are no columns of the records, such as the month of a date.
+        The derived levels, whose keys are no columns of the records, such as the month of a date.
     source : {"given", "categories", "observed"}
-        Where the keys of columns came from: a list of the caller's, the categories of the columns, or the
-        data themselves. Derived levels follow from their own description, and count as given. Releases
-        record it in ``attrs["dp"]["domain_source"]``.
+        Where the keys of columns came from: a list of the caller, the categories of the columns, or the data
+        themselves. Derived levels follow from their own definition, and count as given. Releases record it in
+        ``attrs["dp"]["domain_source"]``.
 
     Examples
     --------
@@ -215,15 +210,15 @@ class Domain:
         Parameters
         ----------
         places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
-            Holds the columns (or index levels) `by`; others are ignored. A path that ends early has
-            missing keys from some level on. Frames of polars and tables of pyarrow will do as well; and for a
-            single key any list, range, array, Series or Index of that name or of none.
+            Has the columns (or index levels) `by`; others are ignored. A path that ends early has missing
+            keys from some level on. Also accepts frames of polars and tables of pyarrow; and for a single key
+            any list, range, array, Series or Index with that name or none.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         structural_zeros : hashable, optional
-            Name of a column of booleans: true for the leaves that hold nobody by definition, such as male
-            patients of a maternity ward. Their counts are known to be 0, and records that claim to be there
-            are dropped like those outside the domain.
+            Name of a column of booleans: true for the leaves that are empty by definition, such as male
+            patients of a maternity ward. Their counts are known to be 0, and records with their keys are
+            dropped like those outside the domain.
 
         Returns
         -------
@@ -234,15 +229,15 @@ class Domain:
         ArgumentError
             If `structural_zeros` cannot name a column.
         ColumnsError
-            If a column is missing from `places`, stands in it twice, or holds labels that are no keys; or
-            if the column `structural_zeros` holds anything but true and false.
+            If a column is missing from `places`, is repeated, or has labels that cannot be keys; or if the
+            column `structural_zeros` holds values other than true and false.
         DomainError
             If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
 
         Notes
         -----
         **Privacy**: the list of leaves and the structural zeros are public. Whether a record is dropped
-        depends on that record alone, so the sensitivity is as without the structural zeros.
+        depends on that record alone, so the sensitivity is the same as without structural zeros.
 
         Examples
         --------
@@ -254,27 +249,27 @@ class Domain:
         """
         names = check_by(by)
         if structural_zeros is None:
-            return cls._from_columns(names, [_used(column) for column in pick_columns(places, names)])
+            return cls._from_columns(names, [_drop_unused(column) for column in pick_columns(places, names)])
         if not is_name(structural_zeros):
             raise ArgumentError(
                 "structural_zeros",
                 f"must name a column, not be {kind_of_object(structural_zeros)}.",
-                hint='put the flags into a column of the domain, and write structural_zeros="that column".',
+                hint='put the flags into a column of the domain, and pass structural_zeros="its name".',
             )
         *keys, flags = pick_columns(places, (*names, structural_zeros))
-        return cls._from_columns(names, list(map(_used, keys)), _truths(structural_zeros, flags))
+        return cls._from_columns(names, list(map(_drop_unused, keys)), _read_flags(structural_zeros, flags))
 
     @classmethod
     @public
     def observed(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
-        """Take the keys that stand in the records, which the caller states to be public knowledge.
+        """Take the keys that occur in the records, which the caller declares to be public.
 
-        Rows with a gap, and rows whose path another one continues, add nothing.
+        Rows with a gap, and rows whose path another one continues, are ignored.
 
         Parameters
         ----------
         keys : pandas.DataFrame
-            Holds the columns `by`.
+            Has the columns `by`.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
@@ -288,21 +283,21 @@ class Domain:
             If no row has a key.
         """
         names = check_by(by)
-        columns = [_used(column) for column in pick_columns(keys, names)]
+        columns = [_drop_unused(column) for column in pick_columns(keys, names)]
         encoded = [canonical_codes(column) for column in columns]
         codes = np.column_stack([code for code, _ in encoded])
-        strange = [
+        invalid = [
             code == forms.index(UNKNOWN) if UNKNOWN in forms else np.zeros(len(code), dtype=bool)
             for code, forms in encoded
         ]
         missing = codes < 0
         gap = missing[:, 0] | (missing[:, :-1] & ~missing[:, 1:]).any(axis=1)
-        rows = np.flatnonzero(~gap & ~np.any(strange, axis=0))
+        rows = np.flatnonzero(~gap & ~np.any(invalid, axis=0))
         paths, first = np.unique(codes[rows], axis=0, return_index=True)
-        # Sorted, a shorter path stands right before the first one that continues it.
+        # After sorting, a shorter path immediately precedes the first one that continues it.
         continued = ((paths[:-1] == paths[1:]) | (paths[:-1] < 0)).all(axis=1)
         leaves = np.delete(rows[first], np.flatnonzero(continued))
-        found = cls._from_columns(names, [_used(column.iloc[leaves]) for column in columns])
+        found = cls._from_columns(names, [_drop_unused(column.iloc[leaves]) for column in columns])
         return replace(found, source="observed")
 
     @classmethod
@@ -310,13 +305,13 @@ class Domain:
     def from_categories(cls, keys: pd.DataFrame, *, by: Sequence[Hashable]) -> Domain:
         """Take every combination of the categories of categorical columns.
 
-        The caller states that the categories are public; a column that was made categorical from the
-        records has the records' values as its categories.
+        The caller declares the categories to be public. A column that was made categorical from the records
+        has the values of the records as its categories.
 
         Parameters
         ----------
         keys : dataframe
-            Holds the columns `by`, all categorical; or of the type Enum, where the library has it.
+            Has the columns `by`, all categorical, or of the type Enum of the library.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
@@ -327,7 +322,7 @@ class Domain:
         Raises
         ------
         ColumnsError
-            If a column is missing or not categorical, or if its categories are no keys or not distinct.
+            If a column is missing or not categorical, or if its categories are not distinct keys.
         DomainError
             If there are no categories, or more than 10**8 combinations.
         """
@@ -350,18 +345,18 @@ class Domain:
         forms = [canonical_codes(pd.Series(label.categories))[1] for label in labels]
         _check_forms(names, forms)
         sizes = [len(label) for label in labels]
-        alike = [name for name, size, form in zip(names, sizes, forms, strict=True) if len(form) < size]
-        if alike:
+        ambiguous = [name for name, size, form in zip(names, sizes, forms, strict=True) if len(form) < size]
+        if ambiguous:
             raise ColumnsError(
-                "domain", "has categories that are the same key in the columns", columns=alike,
-                hint="write each key in one way.",
+                "domain", "has categories that are the same key in the columns", columns=ambiguous,
+                hint="list each key once.",
             )  # fmt: skip
         if not all(sizes):
             raise DomainError("has no leaves.", hint="give every categorical key at least one category.")
         if math.prod(sizes) > MAX_LEAVES:
             raise DomainError(
                 f"would have {math.prod(sizes):,} leaves, the product of {listed(sizes)} categories.",
-                hint=f"list the leaves that exist in a frame; at most {MAX_LEAVES:,} can be made this way.",
+                hint=f"pass a frame of the leaves that exist; at most {MAX_LEAVES:,} can be made this way.",
             )
         tree = Tree.from_branching(sizes)
         codes = [np.tile(np.arange(size), tree.level_sizes[level]) for level, size in enumerate(sizes)]
@@ -370,16 +365,9 @@ class Domain:
 
     @classmethod
     def from_tree(cls, tree: Tree) -> Domain:
-        """Number the nodes of a bare tree: each is labelled by its place among its siblings, from 0.
+        """Label each node of a bare tree by its position among its siblings, from 0.
 
-        Parameters
-        ----------
-        tree : Tree
-
-        Returns
-        -------
-        Domain
-            Its keys are called ``level_1``, ``level_2``, ….
+        The keys are named ``level_1``, ``level_2``, ….
         """
         codes = []
         for level, counts in enumerate(tree.child_counts):
@@ -412,24 +400,16 @@ class Domain:
         structural_zeros: BoolArray | None = None,
         derived: tuple[DerivedLevels[Domain], ...] = (),
     ) -> Domain:
-        """Make the domain from the codes of its leaves.
+        """Make the domain from the codes of its leaves, in any order.
 
         Parameters
         ----------
-        by : tuple of hashable
-            Names of the keys.
-        labels, forms : sequence
+        by, labels, forms, derived
             As the attributes of a domain.
         leaves : sequence of numpy.ndarray of int64, each of shape (n_leaves,)
-            For each key, the positions of the leaves' labels, -1 where a path has ended. In any order.
+            For each key, the positions of the leaves' labels, -1 after the end of a path.
         structural_zeros : numpy.ndarray of bool, shape (n_leaves,), optional
-            Which leaves hold nobody by definition.
-        derived : tuple, optional
-            As the attribute.
-
-        Returns
-        -------
-        Domain
+            Which leaves are empty by definition.
 
         Raises
         ------
@@ -464,7 +444,7 @@ class Domain:
         return tuple(dict.fromkeys([*self.plain, *read]))
 
     def keys(self, level: int) -> pd.DataFrame:
-        """List the keys of the nodes that a table shows on one level.
+        """List the keys of the nodes of one level that a table shows.
 
         Parameters
         ----------
@@ -495,11 +475,11 @@ class Domain:
         )
 
     def path_codes(self, level: int) -> list[IntArray]:
-        """For each key down to a level, its code at every node of that level (chain nodes included)."""
+        """For each key down to a level, return its code at every node of the level (chain nodes included)."""
         return next(islice(self.all_path_codes(), level, None))
 
     def all_path_codes(self) -> Iterator[list[IntArray]]:
-        """Give the `path_codes` of each level, from the root's, which has none, to the leaves'."""
+        """Yield the `path_codes` of each level, from the root (empty) to the leaves."""
         paths: list[IntArray] = []
         yield paths
         for above, codes in enumerate(self.codes):
@@ -516,8 +496,8 @@ class Domain:
         Parameters
         ----------
         codes : sequence of numpy.ndarray of int64, each of shape (n,)
-            For each key, the positions of the rows' labels in `labels`, -1 where the key is missing,
-            and -2 where the label is unknown.
+            For each key, the positions of the rows' labels in `labels`, -1 for a missing key, and -2 for an
+            unknown label.
 
         Returns
         -------
@@ -530,21 +510,14 @@ class Domain:
         return leaves
 
     def find_nodes(self, codes: Sequence[IntArray]) -> IntArray:
-        """Find the node at the end of each path of codes, on the level that the paths reach down to.
+        """Find the node at the end of each path of codes; -1 if the domain does not list the path.
 
-        Parameters
-        ----------
-        codes : sequence of numpy.ndarray of int64, each of shape (n,)
-            For each of the coarsest keys, one or more, codes as `find_leaves` takes them.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-            Position of the node on level ``len(codes)``, or -1 for a path that the domain does not list.
+        The codes are as for `find_leaves`, for one or more of the coarsest keys. Nodes are on level
+        ``len(codes)``.
         """
         nodes = np.zeros(len(codes[0]), dtype=np.int64)
         for level, (label, own, code) in enumerate(zip(self.labels, self.codes, codes, strict=False)):
-            # (parent, code) as one number; it rises along the level, since siblings are sorted.
+            # (parent, code) as one number, which increases along the level, since siblings are sorted.
             width = len(label) + 1
             size = self.tree.level_sizes[level + 1]
             parents = self.tree.spread(level, np.arange(self.tree.level_sizes[level]))
@@ -559,28 +532,28 @@ class Domain:
         return f"Domain(by={self.by}, level_sizes={self.tree.level_sizes})"
 
 
-def _truths(name: Hashable, column: pd.Series) -> BoolArray:
-    """Read a column of true and false, of whatever type."""
+def _read_flags(name: Hashable, column: pd.Series) -> BoolArray:
+    """Read a column of true and false, of any type."""
     codes, forms = canonical_codes(column)
     if not set(forms) <= {("boolean", True), ("boolean", False)} or (codes < 0).any():
         raise ColumnsError(
             "structural_zeros",
             "must be true or false in every row of the column",
             columns=[name],
-            hint="convert it to booleans and fill what is missing with False.",
+            hint="convert it to booleans and fill missing values with False.",
         )
     return np.array([form == ("boolean", True) for form in forms], dtype=bool)[codes]
 
 
-def _used(column: pd.Series) -> pd.Series:
-    """Forget the categories that do not occur: they may come from elsewhere."""
+def _drop_unused(column: pd.Series) -> pd.Series:
+    """Remove categories that do not occur: they may come from elsewhere."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories()
     return decoded(column)
 
 
 def _check_forms(by: tuple[Hashable, ...], forms: Sequence[Sequence[Hashable]]) -> None:
-    """Refuse labels that would equal every other value that is no key."""
+    """Refuse labels that are no keys, since each would equal every other value that is no key."""
     odd = [name for name, known in zip(by, forms, strict=True) if UNKNOWN in known]
     if odd:
         raise ColumnsError(
@@ -592,7 +565,7 @@ def _check_forms(by: tuple[Hashable, ...], forms: Sequence[Sequence[Hashable]]) 
 
 
 def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
-    """Show each key as it is first written in the column."""
+    """Return each key as it first occurs in the column."""
     row = np.zeros(n_labels, dtype=np.int64)
     present = np.flatnonzero(codes >= 0)[::-1]
     row[codes[present]] = present

@@ -1,7 +1,7 @@
-"""What is public about the counts already: exact counts, lower bounds and structural zeros.
+"""Counts that are already public: exact counts, lower bounds and structural zeros.
 
-A published total, a district known to be empty, a school known to have at least one pupil: whatever the
-public knows needs no noise. It comes from the caller, never from the records.
+Examples are a published total, an empty district, or a school with at least one pupil. Public counts need no
+noise. They come from the caller, never from the records.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pandas_dptree.hierarchy.stated_counts import (
     NameOf,
     check_levels,
     frame_facts,
-    gathered,
     level_facts,
+    merge_facts,
     node_names,
-    refuse,
+    raise_contradiction,
 )
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
@@ -37,37 +37,36 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Known:
-    r"""What is public about the counts of a tree already: exact counts and lower bounds.
+    r"""Exact counts and lower bounds of a tree that are already public.
 
-    Make one with `read`, `from_levels` or `nothing`. Whatever follows from what was given is in it too.
+    Make one with `read`, `from_levels` or `nothing`. It includes everything that follows from what was given.
 
     Attributes
     ----------
     exact : tuple of numpy.ndarray of bool, shape (level_sizes[l],) or (1,)
         For each level, whether the node's count is known.
     least : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
-        For each level, the count where it is known, and the least that it can be elsewhere. Both arrays
-        of a level have length one if nothing is known of any of its nodes.
+        For each level, the count where it is known, else its lower bound. Both arrays of a level have length
+        one if nothing is known of any of its nodes.
 
     Notes
     -----
-    A *table* is a whole number :math:`x_v \ge 0` for each node, where each parent has the sum of its
-    children. The tables that agree with what was given are found in one pass up and one pass down.
+    A *table* is a whole number :math:`x_v \ge 0` for each node such that each parent holds the sum of its
+    children. One pass up and one pass down find the tables that agree with what was given.
 
-    *Up.* Seen from its subtree alone, a node may hold any number from :math:`a_v` on, or, if it is
-    *determined*, :math:`a_v` and nothing else. This is plain for a leaf. An inner node's children hold
-    :math:`S_v = \sum_c a_c` together if all are determined, and anything from :math:`S_v` on if one is
-    not. What is given of the node itself then leaves either nothing, which is a contradiction, or again
-    one number, or all from :math:`a_v = \max(\text{given}, S_v)` on. Without a contradiction up to the
-    root there is therefore a table that agrees with everything.
+    *Up.* Considering its subtree alone, a node holds either exactly :math:`a_v` (it is *determined*) or any
+    number from :math:`a_v` on. This is clear for a leaf. The children of an inner node hold
+    :math:`S_v = \sum_c a_c` together if all are determined, and any number from :math:`S_v` on otherwise.
+    Together with what is given for the node itself, this leaves nothing (a contradiction), one number, or all
+    numbers from :math:`a_v = \max(\text{given}, S_v)` on. Without a contradiction up to the root, some table
+    therefore agrees with everything.
 
-    *Down.* Let the whole tree leave a node one number or an interval. It hands :math:`x_v - S_v`, its
-    slack, to those of its children that are not determined, who may share it in any way, since each may hold
-    anything from :math:`a_c` on. So the slack goes to the only such child, if there is just one; none has
-    any, if the slack is known to be zero; and else each may hold :math:`a_c` or more, whereby its range
-    is again an interval of more than one number. Hence what the second pass leaves open is open: `exact` is
-    true for just the nodes whose count is the same in all tables, and `least` and `most` are the least and
-    the most that it is in any.
+    *Down.* Considering the whole tree, a node holds one number or an interval of numbers. Its slack
+    :math:`x_v - S_v` goes to the children that are not determined, split in any way, since each may hold any
+    number from :math:`a_c` on. A single such child receives all of it. If the slack is known to be zero, no
+    child receives any. Otherwise each may hold :math:`a_c` or more, which again is an interval of more than
+    one number. Hence `exact` is true for exactly the nodes whose count is the same in all tables, and `least`
+    and `most` are the smallest and the largest count in any of them.
 
     **Privacy**: what is known is public because the caller says so; it must not be computed from the records.
 
@@ -86,7 +85,7 @@ class Known:
 
     @classmethod
     def nothing(cls, tree: Tree) -> Known:
-        """Know nothing: no count is known, and none is above 0 for sure."""
+        """Make a `Known` without any known count or lower bound."""
         levels = tree.depth + 1
         return cls((np.zeros(1, dtype=bool),) * levels, (np.zeros(1, dtype=np.int64),) * levels)
 
@@ -98,7 +97,7 @@ class Known:
         least: Sequence[npt.NDArray[Any]],
         name_of: NameOf | None = None,
     ) -> Known:
-        """Take what is given of the nodes, and add what follows from it.
+        """Take what is given for the nodes, and add what follows from it.
 
         Parameters
         ----------
@@ -106,13 +105,9 @@ class Known:
         exact : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,)
             For each level, whether the node's count is given.
         least : sequence of numpy.ndarray of whole numbers, shape (level_sizes[l],) or (1,)
-            The count where it is given, and the least that it can be elsewhere (0 if nothing is given).
+            The count where it is given, else its lower bound (0 if none is given).
         name_of : callable, optional
-            Gives the name of a node, by its level and position, for messages.
-
-        Returns
-        -------
-        Known
+            From a node's level and position to its name in messages.
 
         Raises
         ------
@@ -127,18 +122,20 @@ class Known:
             clash = (fixed[level] & (low[level] < below)) | ((n_open == 0) & (low[level] > below))
             if clash.any():
                 n_clashes += int(np.count_nonzero(clash))
-                message = message or _clash(level, clash, fixed[level], low[level], below, n_open, name)
+                message = message or _describe_clash(
+                    level, clash, fixed[level], low[level], below, n_open, name
+                )
             low[level] = np.where(fixed[level], low[level], np.maximum(low[level], below))
             fixed[level] = fixed[level] | (n_open == 0)
         if message:
-            refuse(message, n_clashes)
+            raise_contradiction(message, n_clashes)
         for level in range(tree.depth):
             below, n_open = _children(tree, level, fixed, low)
             slack = low[level] - below
             rest = tree.spread(level, np.where(n_open == 1, slack, 0))
-            settled = tree.spread(level, fixed[level] & ((n_open == 1) | (slack == 0)))
+            determined = tree.spread(level, fixed[level] & ((n_open == 1) | (slack == 0)))
             low[level + 1] = low[level + 1] + np.where(fixed[level + 1], 0, rest)
-            fixed[level + 1] = fixed[level + 1] | settled
+            fixed[level + 1] = fixed[level + 1] | determined
         for level, size in enumerate(tree.level_sizes):
             shape = size if fixed[level].any() or low[level].any() else 1
             fixed[level] = np.broadcast_to(fixed[level][:shape], shape).copy()
@@ -153,26 +150,22 @@ class Known:
         ----------
         hierarchy : Domain or Tree
         known : None, Known, mapping or dataframe
-            A mapping from the names of levels to counts: ``{"total": 81203}``, or for any level a Series
-            indexed as ``groupby`` by the keys down to that level would index it, a dict from these keys to
-            counts, a frame with these keys, or an array with one number per node of the tree, nan where
-            none is known. Or one frame for all levels, in any order: key columns (the first so many of
-            `by`, missing below the node of the row, all missing for the total), and ``count``, ``at_least``
-            or both, missing where nothing is known. Columns that a released table has besides are ignored;
-            any other column is refused, since it may be a key that is misspelt. Of several lower bounds for
-            a node the largest counts.
+            A mapping from level names to counts: ``{"total": 81203}``, or for any level a Series indexed as
+            ``groupby`` by the keys down to that level would index it, a dict from these keys to counts, a
+            frame with these keys, or an array with one number per node of the tree, nan where it is unknown.
 
-        Returns
-        -------
-        Known
+            Or one frame for all levels, in any order: key columns (the coarsest ones of `by`; missing below
+            the node of the row, all missing for the total), and ``count``, ``at_least`` or both, missing
+            where nothing is known. Other columns of a released table are ignored. Any further column is an
+            error, since it may be a misspelt key. Of several lower bounds for a node, the largest applies.
 
         Raises
         ------
         ArgumentError
-            If `known` is none of these, speaks of nodes that there are not, holds numbers that are no
+            If `known` has none of these forms, names nodes that do not exist, holds numbers that are not
             counts, or contradicts itself or the domain.
         ColumnsError
-            If columns of a frame are missing, repeated or strange.
+            If columns of a frame are missing, repeated or unknown.
 
         Examples
         --------
@@ -198,28 +191,23 @@ class Known:
         else:
             facts = frame_facts(hierarchy, known, name)
         if isinstance(hierarchy, Domain) and len(hierarchy.structural_zeros):
-            nobody = np.zeros(len(hierarchy.structural_zeros), dtype=np.int64)
-            facts.append(Facts(tree.depth, hierarchy.structural_zeros, nobody, nobody))
-        return cls.from_levels(tree, *gathered(tree, facts, name), name)
+            zeros = np.zeros(len(hierarchy.structural_zeros), dtype=np.int64)
+            facts.append(Facts(tree.depth, hierarchy.structural_zeros, zeros, zeros))
+        return cls.from_levels(tree, *merge_facts(tree, facts, name), name)
 
     @property
     def levels(self) -> BoolArray:
-        """Whether every node of a level is known, so that the level need not be measured; per level."""
+        """For each level, whether all its nodes are known, so that it need not be measured."""
         return np.array([exact.all() for exact in self.exact])
 
     def most(self, tree: Tree) -> list[FloatArray]:
-        """Give the most that each node can hold, given what is known: inf where nothing bounds it.
-
-        Parameters
-        ----------
-        tree : Tree
-            The tree that this was made for.
+        """Return the largest possible count of each node, given what is known; inf where nothing bounds it.
 
         Returns
         -------
         list of numpy.ndarray of float64, shape (level_sizes[l],) or (1,)
-            A known node holds its count; any other at most what its parent can hold less the least that
-            its siblings can.
+            The count of a known node; for others, the most that the parent can hold minus the least that the
+            siblings can.
         """
         most: list[FloatArray] = [np.where(self.exact[0], self.least[0], math.inf)]
         for level in range(tree.depth):
@@ -230,27 +218,24 @@ class Known:
         return most
 
     def to_dict(self) -> dict[str, Any]:
-        """Write down what is known, in plain JSON: for each level, pairs of a node's position and a number.
+        """Serialize to plain JSON types: for each level, pairs of a node's position and a number.
 
-        Returns
-        -------
-        dict
-            ``exact``, the known counts, and ``at_least``, the lower bounds above 0 of the other nodes.
+        ``exact`` holds the known counts, and ``at_least`` the lower bounds above 0 of the other nodes.
         """
-        written: dict[str, Any] = {"exact": [], "at_least": []}
+        serialized: dict[str, Any] = {"exact": [], "at_least": []}
         for exact, least in zip(self.exact, self.least, strict=True):
             for kind, public in (("exact", exact), ("at_least", ~exact & (least > 0))):
-                written[kind].append(np.column_stack([np.flatnonzero(public), least[public]]).tolist())
-        return written
+                serialized[kind].append(np.column_stack([np.flatnonzero(public), least[public]]).tolist())
+        return serialized
 
     @classmethod
     def from_dict(cls, tree: Tree, data: Any) -> Known:
-        """Read what `to_dict` wrote for the same tree.
+        """Restore what `to_dict` serialized for the same tree.
 
         Raises
         ------
         ArgumentError
-            If `data` is nothing of the kind, or contradicts itself.
+            If `data` has another form, or contradicts itself.
         """
         facts = []
         for kind in ("exact", "at_least"):
@@ -262,7 +247,7 @@ class Known:
             ):
                 raise ArgumentError(
                     "data",
-                    f"does not say in {quote(kind)} what is known of this tree.",
+                    f"has no valid entry {quote(kind)} for this tree.",
                     hint="pass what Known.to_dict() returned.",
                 )
             for level, pairs in enumerate(levels):
@@ -271,10 +256,10 @@ class Known:
                 counts, at_least = (numbers, absent) if kind == "exact" else (absent, numbers)
                 facts.append(Facts(level, nodes, counts, at_least))
         name = node_names(tree)
-        return cls.from_levels(tree, *gathered(tree, facts, name), name)
+        return cls.from_levels(tree, *merge_facts(tree, facts, name), name)
 
     def _facts(self, tree: Tree) -> list[Facts]:
-        """Tell this as facts, if it fits the tree."""
+        """Convert to facts, after a check that the shapes fit the tree."""
         shapes = [(exact.shape, least.shape) for exact, least in zip(self.exact, self.least, strict=True)]
         fits = len(shapes) == tree.depth + 1 and all(
             exact == least and exact in {(1,), (size,)}
@@ -282,7 +267,7 @@ class Known:
         )
         if not fits:
             raise ArgumentError(
-                "known", "was made for another tree.", hint="make it anew with Known.read(domain, ...)."
+                "known", "was made for another tree.", hint="make a new one with Known.read(domain, ...)."
             )
         facts = []
         for level, (exact, least) in enumerate(zip(self.exact, self.least, strict=True)):
@@ -291,7 +276,7 @@ class Known:
         return facts
 
     def __repr__(self) -> str:
-        """Tell in a line how much is known on each level."""
+        """Summarize the number of known counts and lower bounds per level."""
         exact = tuple(int(np.count_nonzero(level)) for level in self.exact)
         bounds = zip(self.exact, self.least, strict=True)
         at_least = tuple(int(np.count_nonzero(~level & (least > 0))) for level, least in bounds)
@@ -301,7 +286,7 @@ class Known:
 def _checked(
     tree: Tree, exact: Sequence[npt.NDArray[Any]], least: Sequence[npt.NDArray[Any]], name: NameOf
 ) -> tuple[list[BoolArray], list[IntArray]]:
-    """Check that there is one array of booleans and one of possible counts per level."""
+    """Check that each level has one array of booleans and one of possible counts."""
     fixed, low = list(map(np.asarray, exact)), list(map(np.asarray, least))
     if not len(fixed) == len(low) == tree.depth + 1 or any(
         known.dtype != bool or low[level].dtype.kind not in "iu" or not {known.shape, low[level].shape}
@@ -320,9 +305,9 @@ def _checked(
             node = int(np.argmax(odd))
             raise ArgumentError(
                 "known",
-                f"says that {name(level, node)} holds {_at(numbers, node)}, "
-                f"not a number from 0 to {_at(largest, node)}.",
-                hint="counts are not negative, and at most 2**61 over the number of leaves for each leaf.",
+                f"says that {name(level, node)} holds {_value_at(numbers, node)}, "
+                f"not a number from 0 to {_value_at(largest, node)}.",
+                hint="counts are at least 0, and at most 2**61 / n_leaves for each leaf below the node.",
             )
     return fixed, [numbers.astype(np.int64) for numbers in low]
 
@@ -330,28 +315,28 @@ def _checked(
 def _children(
     tree: Tree, level: int, exact: list[BoolArray], least: list[IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """For each node of a level: what its children hold at least, and how many of them are not known."""
+    """For each node of a level, sum the lower bounds of its children and count the unknown ones."""
     n_open = tree.sum_children(level, (~exact[level + 1]).astype(np.int64))
     return tree.sum_children(level, least[level + 1]), n_open
 
 
-def _clash(
+def _describe_clash(
     level: int, clash: BoolArray, exact: BoolArray, own: IntArray, below: IntArray, n_open: IntArray,
     name: NameOf,
 ) -> str:  # fmt: skip
-    """Tell the first of the nodes that cannot hold what their children do."""
+    """Describe the first node that cannot hold what its children do."""
     node = int(np.argmax(clash))
-    said = f"{'' if _at(exact, node) else 'at least '}{_at(own, node)}"
-    parts = f"{'at least ' if _at(n_open, node) else ''}{_at(below, node)}"
-    return f"says that {name(level, node)} holds {said}, but what is below it holds {parts} together"
+    stated = f"{'' if _value_at(exact, node) else 'at least '}{_value_at(own, node)}"
+    parts = f"{'at least ' if _value_at(n_open, node) else ''}{_value_at(below, node)}"
+    return f"says that {name(level, node)} holds {stated}, but its children together hold {parts}"
 
 
-def _at(values: npt.NDArray[Any], node: int) -> Any:
+def _value_at(values: npt.NDArray[Any], node: int) -> Any:
     return values[node if len(values) > 1 else 0]
 
 
 def _are_facts(pairs: Any, n_nodes: int) -> bool:
-    """Whether what was read from JSON is a list of pairs: the position of a node, and a count."""
+    """Whether a value read from JSON is a list of pairs: the position of a node, and a count."""
     return isinstance(pairs, list) and all(
         isinstance(pair, list)
         and len(pair) == 2

@@ -1,6 +1,6 @@
-"""What a caller says of the counts, in whatever form → facts about nodes of the tree.
+"""Parse the counts that a caller states, in any supported form, into facts about nodes of the tree.
 
-All of it is public: messages name the keys and quote the numbers.
+All of them are public: messages name the keys and quote the numbers.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ __all__ = [
     "Facts",
     "check_levels",
     "frame_facts",
-    "gathered",
     "level_facts",
+    "merge_facts",
     "node_names",
-    "refuse",
+    "raise_contradiction",
 ]
 
 BoolArray = npt.NDArray[np.bool_]
 NameOf = Callable[[int, int], str]
-"""Names a node, given by its level and its position, as the caller would."""
+"""From a node's level and position to its name in messages."""
 
 LARGEST = 2**61
-"""The most that a tree may hold, so that sums of totals do not overflow 64 bits."""
+"""Largest total of a tree, so that sums of totals do not overflow 64 bits."""
 
 BOUND = "at_least"
-"""The column of lower bounds."""
+"""Name of the column of lower bounds."""
 
 _FORMS = (
     'pass a mapping such as {"total": 81203} or {"state": a Series indexed by state}, or a frame with key '
     "columns and `count` or `at_least`."
 )
-_N_NAMED = 3
-"""How many unlisted keys a message names."""
+_MOST_NAMED = 3
+"""Largest number of unlisted keys that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is said of some nodes of one level.
+    """Stated counts of some nodes of one level.
 
     Attributes
     ----------
     level : int
     nodes : numpy.ndarray of int64, shape (n,)
-        Their positions, perhaps with repetitions.
+        Positions of the nodes; they may repeat.
     counts : numpy.ndarray of int64, shape (n,)
-        What each holds, or -1 where that is not said.
+        The count of each node, or -1 if it is not stated.
     at_least : numpy.ndarray of int64, shape (n,)
-        The least that each holds, or 0 where that is not said.
+        The lower bound of each node, or 0 if it is not stated.
     """
 
     level: int
@@ -70,8 +70,8 @@ class Facts:
     at_least: IntArray
 
 
-def gathered(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[BoolArray], list[IntArray]]:
-    """Bring facts onto their nodes.
+def merge_facts(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[BoolArray], list[IntArray]]:
+    """Combine facts per node, and check that no node has two counts, or a bound above its count.
 
     Returns
     -------
@@ -79,11 +79,6 @@ def gathered(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[Boo
         Whether the node's count is given.
     least : list of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
         The count where it is given, else the largest lower bound.
-
-    Raises
-    ------
-    ArgumentError
-        If a node is given two counts, or a lower bound above its count.
     """
     exact, least = [], []
     for level, size in enumerate(tree.level_sizes):
@@ -100,18 +95,22 @@ def gathered(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[Boo
         other = np.flatnonzero((counts >= 0) & (counts != count[nodes]))
         if len(other):
             row, node = other[0], int(nodes[other[0]])
-            refuse(f"gives {name(level, node)} two counts, {counts[row]} and {count[node]}", len(other))
+            raise_contradiction(
+                f"gives {name(level, node)} two counts, {counts[row]} and {count[node]}", len(other)
+            )
         above = np.flatnonzero((count >= 0) & (low > count))
         if len(above):
             node = int(above[0])
-            refuse(f"says that {name(level, node)} holds {count[node]}, but at least {low[node]}", len(above))
+            raise_contradiction(
+                f"says that {name(level, node)} holds {count[node]}, and at least {low[node]}", len(above)
+            )
         exact.append(count >= 0)
         least.append(np.where(count >= 0, count, low))
     return exact, least
 
 
-def refuse(contradiction: str, number: int) -> None:
-    """Raise on a contradiction, the first of a number of them."""
+def raise_contradiction(contradiction: str, number: int) -> None:
+    """Raise an error for the first of `number` contradictions."""
     others = f", and {number - 1:,} more contradiction{'s' * (number > 2)}" if number > 1 else ""
     raise ArgumentError(
         "known",
@@ -121,7 +120,7 @@ def refuse(contradiction: str, number: int) -> None:
 
 
 def node_names(hierarchy: Domain | Tree) -> NameOf:
-    """Name nodes by their keys, or by their place in a bare tree."""
+    """Return a function that names nodes by their keys, or by their position in a bare tree."""
 
     def name(level: int, node: int) -> str:
         if level == 0:
@@ -130,36 +129,30 @@ def node_names(hierarchy: Domain | Tree) -> NameOf:
             return f"node {node} of {level_names(hierarchy)[level]}"
         codes = [int(code[node]) for code in hierarchy.path_codes(level)]
         path = zip(hierarchy.labels, codes, strict=False)
-        return _path(hierarchy.by, [labels[code] for labels, code in path if code >= 0])
+        return _format_path(hierarchy.by, [labels[code] for labels, code in path if code >= 0])
 
     return name
 
 
-def _path(by: Sequence[Hashable], keys: Sequence[Any]) -> str:
-    """Write a path as keyword arguments are written, with numpy's numbers as plain ones."""
+def _format_path(by: Sequence[Hashable], keys: Sequence[Any]) -> str:
+    """Format a path as keyword arguments, numpy scalars as plain numbers."""
     plain = [key.item() if isinstance(key, np.generic) else key for key in keys]
     return ", ".join(f"{name}={quote(key)}" for name, key in zip(by, plain, strict=False))
 
 
 def check_levels(hierarchy: Domain | Tree, known: Mapping[Hashable, Any]) -> None:
-    """Refuse what is said of levels that there are not; counts of keys, for one, do not name levels."""
+    """Check that `known` names levels of the hierarchy, and not, for example, keys."""
     names = level_names(hierarchy)
-    strange = [name for name in known if name not in names]
-    if strange:
+    unknown = [name for name in known if name not in names]
+    if unknown:
         raise ArgumentError(
-            "known", f"names a level that there is not: {quote(strange[0], of=known)}.",
+            "known", f"names an unknown level: {quote(unknown[0], of=known)}.",
             hint=f"the levels are {listed(names)}.",
         )  # fmt: skip
 
 
 def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name: NameOf) -> list[Facts]:
-    """Read what is said of the nodes of one level: see `Known.read` for the forms.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such level, or what is given does not fit it.
-    """
+    """Read the stated counts of one level, in one of the forms that `Known.read` accepts."""
     names = level_names(hierarchy)
     level = names.index(level_name)
     if isinstance(given, Mapping):
@@ -177,7 +170,7 @@ def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name
                 "known", f"must give {quote(level_name)} numbers of shape ({size},), not {given.shape}.",
                 hint="give one number per node of the level, in the order of the tree, nan where unknown.",
             )  # fmt: skip
-        counts = _whole(pd.Series(given), -1, lambda row: name(level, row))
+        counts = _read_counts(pd.Series(given), -1, lambda row: name(level, row))
         return [Facts(level, np.arange(size), counts, np.zeros(size, dtype=np.int64))]
     if isinstance(given, pd.Series):
         given = _indexed(given, names[1 : level + 1])
@@ -185,16 +178,9 @@ def level_facts(hierarchy: Domain | Tree, level_name: Hashable, given: Any, name
 
 
 def frame_facts(hierarchy: Domain | Tree, given: Any, name: NameOf, level: int | None = None) -> list[Facts]:
-    """Read what a frame says of nodes on all levels, or on one.
+    """Read the stated counts of a frame with columns as for `Known.read`, of all levels or of one.
 
-    On one level, a key that is missing is that of a short path, as ``groupby(dropna=False)`` has it.
-
-    Raises
-    ------
-    ArgumentError
-        If `given` is no frame, or speaks of nodes that there are not.
-    ColumnsError
-        If its columns are not as `Known.read` asks.
+    On one level, a missing key is that of a short path, as in ``groupby(dropna=False)``.
     """
     domain = Domain.from_tree(hierarchy) if isinstance(hierarchy, Tree) else hierarchy
     keys, numbers = _columns(given, domain.by, level)
@@ -217,21 +203,21 @@ def frame_facts(hierarchy: Domain | Tree, given: Any, name: NameOf, level: int |
     def name_row(row: int) -> str:
         return name(int(depth[row]), int(nodes[row]))
 
-    said = {
-        column: _whole(numbers[column], absent, name_row)
+    stated = {
+        column: _read_counts(numbers[column], absent, name_row)
         if column in numbers
         else np.full(n_rows, absent, dtype=np.int64)
         for column, absent in (("count", -1), (BOUND, 0))
     }
     return [
-        Facts(end, nodes[rows], said["count"][rows], said[BOUND][rows])
+        Facts(end, nodes[rows], stated["count"][rows], stated[BOUND][rows])
         for end in range(len(domain.by) + 1)
         if (rows := depth == end).any()
     ]
 
 
 def _indexed(counts: pd.Series, by: Sequence[Hashable]) -> pd.DataFrame:
-    """Turn a series of counts that is indexed by keys into a frame."""
+    """Turn a series of counts indexed by keys into a frame."""
     index = counts.index
     if not by:
         return pd.DataFrame({"count": counts.array})
@@ -249,21 +235,23 @@ def _indexed(counts: pd.Series, by: Sequence[Hashable]) -> pd.DataFrame:
 def _columns(
     given: Any, by: Sequence[Hashable], level: int | None
 ) -> tuple[list[pd.Series], dict[str, pd.Series]]:
-    """Pick the keys and the numbers out of a supported frame; keys may stand in the index, too."""
+    """Split a supported frame into key columns (or index levels) and number columns."""
     table: Any = collected(given, "known")
     if table is None:
-        raise ArgumentError("known", f"cannot be {kind_of_object(given)}, or cannot be read.", hint=_FORMS)
+        raise ArgumentError(
+            "known", f"must be a table that can be read, not {kind_of_object(given)}.", hint=_FORMS
+        )
     if isinstance(table, pd.DataFrame):
         indexed = [key for key in by if key in table.index.names and key not in table.columns]
         table = table.reset_index(level=indexed) if indexed else table
     names = list(table.columns)
-    # A key that is misspelt must not turn counties into states, so no column goes unread.
-    strange = [name for name in names if name not in (*by, *RESERVED_NAMES, BOUND)]
-    if strange:
+    # If unknown columns were ignored, a misspelt key would turn counties into states.
+    unknown = [name for name in names if name not in (*by, *RESERVED_NAMES, BOUND)]
+    if unknown:
         raise ColumnsError(
-            "known", "has columns that are neither keys nor numbers", columns=strange,
-            hint=f"the keys are {listed(by)}, and its numbers must be called `count` or `at_least`; drop or "
-            "rename the others.",
+            "known", "has columns of unknown meaning", columns=unknown,
+            hint=f"the keys are {listed(by)}, and the numbers must be named `count` or `at_least`; drop or "
+            "rename other columns.",
         )  # fmt: skip
     places = [place for place, key in enumerate(by) if key in names]
     needed = max([*(place + 1 for place in places), 1 if level is None else level])
@@ -272,27 +260,27 @@ def _columns(
     if absent or not numbers:
         raise ColumnsError(
             "known", "lacks the columns", columns=absent or ["count", BOUND],
-            hint="it needs a key with all those above it, and `count` or `at_least`." if absent
-            else "one of the two will do.",
+            hint="it needs each key with all coarser ones, and `count` or `at_least`." if absent
+            else "one of the two is enough.",
         )  # fmt: skip
     columns = pick_columns(table, [*by[:needed], *numbers], argument="known")
     return columns[:needed], dict(zip(numbers, columns[needed:], strict=True))
 
 
 def _check_listed(nodes: IntArray, by: Sequence[Hashable], keys: Sequence[pd.Series]) -> None:
-    """Refuse rows whose node was not found."""
+    """Raise an error if the node of a row was not found."""
     rows = np.flatnonzero(nodes < 0)
     if len(rows):
-        named = "; ".join(_path(by, [key.iloc[row] for key in keys]) for row in rows[:_N_NAMED])
-        others = f"; and {len(rows) - _N_NAMED:,} more" if len(rows) > _N_NAMED else ""
+        named = "; ".join(_format_path(by, [key.iloc[row] for key in keys]) for row in rows[:_MOST_NAMED])
+        others = f"; and {len(rows) - _MOST_NAMED:,} more" if len(rows) > _MOST_NAMED else ""
         raise ArgumentError(
-            "known", f"speaks of keys that the domain does not list: {named}{others}.",
-            hint="write them as the domain does, with the same types; drop what it does not list.",
+            "known", f"has keys that the domain does not list: {named}{others}.",
+            hint="spell them as the domain does, with the same types; drop rows that it does not list.",
         )  # fmt: skip
 
 
-def _whole(column: pd.Series, absent: int, name_row: Callable[[int], str]) -> IntArray:
-    """Read whole numbers from 0, `absent` where they are missing, from a column of any type."""
+def _read_counts(column: pd.Series, absent: int, name_row: Callable[[int], str]) -> IntArray:
+    """Read counts from a column of any type, `absent` where they are missing."""
     if column.dtype.kind in "iuf":
         missing = column.isna().to_numpy(dtype=bool)
         wide = {"i": np.int64, "u": np.uint64, "f": np.float64}[column.dtype.kind]
@@ -308,12 +296,12 @@ def _whole(column: pd.Series, absent: int, name_row: Callable[[int], str]) -> In
         row = int(np.argmax(odd))
         [value] = column.iloc[[row]].tolist()
         raise ArgumentError(
-            "known", f"says that {name_row(row)} holds {quote(value)}, which is no count.",
-            hint="counts are whole numbers from 0 to 2**61; leave out what is not known.",
+            "known", f"says that {name_row(row)} holds {quote(value)}, which is not a count.",
+            hint="counts are whole numbers from 0 to 2**61; leave out unknown counts.",
         )  # fmt: skip
     return read
 
 
 def _is_count(form: Hashable) -> bool:
-    """Whether a canonical form is a whole number from 0."""
+    """Whether a canonical form is a whole number from 0 to `LARGEST`."""
     return isinstance(form, (int, float, Fraction)) and 0 <= form <= LARGEST and form == int(form)

@@ -1,12 +1,12 @@
-"""The shape of a hierarchy: whole numbers only, no labels.
+"""The shape of a hierarchy: numbers of children, without labels.
 
-A tree is stored level by level, the root being level 0 and the leaves level ``depth``. The children of
-a node stand next to each other, in the order of their parents, so the shape is given by how many
-children each node has, and every operation is one vectorised step per level.
+A tree is stored level by level, from the root at level 0 to the leaves at level ``depth``. The children of a
+node are adjacent, in the order of their parents. So the number of children of each node defines the shape,
+and every operation is one vectorised step per level.
 
-*Level values* are arrays with one entry per node of a level. A level whose nodes all agree may be given
-as an array of length one (it is *folded*); so may the child counts of a level. Numpy's broadcasting
-then does the rest, and a regular tree of any size costs no more than its number of levels.
+*Level values* are arrays with one entry per node of a level. If all nodes of a level agree, the array may
+have length one (it is *folded*); so may the child counts of a level. Numpy's broadcasting does the rest, and
+a regular tree of any size costs no more than its number of levels.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """A rooted tree whose leaves all stand on the deepest level.
+    """A rooted tree whose leaves are all on the deepest level.
 
-    A path that ends early is continued downwards as a chain of single children, so that each level
-    holds every record exactly once. Chain nodes are measured like any other; `listed` tells them
-    apart from the nodes that a table shows.
+    A path that ends early is continued as a chain of single children, so that each level contains every
+    record exactly once. Chain nodes are measured like any other; `listed` excludes them from the nodes that a
+    table shows.
 
     Parameters
     ----------
     child_counts : tuple of numpy.ndarray of int64
-        For each level but the deepest, how many children (at least 1) each of its nodes has: shape
-        ``(n_l,)``, or ``(1,)`` where all nodes of the level have equally many.
+        For each level but the deepest, the number of children (at least 1) of each node: shape ``(n_l,)``, or
+        ``(1,)`` if all nodes of the level have equally many.
     leaf_levels : numpy.ndarray of int64, optional
         For each leaf, the level on which its path really ends: shape ``(n_leaves,)`` or ``(1,)``.
         By default all end on the deepest level.
     n_roots : int, default 1
-        How many nodes level 0 has: trees that stand side by side, as `copies` makes them.
+        Number of nodes of level 0; more than one in a forest, as `copies` makes it.
 
     Examples
     --------
@@ -116,8 +116,8 @@ class Tree:
         Parameters
         ----------
         branching : sequence of int
-            Children per node, from the root down; each at least 1. Nothing of the size of the tree
-            is allocated.
+            Children per node, from the root down; each at least 1. No memory of the size of the tree is
+            allocated.
 
         Returns
         -------
@@ -161,8 +161,8 @@ class Tree:
         Parameters
         ----------
         paths : array_like of int, shape (n_leaves, depth)
-            One row per leaf: the code of its ancestor at level 1, 2, … and its own. A row may end
-            early: -1 from some level on. Leaf ``i`` of the tree is the ``i``-th row in lexicographic order.
+            One row per leaf: the codes of its ancestors at levels 1, 2, … and its own. A row may end early,
+            with -1 from some level on. Leaf ``i`` of the tree is the ``i``-th row in lexicographic order.
 
         Returns
         -------
@@ -171,8 +171,8 @@ class Tree:
         Raises
         ------
         DomainError
-            If there is no path, a path is empty or has a gap, a leaf is listed twice, or a leaf is
-            also an inner node.
+            If there is no path, a path is empty or has a gap, a leaf is listed twice, or a leaf is also an
+            inner node.
 
         Examples
         --------
@@ -191,7 +191,7 @@ class Tree:
         if missing[:, 0].any():
             raise DomainError(
                 "has a path without its first key.",
-                hint="is `by` in the order from coarse to fine? Otherwise drop the rows whose first key is "
+                hint="check that `by` goes from coarse to fine; if it does, drop the rows whose first key is "
                 "missing.",
             )
         if (missing[:, :-1] & ~missing[:, 1:]).any():
@@ -199,7 +199,7 @@ class Tree:
                 "has a path with a gap: a missing key above one that is present.",
                 hint="a path may end early, with missing keys from some level on, but not skip a level.",
             )
-        # changed[l][i]: does path i differ from the one before it within its first l keys?
+        # changed[l][i]: whether path i differs from the previous one within its first l keys
         changed = _prefix_changes(codes)
         if not _is_sorted(codes, changed):
             codes = codes[np.lexsort(codes.T[::-1])]
@@ -223,17 +223,9 @@ class Tree:
         return cls(tuple(counts), ends)
 
     def copies(self, n: int) -> Tree:
-        """Stand some trees of this shape side by side.
+        """Make a forest of `n` trees of this shape, at least 1.
 
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-
-        Returns
-        -------
-        Tree
-            A forest: its level 0 has `n` roots, and the nodes of one tree stand together on each level.
+        Its level 0 has `n` roots, and the nodes of one tree are adjacent on each level.
 
         Examples
         --------
@@ -246,7 +238,7 @@ class Tree:
 
     @staticmethod
     def tile(values: Values, n: int) -> Values:
-        """Repeat level values for each of `n` copies; what is folded stays so."""
+        """Repeat level values for each of `n` copies; folded values stay folded."""
         return values if len(values) == 1 else np.tile(values, n)
 
     @property
@@ -285,7 +277,7 @@ class Tree:
         level : int
             The parents' level.
         values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
-            Values of the children: one for each, or several in a row.
+            Values of the children; each may be an array.
 
         Returns
         -------
@@ -299,30 +291,18 @@ class Tree:
         return np.asarray(np.add.reduceat(values, self._starts(level)))
 
     def max_children(self, level: int, values: Values) -> Values:
-        """Give the largest value among each node's children; shapes as in `sum_children`."""
+        """Return the largest value among the children of each node; shapes as in `sum_children`."""
         if len(values) == 1:
             return values
         return np.asarray(np.maximum.reduceat(values, self._starts(level)))
 
     def _starts(self, level: int) -> IntArray:
-        """Where the children of each node of a level begin."""
+        """Return the position of the first child of each node of a level."""
         counts = np.broadcast_to(self.child_counts[level], self.level_sizes[level])
         return np.cumsum(counts) - counts
 
     def spread(self, level: int, values: Values) -> Values:
-        """Hand each node's value to all of its children.
-
-        Parameters
-        ----------
-        level : int
-            The parents' level.
-        values : numpy.ndarray, shape (level_sizes[level],) or (1,)
-            Values of the parents.
-
-        Returns
-        -------
-        numpy.ndarray, shape (level_sizes[level + 1],) or (1,)
-        """
+        """Copy the value of each node, shape (level_sizes[level],) or (1,), to all of its children."""
         if len(values) == 1:
             return values
         counts = self.child_counts[level]
@@ -334,7 +314,6 @@ class Tree:
         Parameters
         ----------
         leaf_values : array_like, shape (n_leaves,)
-            One value per leaf.
 
         Returns
         -------
@@ -365,12 +344,7 @@ class Tree:
         return leaves
 
     def listed(self, level: int) -> npt.NDArray[np.bool_]:
-        """Tell which nodes of a level a table shows: all but those that only continue a short path.
-
-        Returns
-        -------
-        numpy.ndarray of bool, shape (level_sizes[level],)
-        """
+        """Whether each node of a level is shown in a table: all but those that only continue a short path."""
         size = self.level_sizes[level]
         if len(self.leaf_levels) == 1:
             return np.full(size, self.leaf_levels[0] >= level)
@@ -384,14 +358,14 @@ class Tree:
         return int(np.count_nonzero(self.listed(level)))
 
     def mean_listed(self, level: int, values: Values) -> float:
-        """Average level values over the nodes that a table shows; nan where it shows none."""
+        """Average level values over the nodes shown in a table; nan if there are none."""
         if len(values) == 1:
             return float(values[0]) if self.n_listed(level) else math.nan
         shown = values[self.listed(level)]
         return float(shown.mean()) if len(shown) else math.nan
 
     def max_listed(self, level: int, values: Values) -> float:
-        """Give the largest of level values over the nodes that a table shows; nan where it shows none."""
+        """Return the largest level value over the nodes shown in a table; nan if there are none."""
         if len(values) == 1:
             return float(values[0]) if self.n_listed(level) else math.nan
         shown = values[self.listed(level)]
@@ -404,12 +378,12 @@ class Tree:
 
 
 def _fold(values: IntArray) -> IntArray:
-    """Keep one entry of an array whose entries all agree."""
+    """Keep one entry of an array whose entries are all equal."""
     return values[:1] if (values == values[0]).all() else values
 
 
 def _prefix_changes(codes: IntArray) -> list[npt.NDArray[np.bool_]]:
-    """Tell, for l = 0 … depth, whether each row differs from the one before within its first l keys."""
+    """For l = 0 … depth, return whether each row differs from the previous one within its first l keys."""
     n_paths, depth = codes.shape
     changes = [np.zeros(n_paths, dtype=bool)]
     changes[0][0] = True
@@ -421,7 +395,7 @@ def _prefix_changes(codes: IntArray) -> list[npt.NDArray[np.bool_]]:
 
 
 def _is_sorted(codes: IntArray, changed: list[npt.NDArray[np.bool_]]) -> bool:
-    """Tell whether the rows stand in lexicographic order: each key rises or its prefix changed."""
+    """Whether the rows are in lexicographic order: each key is not lower unless its prefix changed."""
     return all(
         bool((changed[level][1:] | (codes[1:, level] >= codes[:-1, level])).all())
         for level in range(codes.shape[1])

@@ -1,10 +1,11 @@
-"""Which keys are the same key, whatever library and type they come in.
+"""Equality of keys, whatever library and type they come in.
 
-Each value has a *canonical* form that depends on that value alone, never on the column around it, and two
-values are the same key if their canonical forms are equal. Text and numbers stand for themselves; all
-else is a tuple that begins with its kind. Numbers are equal by value across types, a date is its midnight, a
-time is its nanoseconds, and true is not 1. On these forms equality is an equivalence, which Python's own
-is not, and they can be ordered. Values of any other type are *unknown*: they equal no label.
+Each value has a *canonical* form that depends on that value alone, never on the column around it. Two values
+are the same key if their canonical forms are equal. The canonical form of text and of numbers is the value
+itself; all others are tuples that begin with their kind. Numbers are equal by value across types, a date
+equals its midnight, a time is stored in nanoseconds, and True does not equal 1. Equality of these forms is an
+equivalence relation (Python's own is not), and the forms can be ordered. Values of any other type are
+*unknown*: they equal no label.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 IntArray = npt.NDArray[np.int64]
 
 UNKNOWN = ("unknown",)
-"""The canonical form of what cannot be a key."""
+"""Canonical form of values that cannot be keys."""
 
 _NANOSECONDS = {
     "W": 7 * 86_400 * 10**9,
@@ -45,11 +46,11 @@ _NANOSECONDS = {
     "ns": 1,
 }
 _PLAIN = {str, int, float, type(None), type(pd.NA), type(pd.NaT)}
-"""Types among whose values Python's equality is an equivalence; their subclasses may say otherwise."""
+"""Types among which Python's equality is an equivalence relation; subclasses may define another equality."""
 
 _MOST_DIGITS = 4_000
-"""Longer numbers are unknown: a decimal of a few characters can stand for more digits than memory holds, and
-Python refuses to print whole numbers of more than 4300."""
+"""Longer numbers are unknown: a decimal of a few characters can represent more digits than fit into memory,
+and Python refuses to print integers of more than 4300 digits."""
 
 _DEEPEST = 8
 """Tuples nested deeper are unknown: comparing them could exhaust the stack."""
@@ -64,15 +65,15 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     ----------
     column : pandas.Series
     sort : bool
-        Whether to number them in their order, as ``groupby`` would: numbers before text, categories as
-        they are listed, missing last.
+        Whether to number them in order, as ``groupby`` would: numbers before text, categories in their order,
+        missing last.
 
     Returns
     -------
     codes : numpy.ndarray of int64, shape (len(column),)
-        The number of each row's key, or -1 where it is missing.
+        The number of each row's key, or -1 if it is missing.
     keys : list of hashable
-        The canonical forms, without repetition.
+        The distinct canonical forms.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         inner, keys = canonical_codes(column.cat.categories.to_series())
@@ -83,10 +84,10 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
         if _is_plain(column.dtype):
             values = python_values(distinct)
             return place, list(map(_canonical, values)) if bytes in map(type, values) else values
-        forms = _typed(pd.Series(distinct, dtype=column.dtype))
+        forms = _canonical_array(pd.Series(distinct, dtype=column.dtype))
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
         place, values = _factorized(column.to_numpy(), only_text=types == {str})
-        forms = list(map(_canonical, values)) if int in types else values  # the rest as they are
+        forms = list(map(_canonical, values)) if int in types else values  # the others are canonical
     else:
         forms = [_canonical(value) for value in column]
         place = np.arange(len(forms))
@@ -100,20 +101,13 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
 
 
 def numbered_units(column: pd.Series) -> IntArray:
-    """Number whom the rows belong to: as `canonical_codes`, without writing out every name.
+    """Number the privacy unit of each row: like `canonical_codes`, without a list of names.
 
-    Parameters
-    ----------
-    column : pandas.Series
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (len(column),)
-        Equal for equal keys, from 0; -1 where the key is missing or unknown.
+    Equal for equal keys, from 0; -1 if the key is missing or unknown. Shape (len(column),).
     """
     if not isinstance(column.dtype, pd.CategoricalDtype):
         column = exact(column)
-        if column.dtype == np.dtype(object):  # Arrow numbers many names faster than Python, but few slower
+        if column.dtype == np.dtype(object):  # Arrow is faster than Python for many names, slower for few
             text = text_column(column.to_numpy())
             column = column if text is None else text
         if _is_plain(column.dtype):
@@ -124,11 +118,11 @@ def numbered_units(column: pd.Series) -> IntArray:
 
 
 def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """Number the combinations of codes from -2 to below their sizes: the number of each row's, and some row.
+    """Number the combinations of codes, which are from -2 to below their sizes.
 
-    Grouping by one whole number per row is faster than ``groupby``, most of all for categories. Where there
-    are more rows than combinations could be, these are not even looked for; one that has no row is given
-    any.
+    Returns the number of each row's combination, and a row of each combination. Grouping by one whole number
+    per row is faster than ``groupby``, most of all for categories. If there are more rows than possible
+    combinations, all of these are numbered; for one without rows the returned row is arbitrary.
     """
     cell, n_cells = np.zeros(len(codes[0]), dtype=np.int64), 1
     for code, size in zip(codes, sizes, strict=True):
@@ -148,18 +142,12 @@ def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tu
 
 
 def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
-    """Find the keys of a column among canonical forms.
-
-    Parameters
-    ----------
-    column : pandas.Series
-    keys : sequence of hashable
-        Canonical forms without repetition.
+    """Find the keys of a column among distinct canonical forms.
 
     Returns
     -------
     numpy.ndarray of int64, shape (len(column),)
-        The position of each row's key, -1 where it is missing, -2 where it is none of these.
+        The position of each row's key, -1 if it is missing, -2 if it is not among `keys`.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return np.append(located(column.cat.categories.to_series(), keys), -1)[column.cat.codes.to_numpy()]
@@ -168,23 +156,17 @@ def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
 
 
 def positions(wanted: Sequence[Hashable], keys: Sequence[Hashable]) -> IntArray:
-    """Find canonical forms among others, none of which is repeated.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (len(wanted),)
-        -2 where there is no such key.
-    """
-    together = _alike([*keys, *wanted])
-    if together is not None:  # numbered as they first appear, keys have their positions
+    """Find the positions of canonical forms among distinct ones; -2 for those that are not there."""
+    together = _common_column([*keys, *wanted])
+    if together is not None:  # in order of appearance, the number of a key is its position
         number = pd.factorize(together)[0][len(keys) :]
         return np.where(number < len(keys), number, -2)
     known = dict(zip(keys, range(len(keys)), strict=True))
     return np.fromiter(map(known.get, wanted, repeat(-2)), dtype=np.int64, count=len(wanted))
 
 
-def _alike(forms: list[Hashable]) -> pd.Series | None:
-    """Make a column of forms that are all text or all whole numbers; None if they are not."""
+def _common_column(forms: list[Hashable]) -> pd.Series | None:
+    """Make a column of forms that are all text or all whole numbers; else None."""
     types = set(map(type, forms))
     if types == {str}:
         return text_column(np.array(forms, dtype=object))
@@ -195,7 +177,7 @@ def _alike(forms: list[Hashable]) -> pd.Series | None:
 
 
 def sort_key(form: Hashable) -> tuple[Any, ...]:
-    """Order canonical forms of all kinds: numbers, text, then the other kinds by name."""
+    """Sort key for canonical forms of all kinds: numbers, text, then the other kinds by name."""
     if isinstance(form, tuple):
         return (2, *map(sort_key, form))
     if form is None:  # within a tuple
@@ -204,32 +186,23 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
 
 
 def _factorized(values: npt.NDArray[np.object_], *, only_text: bool) -> tuple[IntArray, list[Hashable]]:
-    """Number plain values by Python's equality, as they first appear.
-
-    Parameters
-    ----------
-    values : numpy.ndarray of object, shape (n,)
-        Of the very types in `_PLAIN`.
-    only_text : bool
-        Whether all of them are texts.
+    """Number plain values, of exactly the types in `_PLAIN`, by Python's equality, in order of appearance.
 
     Returns
     -------
     place : numpy.ndarray of int64, shape (n,)
-        The number of each value, or -1 where it is missing.
+        The number of each value, or -1 if it is missing.
     distinct : list of hashable
 
     Notes
     -----
-    Where all values are texts, pandas hashes them as C strings. Up to 3.0.0 these end at the first NUL, and
-    in every version so far a text with a lone surrogate is taken for its representation. Texts that differ
-    then get one number, and the first of them stands for all: one record would decide what others are. So
-    the numbers of pandas are kept only if each text equals the one that stands for its number. That is enough
-    in any version, for what pandas hashes is made of each text alone: equal texts have equal numbers. If a
-    single text fails, Python numbers them all.
-
-    Beside a value that is no text, pandas (2.2 to 3.1) hashes and compares the objects themselves, as Python
-    does.
+    If all values are texts, pandas hashes them as C strings. Up to 3.0.0 these end at the first
+    NUL, and in every version so far a text with a lone surrogate is hashed by its repr. Different texts then
+    get the same number, and the first of them replaces all: one record would change the keys of others. So
+    the numbers from pandas are kept only if each text equals the representative of its number. That is
+    sufficient in any version: the hash of a text depends on that text alone, so equal texts have equal
+    numbers. If a single text fails, Python numbers all of them. With other values among them, pandas (2.2 to
+    3.1) hashes and compares the objects themselves, as Python does.
     """
     place, distinct = pd.factorize(values)
     if only_text and not (distinct[place] == values).all():
@@ -239,14 +212,14 @@ def _factorized(values: npt.NDArray[np.object_], *, only_text: bool) -> tuple[In
 
 
 def _is_plain(dtype: Any) -> bool:
-    """Tell whether the values of a type are canonical forms, and equal in pandas as they are by value."""
+    """Whether the values of a type are canonical forms, and pandas compares them by value."""
     if isinstance(dtype, pd.StringDtype):
-        return dtype.storage != "python"  # which may hold subclasses of str
+        return dtype.storage != "python"  # the latter may hold subclasses of str
     return dtype.kind in "iu" or dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def _typed(values: pd.Series) -> list[Hashable]:
-    """Give the canonical forms of values of one type other than object."""
+def _canonical_array(values: pd.Series) -> list[Hashable]:
+    """Return the canonical forms of values of one type other than object."""
     if values.dtype.kind not in "Mm":
         return [_canonical(value) for value in values]
     kind = "duration" if values.dtype.kind == "m" else "time"
@@ -262,10 +235,10 @@ def _typed(values: pd.Series) -> list[Hashable]:
 
 
 def _canonical(value: Any) -> Hashable:
-    """Give the canonical form of a value, None if it is missing; whatever it is, it does not raise."""
+    """Return the canonical form of a value, None if it is missing; never raises."""
     try:
         return _form(value)
-    except Exception:  # an object may do anything when it is looked at
+    except Exception:  # accessing an arbitrary object may raise anything
         return UNKNOWN
 
 
@@ -275,7 +248,7 @@ def _form(value: Any, depth: int = 0) -> Hashable:
     match value:
         case str():
             return str.__str__(value)
-        case np.datetime64() | np.timedelta64():  # the latter is one of numpy's integers, too
+        case np.datetime64() | np.timedelta64():  # timedelta64 is a subclass of numpy's integers
             kind = "time" if isinstance(value, np.datetime64) else "duration"
             return None if np.isnat(value) else (kind, _nanoseconds(value))
         case bool() | np.bool_():
@@ -298,7 +271,7 @@ def _form(value: Any, depth: int = 0) -> Hashable:
             since = _microseconds(value.replace(tzinfo=None) - _EPOCH)
             if offset is None:
                 return ("time", since * 1000)
-            return ("zoned time", (since - _microseconds(offset)) * 1000)  # may lie beyond Python's years
+            return ("zoned time", (since - _microseconds(offset)) * 1000)  # beyond datetime's years
         case datetime.date():
             return ("time", _nanoseconds(np.datetime64(value)))
         case datetime.timedelta():
@@ -320,7 +293,7 @@ def _form(value: Any, depth: int = 0) -> Hashable:
 
 
 def _decimal(value: Decimal) -> Hashable:
-    """Turn a decimal into a fraction: whether decimals can be compared depends on their context."""
+    """Convert a decimal to a fraction, because comparison of decimals depends on their context."""
     if value.is_nan():
         return None
     if value.is_infinite():

@@ -1,1 +1,1 @@
-"""Records → exact leaf counts. Everything in here is secret."""
+"""Records to exact leaf counts. Everything in this package is secret."""

@@ -1,4 +1,12 @@
-"""Exact counts and sums that the caller has made already. Secret: nothing here may leave the package."""
+"""Prepare counts and sums that the caller has already made. Secret: nothing here may leave the package.
+
+Each function returns the int64 array that is measured, or raises an ArgumentError if the given one has
+another shape or does not hold whole numbers. Only the shape and the type decide that.
+
+**Privacy.** Values are clipped so that no total can overflow. The bound, ``2**61 / n_leaves``, depends on the
+tree alone. Clipping to an interval around zero does not change the sensitivity of any level: see the notes of
+`sum_sensitivity`.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +22,9 @@ __all__ = ["bin_counts", "clip_leaves", "leaf_counts", "leaf_sums"]
 
 
 def bin_counts(data: npt.NDArray[Any], n_groups: int, n_bins: int) -> IntArray:
-    """Bring an array of counts in bins into the form that is measured.
+    """Prepare counts in bins, shape (n_groups, n_bins); for a single group also (n_bins,).
 
-    Parameters
-    ----------
-    data : numpy.ndarray of whole numbers, shape (n_groups, n_bins)
-        Of a single group also of shape (n_bins,).
-    n_groups, n_bins : int
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_groups, n_bins)
-        Clipped as `leaf_counts` tells, of all groups together: the sensitivity stands.
-
-    Raises
-    ------
-    ArgumentError
-        If the array has another shape or does not hold whole numbers. Only its shape and type are
-        looked at.
+    They are clipped as by `leaf_counts`, with ``n_groups * n_bins`` leaves.
     """
     shape = (n_groups, n_bins)
     if data.shape not in {shape, shape[n_groups == 1 :]} or data.dtype.kind not in "iu":
@@ -44,48 +37,12 @@ def bin_counts(data: npt.NDArray[Any], n_groups: int, n_bins: int) -> IntArray:
 
 
 def leaf_counts(data: npt.NDArray[Any], tree: Tree) -> IntArray:
-    """Bring an array of leaf counts into the form that is measured.
-
-    Parameters
-    ----------
-    data : numpy.ndarray of whole numbers, shape (n_leaves,)
-    tree : Tree
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_leaves,)
-        Clipped to the range from 0 to ``2**61 / n_leaves``, so that no total can overflow. Clipping
-        moves no two counts further apart, so the sensitivity stands.
-
-    Raises
-    ------
-    ArgumentError
-        If the array has another shape or does not hold whole numbers. Only its shape and type are
-        looked at.
-    """
+    """Prepare leaf counts, shape (n_leaves,): clip them to the range from 0 to ``2**61 / n_leaves``."""
     return np.maximum(leaf_sums(data, tree), 0)
 
 
 def leaf_sums(data: npt.NDArray[Any], tree: Tree) -> IntArray:
-    """Bring an array of leaf sums into the form that is measured.
-
-    Parameters
-    ----------
-    data : numpy.ndarray of whole numbers, shape (n_leaves,)
-        In units of the quantity that is added up; they may be negative.
-    tree : Tree
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_leaves,)
-        Clipped as `clip_leaves` tells.
-
-    Raises
-    ------
-    ArgumentError
-        If the array has another shape or does not hold whole numbers. Only its shape and type are
-        looked at.
-    """
+    """Prepare leaf sums, shape (n_leaves,), in units of the quantity; clip them to ±``2**61 / n_leaves``."""
     if data.shape != (tree.n_leaves,) or data.dtype.kind not in "iu":
         raise ArgumentError(
             "data",
@@ -96,21 +53,6 @@ def leaf_sums(data: npt.NDArray[Any], tree: Tree) -> IntArray:
 
 
 def clip_leaves(sums: npt.NDArray[Any]) -> IntArray:
-    """Clip leaf sums so that no total can overflow.
-
-    Parameters
-    ----------
-    sums : numpy.ndarray of whole numbers, shape (n_leaves,)
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_leaves,)
-        Within ±``2**61 / n_leaves``.
-
-    Notes
-    -----
-    **Privacy.** The bound depends on the tree alone, and clipping to an interval around zero leaves the
-    sensitivity of every level as it is: see the notes of `sum_sensitivity`.
-    """
+    """Clip leaf sums to ±``2**61 / n_leaves``."""
     largest = 2**61 // len(sums)
     return np.asarray(np.clip(sums, -largest, largest), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Records → how many of each group have a value in each bin. Secret: nothing here may leave the package."""
+"""Count records by group and bin. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def binned_counts(
     domain : Domain or None
         The groups; None for all records together.
     privacy_unit : hashable or None
-        Name of the column that tells whom a record belongs to.
+        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
     max_contributions : int
-        How many records of a unit are kept; where each record is a unit of its own, all of them.
+        Number of records kept per unit, if there is a `privacy_unit`.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words.
 
@@ -61,19 +61,18 @@ def binned_counts(
     ArgumentError
         If `frame` is no dataframe or cannot be counted, or the unit is the column itself.
     ColumnsError
-        If a column is missing or repeated, or is of a type that cannot equal the domain's labels, or that
-        holds no value to be binned.
+        If a column is missing or repeated, or its type cannot match the labels of the domain or the bins.
 
     Notes
     -----
-    **Privacy.** Where a record is counted depends on that record alone, and whether it can be counted is
-    settled before any bound on its unit is.
+    **Privacy.** The group and bin of a record depend on that record alone, and so does the decision whether
+    to drop it, which is made before units are bounded.
     """
     if privacy_unit is not None and privacy_unit == bins.column:
         raise ArgumentError(
             "privacy_unit",
             f"is also the column whose values are counted: {quote(privacy_unit)}.",
-            hint="name another column: what tells units apart is no amount.",
+            hint="name another column: an identifier is not an amount.",
         )
     by = () if domain is None else domain.sources
     unit = [] if privacy_unit is None else [privacy_unit]
@@ -108,7 +107,7 @@ def binned_counts(
 
 
 def _check_kind(dtype: Any, bins: Bins) -> None:
-    """Refuse a column whose type tells that none of its values can be binned."""
+    """Refuse a column of a type without values that can be binned."""
     if bins.timezone is not None:
         wanted = ["times with a time zone"]
     elif bins.edges.dtype.kind == "M":
@@ -121,7 +120,7 @@ def _check_kind(dtype: Any, bins: Bins) -> None:
     if not may_hold_numbers(dtype) if kind == ANY else kind not in wanted and dtype != ALL_MISSING:
         raise ColumnsError(
             "frame",
-            f"has values of another type than the bounds ({kind}, not {wanted[0]})",
+            f"has values of a different type than the bounds ({kind}, not {wanted[0]})",
             columns=[bins.column],
-            hint="convert one of the two; bounds of times have a time zone if the column has one.",
+            hint="convert one of the two; bounds of times need a time zone if the column has one.",
         )

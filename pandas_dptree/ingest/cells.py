@@ -1,6 +1,6 @@
-"""Cells of an array → what they add to each leaf. Secret: nothing here may leave the package.
+"""Add up the cells of an array per leaf. Secret: nothing here may leave the package.
 
-Each cell is read separately, and cells of one leaf are added up block by block, where the array lives.
+Each cell is read separately, and the cells of a leaf are added up block by block, where the array is stored.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ Read = Callable[[npt.NDArray[Any]], IntArray]
 
 
 def check_cells(array: xr.DataArray) -> None:
-    """Check that the cells are numbers, by their type alone.
-
-    Raises
-    ------
-    ArgumentError
-        If they are of a type that holds no real numbers.
-    """
+    """Check by its type alone that an array holds real numbers."""
     dtype: Any = array.dtype
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
         raise ArgumentError(
@@ -50,11 +44,11 @@ def sum_cells(
     Parameters
     ----------
     array : xarray.DataArray
-        Of numbers. One that dask holds is added up by dask, block by block, and only the sums are loaded.
+        Of numbers. A dask array is added up by dask, block by block, and only the sums are loaded.
     dims : sequence of hashable
-        The dimensions that are added up. The others keep their places.
+        The dimensions that are added up. The others are kept, in their order.
     leaf : numpy.ndarray of int64, of the shape of `dims`
-        The leaf of each cell, -1 where it belongs to none.
+        The leaf of each cell, or -1 if it belongs to none.
     n_leaves : int
     quantity : Quantity
         What the cells hold: counts, or values that are clipped and brought to the grid.
@@ -62,26 +56,26 @@ def sum_cells(
     Returns
     -------
     numpy.ndarray of int64, shape (..., n_leaves)
-        The shape of the other dimensions, and the leaves.
+        The other dimensions, and the leaves.
 
     Raises
     ------
     ArgumentError
-        If the cells cannot be loaded. The message tells nothing about them.
+        If the cells cannot be loaded. The message contains nothing about them.
 
     Notes
     -----
-    **Privacy.** What a cell adds depends on that cell alone. A count is cut to the range from 0 to 2**61 over
-    the number of cells, so that no sum can overflow. One of floating point also ends where its type begins
-    to leave whole numbers out (2**11 in 16 bits, 2**24 in 32, 2**53 in 64): beyond, one record more may move
-    a cell by two and more. So where a record moves a whole count by one, it moves what is added by one or
-    not at all. Fractions, which no number of records makes, are rounded to the nearest whole number, as files
-    that scale their numbers give 2.9999999 for 3. A value that is missing adds nothing.
+    **Privacy.** What a cell adds depends on that cell alone. A count is clipped to the range from 0 to 2**61
+    over the number of cells, so that no sum can overflow. Floating-point counts are also clipped where their
+    type no longer holds all whole numbers (2**11 in 16 bits, 2**24 in 32, 2**53 in 64): beyond, one more
+    record may change a cell by two or more. So if a record changes a whole count by one, it changes what is
+    added by one or not at all. Fractions, which no number of records makes, are rounded to the nearest whole
+    number, because scaled files store 3 as 2.9999999, for example. A missing value adds nothing.
     """
     others = [dim for dim in array.dims if dim not in dims]
     shape = tuple(array.sizes[dim] for dim in others)
     variable = array.variable.transpose(*others, *dims)
-    read = _reading(quantity, variable.size)
+    read = _reader(quantity, variable.size)
 
     def add_up() -> IntArray:
         sums = np.zeros((*shape, n_leaves), dtype=np.int64)
@@ -93,7 +87,7 @@ def sum_cells(
     failure = ArgumentError(
         "array",
         "cannot be loaded.",
-        hint="check the file, or the graph of dask, that it stands for, and that there is memory for it.",
+        hint="check the file or the dask graph behind it, and that it fits into memory.",
     )
     return silently(add_up, failure)
 
@@ -101,16 +95,16 @@ def sum_cells(
 def _parts(
     variable: xr.Variable, leaf: IntArray, read: Read
 ) -> Iterator[tuple[tuple[slice, ...], IntArray, IntArray]]:
-    """Add up block by block: where it stands among the other dimensions, its leaves, and their sums."""
+    """Add up block by block: yield its position in the other dimensions, its leaves, and their sums."""
     n_others = variable.ndim - leaf.ndim
     if not variable.chunks:
         yield (slice(None),) * n_others, *_grouped(np.asarray(variable.data), leaf, read)
         return
-    # Only what dask has made has chunks.
+    # Only dask arrays have chunks.
     dask, lazy = map(importlib.import_module, ("dask", "dask.array"))
-    # One layer of tasks for all blocks: dask takes quadratic time to plan with many layers.
+    # One layer of tasks for all blocks: dask's planning time is quadratic in the number of layers.
     boxes = lazy.map_blocks(
-        _boxed,
+        _grouped_in_box,
         variable.data,
         lazy.from_array(leaf, chunks=variable.chunks[n_others:], name=False),
         read=read,
@@ -127,15 +121,15 @@ def _parts(
         yield place[:n_others], *part
 
 
-def _boxed(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> npt.NDArray[Any]:
-    """Add up one block, and hand what it gives as the one entry of an array, as blocks of dask are."""
+def _grouped_in_box(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> npt.NDArray[Any]:
+    """Add up one block; return the result as the only entry of an array, as dask requires."""
     box = np.empty((1,) * block.ndim, dtype=object)
     box[(0,) * block.ndim] = _grouped(block, leaf, read)
     return box
 
 
 def _grouped(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> tuple[IntArray, IntArray]:
-    """Add up one block: its leaves, shape (n,), and their sums, shape (..., n)."""
+    """Add up one block: return its leaves, shape (n,), and their sums, shape (..., n)."""
     shape = block.shape[: block.ndim - leaf.ndim]
     cells = np.flatnonzero(leaf.ravel() >= 0)
     cells = cells[np.argsort(leaf.ravel()[cells], kind="stable")]
@@ -146,18 +140,18 @@ def _grouped(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> tuple[IntAr
     return leaves, np.add.reduceat(values, starts, axis=1).reshape(*shape, len(leaves))
 
 
-def _reading(quantity: Quantity, n_cells: int) -> Read:
-    """Tell how cells become whole numbers."""
+def _reader(quantity: Quantity, n_cells: int) -> Read:
+    """Return the function that converts cells to whole numbers."""
     if quantity == COUNT:
         return partial(_counts, largest=2**61 // max(1, n_cells))
     return partial(_units, quantity=quantity)
 
 
 def _counts(values: npt.NDArray[Any], largest: int) -> IntArray:
-    """Read counts: what is negative or missing is 0, and fractions are rounded to the nearest, halves up."""
+    """Read counts: negative and missing ones are 0, and fractions are rounded to the nearest, halves up."""
     if values.dtype.kind == "f":
         numbers = np.nan_to_num(values.astype(np.float64), nan=0.0)
-        # The next whole number is no number of this type, or not of the one that it is read as.
+        # The next whole number is not representable in this type, or in float64.
         largest = min(largest, 2 ** (min(np.finfo(values.dtype).nmant, 52) + 1))
         numbers = np.clip(numbers, 0, largest)
         whole = np.floor(numbers)
@@ -168,7 +162,7 @@ def _counts(values: npt.NDArray[Any], largest: int) -> IntArray:
 
 
 def _units(values: npt.NDArray[Any], quantity: Quantity) -> IntArray:
-    """Read values on the grid of a quantity; what is missing adds nothing."""
+    """Read values on the grid of a quantity; missing ones add nothing."""
     numbers = values.astype(np.float64)
     missing = np.isnan(numbers)
     numbers[missing] = 0.0

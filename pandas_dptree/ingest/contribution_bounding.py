@@ -1,4 +1,4 @@
-"""How much one privacy unit may contribute to the leaf counts. Secret: nothing here may leave the package."""
+"""Bound what one privacy unit contributes to the leaf counts. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -21,21 +21,10 @@ def count_leaves(
     max_contributions: int,
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> IntArray:
-    """Count the records that stay in each leaf.
+    """Count the records in each leaf, shape (n_leaves,), after bounding the records of each unit.
 
-    Parameters
-    ----------
-    given : Contributions
-        The records inside the domain.
-    n_leaves : int
-    max_contributions : int
-        How many records of a unit are kept; where each record is a unit of its own, all of them.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_leaves,)
+    `random_words(n)` draws ``n`` uniform 64-bit words. `max_contributions` has no effect if each record is a
+    unit of its own.
     """
     if given.unit is None:
         return np.bincount(given.leaf, weights=given.rows, minlength=n_leaves).astype(np.int64)
@@ -50,17 +39,7 @@ def sum_leaves(
     max_contributions: int,
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> tuple[IntArray, ...]:
-    """Add up the values of the records that stay in each leaf.
-
-    Parameters
-    ----------
-    given : Contributions
-        The records inside the domain, with their values.
-    n_leaves : int
-    max_contributions : int
-        How many records of a unit are kept; where each record is a unit of its own, all of them.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+    """Add up the values in each leaf, after bounding the records of each unit as `count_leaves` does.
 
     Returns
     -------
@@ -69,8 +48,9 @@ def sum_leaves(
 
     Notes
     -----
-    Whole numbers are added, so the sums are exact and know no order of the records, as long as there are
-    fewer than 2**32 of these (a row adds at most 2**31 units). They are then clipped as `clip_leaves` tells.
+    The sums are exact and do not depend on the order of the records, because integers are added, as long as
+    there are fewer than 2**32 records (a row adds at most 2**31 units). They are then clipped by
+    `clip_leaves`.
     """
     leaf, values = given.leaf, given.values
     if given.unit is not None:
@@ -90,31 +70,31 @@ def bound_contributions(
     Parameters
     ----------
     unit : numpy.ndarray of int64, shape (n_rows,)
-        Whom each row belongs to, numbered from 0 without large gaps, below 2**32. Rows outside the domain
-        must have been dropped before.
+        Unit of each row, numbered from 0 without large gaps, below 2**32. Rows outside the domain must have
+        been dropped before.
     priorities : numpy.ndarray of uint64, shape (n_rows,)
-        Independent uniform words, of which the upper 32 bits are compared: which rows of a unit stay is then
-        a uniformly random choice.
+        Independent uniform words. Only the upper 32 bits are compared. The choice among the rows of a unit is
+        then uniformly random.
     max_contributions : int
-        How many rows a unit may keep, at least 1.
+        Number of rows that a unit may keep, at least 1.
 
     Returns
     -------
     numpy.ndarray of bool, shape (n_rows,)
-        True for the rows that stay, at most `max_contributions` of each unit.
+        True for the rows that are kept, at most `max_contributions` of each unit.
 
     Notes
     -----
-    Where a unit has more rows than may stay, those stay whose priority is below that of the first one that
-    may not. Rows of the same priority share their fate, so the choice knows no order of the rows. It then
-    keeps fewer than `max_contributions`, which in a unit of m rows happens with a probability of about
-    m / 2**32.
+    A unit of m rows, more than k = `max_contributions`, keeps the rows whose priority is below that of the
+    row number k + 1 in the order of priorities. Rows of equal priority are kept or dropped together, so the
+    choice does not depend on the order of the rows. It may then keep fewer than k, with a probability of
+    about m / 2**32.
 
-    **Privacy.** Which rows of a unit stay depends on that unit's rows and priorities alone. With the
+    **Privacy.** Which rows of a unit are kept depends on that unit's rows and priorities alone. With the
     priorities of all other units carried over, adding or removing a unit therefore adds or removes at
     most `max_contributions` rows, and replacing it does both.
     """
-    # Unit and priority in one word: numpy sorts words several times as fast as it sorts places.
+    # Unit and priority in one word: numpy sorts words several times as fast as it argsorts.
     ticket = (unit.astype(np.uint64) << np.uint64(32)) | (priorities >> np.uint64(32))
     queue = np.sort(ticket)
     rows = np.bincount(unit)

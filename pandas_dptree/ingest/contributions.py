@@ -1,7 +1,7 @@
-"""Records of any dataframe library → what they add to each leaf. Secret: nothing here may leave the package.
+"""Contributions of records of any dataframe library to each leaf. Secret: nothing here may leave the package.
 
 Records are grouped once, by distinct keys; each combination of keys is looked up once in the public domain,
-with numpy. Messages speak of the names and types of columns, never of what stands in them.
+with numpy. Messages contain the names and types of columns, never their values.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = ["Contributions", "contributions", "key_frame"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Contributions:
-    """Which privacy unit has records in which leaf.
+    """The leaf and the privacy unit of each record, and its values.
 
     Attributes
     ----------
     leaf : numpy.ndarray of int64, shape (n,)
         Position of the leaf in the domain.
     unit : numpy.ndarray of int64, shape (n,), or None
-        Number of the privacy unit; None where each record is a unit of its own.
+        Number of the privacy unit; None if each record is a unit of its own.
     rows : numpy.ndarray of int64, shape (n,)
-        How many records: one each where they have a unit or values.
+        Number of records: 1 if they have a unit or values.
     values : tuple of numpy.ndarray of int64, each of shape (n,)
-        What the record adds to each quantity, in units. Empty where records are only counted.
+        What the record adds to each quantity, in units. Empty if records are only counted.
     """
 
     leaf: IntArray
@@ -53,12 +53,11 @@ class Contributions:
 def contributions(
     frame: Any, domain: Domain, *, privacy_unit: Hashable | None = None, values: Sequence[Quantity] = ()
 ) -> Contributions:
-    """Find the leaf and the privacy unit of each record, and what it adds there.
+    """Find the leaf and the privacy unit of each record, and what it adds to the leaf.
 
-    Records whose keys the domain does not list, records without a unit, and records that lack one of the
-    values are dropped. With a unit or values, records stay apart and in their order, and units are numbered
-    as they first appear: the answer does not depend on the library of the records. Without either, the
-    records of a leaf are counted together.
+    Records outside the domain, without a unit or without one of the values are dropped. With a unit or
+    values, each record is an entry, in order, and units are numbered in order of appearance, so the result
+    does not depend on the library of the records. Without either, the records of a leaf are counted together.
 
     Parameters
     ----------
@@ -66,9 +65,9 @@ def contributions(
         pandas, polars (eager or lazy) or pyarrow.
     domain : Domain
     privacy_unit : hashable, optional
-        Name of the column that tells whom a record belongs to.
+        Name of the column that identifies the unit of a record.
     values : sequence of Quantity, optional
-        What is added up. A column may stand in several of them, and be a key besides.
+        What is added up. A column may occur in several of them, and also be a key.
 
     Returns
     -------
@@ -79,20 +78,20 @@ def contributions(
     ArgumentError
         If `frame` is no dataframe or cannot be counted, or `privacy_unit` is to be added up as well.
     ColumnsError
-        If a column is missing or repeated, or is of a type that cannot equal the domain's labels; or if
-        values are of a type that holds no numbers.
+        If a column is missing or repeated, or its type cannot match the labels of the domain, or holds no
+        numbers to be added up.
 
     Notes
     -----
     **Privacy.** What a record adds depends on that record alone: each value is read, clipped and brought
-    to the grid separately, and whether the record stays is decided before any bound on its unit is.
+    to the grid separately, and the decision whether to drop it is made before units are bounded.
     """
     summed = [quantity.column for quantity in values if quantity.column is not None]
     if privacy_unit is not None and privacy_unit in summed:
         raise ArgumentError(
             "privacy_unit",
             f"is also a column to be added up: {quote(privacy_unit)}.",
-            hint="name another column: what tells units apart is no amount.",
+            hint="name another column: an identifier is not an amount.",
         )
     unit = [] if privacy_unit is None else [privacy_unit]
     columns = list(dict.fromkeys([*domain.sources, *unit, *summed]))
@@ -101,11 +100,11 @@ def contributions(
     check_records(records, domain)
     _check_numeric(records.types(list(dict.fromkeys(summed))))
     if privacy_unit is None and not values:
-        return discreetly(columns, partial(_together, records, domain))
-    return discreetly(columns, partial(_apart, records, domain, privacy_unit, values))
+        return discreetly(columns, partial(_count_records, records, domain))
+    return discreetly(columns, partial(_read_records, records, domain, privacy_unit, values))
 
 
-def _together(records: Records, domain: Domain) -> Contributions:
+def _count_records(records: Records, domain: Domain) -> Contributions:
     """Count the records of each combination of keys."""
     if isinstance(records.table, pd.DataFrame):
         cell, leaf = cells(domain, records.column)
@@ -117,7 +116,7 @@ def _together(records: Records, domain: Domain) -> Contributions:
     return Contributions(leaf[inside], None, rows[inside])
 
 
-def _apart(
+def _read_records(
     records: Records, domain: Domain, privacy_unit: Hashable | None, values: Sequence[Quantity]
 ) -> Contributions:
     """Read leaf, unit and values of each record, in the order of the records."""
@@ -148,16 +147,9 @@ def _apart(
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
-    """List the distinct keys of the records, or the bare columns if these are categorical.
+    """List the distinct keys of the records, or return the columns themselves if they are categorical.
 
-    Only for a domain that the caller states to be public.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe or cannot be counted.
-    ColumnsError
-        If a column is missing or repeated.
+    Only for a domain that the caller declares to be public.
     """
     records = Records(frame, by)
     if isinstance(records.table, pd.DataFrame) and all(
@@ -169,7 +161,7 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
 
 
 def _check_numeric(types: Mapping[Hashable, Any]) -> None:
-    """Refuse columns of values whose type tells that none of them is a number."""
+    """Refuse columns of a type without numbers."""
     unfit = [name for name, dtype in types.items() if not may_hold_numbers(dtype)]
     if unfit:
         raise ColumnsError(

@@ -1,6 +1,6 @@
-"""Frames of any dataframe library, opened and read column by column. Secret: nothing here may leave.
+"""Open frames of any dataframe library and read them column by column. Secret: nothing here may leave.
 
-Messages speak of the names and types of columns, never of what stands in them.
+Messages contain the names and types of columns, never their values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, quote, warn
-from pandas_dptree.hierarchy.columns import arrow_column, others_meant, to_pandas
+from pandas_dptree.hierarchy.columns import arrow_column, suggest_columns, to_pandas
 from pandas_dptree.hierarchy.dataframe_libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
@@ -24,19 +24,19 @@ __all__ = ["Records", "check_columns", "check_frame", "warn_if_released"]
 
 Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
 
-_SECRET = ("frame", "records")
-"""What records are called as an argument, in Python and in the shell."""
+_RECORDS_ARGUMENTS = ("frame", "records")
+"""Names of the argument that holds the records, in Python and in the shell."""
 
 _UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
-"""Types whose values not every library can group by, or only if they are hashable. Polars 1.22 puts different
-whole numbers of 128 bits into one group."""
+"""Types that not every library can group by, or only if the values are hashable. Polars 1.22 puts different
+128-bit integers into one group."""
 
 
 class Records:
-    """Some columns of a frame, opened once: every library is read here, and nowhere else.
+    """Some columns of a frame, opened once. Frames are read only by this class.
 
-    Nothing is loaded before a column is asked for, and then all columns at once. Reading may fail, or quote
-    what it reads: let `discreetly` do it.
+    Nothing is loaded before a column is requested, and then all columns at once. Reading may fail, and errors
+    may quote values: call it within `discreetly`.
 
     Parameters
     ----------
@@ -45,19 +45,12 @@ class Records:
     columns : sequence of hashable
         The columns that will be read. The others are never loaded.
 
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe.
-    ColumnsError
-        If a column is missing or repeated.
-
     Attributes
     ----------
     columns : list of hashable
         Without repetition.
     table : pandas.DataFrame, narwhals.DataFrame or narwhals.LazyFrame
-        pandas also holds what was a table of pyarrow, which groups by fewer types than it holds.
+        A pyarrow table is converted to pandas, because pyarrow can group by only some of its types.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:
@@ -70,7 +63,7 @@ class Records:
         self.table: Table = table
 
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Give the pandas or narwhals data types of columns, by name."""
+        """Return the pandas or narwhals data types of columns, by name."""
         if isinstance(self.table, pd.DataFrame):
             return {name: self.table[name].dtype for name in columns}
         schema = self.table.collect_schema()
@@ -78,11 +71,11 @@ class Records:
 
     def column(self, name: Hashable) -> pd.Series:
         """Load a column, in the order of the records."""
-        held = self._held
+        held = self._loaded
         return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
 
     @cached_property
-    def _held(self) -> pd.DataFrame | nw.DataFrame[Any]:
+    def _loaded(self) -> pd.DataFrame | nw.DataFrame[Any]:
         """The columns in memory."""
         if isinstance(self.table, pd.DataFrame):
             return self.table
@@ -91,8 +84,7 @@ class Records:
     def distinct(self, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
         """List the distinct combinations of the columns' values, and the number of records of each.
 
-        They are grouped in the library that the records live in, or in pandas where that cannot group such
-        values.
+        They are grouped by the library of the records, or by pandas if that library cannot group such values.
         """
         if isinstance(self.table, pd.DataFrame):
             return _distinct([self.table[name] for name in columns])
@@ -101,84 +93,69 @@ class Records:
             [nw.col(str(old)).alias(new) for new, old in zip(names, columns, strict=True)]
         )
         if not _can_be_grouped(keys):
-            held = keys.lazy().collect()
-            return _distinct([to_pandas(held[name], keep_arrow=True) for name in names])
+            rows = keys.lazy().collect()
+            return _distinct([to_pandas(rows[name], keep_arrow=True) for name in names])
         cells = keys.group_by(names).agg(nw.len().alias("rows")).lazy().collect()
         return [to_pandas(cells[name]) for name in names], cells["rows"].to_numpy().astype(np.int64)
 
 
 def check_frame(frame: Any) -> None:
-    """Check that the records are in a dataframe, whatever its columns.
-
-    Raises
-    ------
-    ArgumentError
-        If they are not.
-    """
+    """Check that the records are in a supported dataframe."""
     _dataframe(frame, "frame")
 
 
 def warn_if_released(data: Any) -> None:
-    """Warn, before anything is spent, of data that say of themselves that they are a release.
+    """Warn, before any budget is spent, if the attributes of the data describe a release.
 
-    `attrs` are trusted for nothing else: anybody may write them, and most operations lose them.
+    `attrs` are used for nothing else: anybody can set them, and most operations drop them.
     """
     provenance = getattr(data, "attrs", {}).get("dp")
     if isinstance(provenance, (dict, str)) and "mechanism" in provenance:
         warn(
-            'What is to be released says in attrs["dp"] that it is a release: its numbers are noisy, and its '
-            "rows are no records.",
-            hint='pass the records, or delete attrs["dp"] if these are some; whatever is computed from a '
-            "released table needs no release.",
+            'According to attrs["dp"], the data are already a release: their numbers are noisy, and their '
+            "rows are not records.",
+            hint='pass the records, or delete attrs["dp"] if these are records; results computed from a '
+            "released table need no further release.",
         )
 
 
 def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
-    """Check that a frame, which the caller knows as `argument`, has each column exactly once.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe.
-    ColumnsError
-        If a column is missing or repeated.
-    """
+    """Check that a frame, the argument `argument`, is a dataframe and has each column exactly once."""
     hint = "check the spelling; the names of its columns are listed by frame.columns."
     table = _dataframe(frame, argument)
     if isinstance(table, pd.DataFrame):
         present: list[Hashable] = list(table.columns)
         if table.columns.nlevels > 1:
-            hint = f"name each column by the whole of its tuple, such as {quote(present[:1])}."
+            hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
     else:
         try:
             present = list(table.collect_schema())
         except Exception:
-            raise ArgumentError(
-                argument, "cannot be read.", hint="check the path and the query that it stands for."
-            ) from None
+            raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
     missing = [name for name in columns if name not in present]
     if missing:
         raise ColumnsError(
             argument,
             "lacks the columns",
             columns=missing,
-            hint=others_meant(missing, present, frame, alike=1 if argument in _SECRET else 0.6) or hint,
+            hint=suggest_columns(missing, present, frame, cutoff=1 if argument in _RECORDS_ARGUMENTS else 0.6)
+            or hint,
         )
     repeated = [name for name in columns if present.count(name) > 1]
     if repeated:
         raise ColumnsError(
-            argument, "has several columns named", columns=repeated, hint="give each a name of its own."
+            argument, "has several columns named", columns=repeated, hint="rename the duplicates."
         )
 
 
 def _dataframe(frame: Any, argument: str) -> Table:
-    """Open the records, which the caller knows as `argument`, if they are in a supported dataframe."""
+    """Open the records, the argument `argument`, if they are in a supported dataframe."""
     table = supported(frame, argument)
     if table is None:
         raise ArgumentError(
             argument,
             f"must be a dataframe, not {kind_of_object(frame)}.",
-            hint="arrays have verbs of their own, such as array.dp.tree_counts(by, ...) and "
+            hint="for arrays, use their own methods, such as array.dp.tree_counts(by, ...) and "
             "array.dp.release(plan)."
             if isinstance(frame, (xr.DataArray, xr.Dataset))
             else "pass a frame of pandas or polars, or a pyarrow.Table.",

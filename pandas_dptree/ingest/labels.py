@@ -1,4 +1,4 @@
-"""Columns of any type → places in a public list. Secret: nothing here may leave the package."""
+"""Check that columns can match a public list of labels. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -13,19 +13,10 @@ __all__ = ["as_text", "check_labels"]
 
 
 def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) -> None:
-    """Refuse columns whose type tells that no value can equal a label.
+    """Refuse columns of a type that cannot equal a label; one error lists all of them.
 
-    Parameters
-    ----------
-    columns : mapping
-        For the name of each column, its public labels, and its pandas or narwhals data type.
-    argument : str
-        Where the columns stand.
-
-    Raises
-    ------
-    ColumnsError
-        One that lists them all.
+    `columns` maps the name of each column to its public labels and its pandas or narwhals data type;
+    `argument` is the argument that has the columns.
     """
     kinds = {
         name: (ANY if dtype == ALL_MISSING else kind_of(dtype), kind_of(wanted.labels.dtype))
@@ -36,26 +27,26 @@ def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) 
         codes = [name for name, pair in unlike.items() if {*pair} == {"numbers", "text"}]
         dates = [name for name, pair in unlike.items() if {*pair} == {"times", "text"}]
         flags = [name for name, pair in unlike.items() if {*pair} == {"numbers", "booleans"}]
-        ways = ["booleans to numbers with astype(int)"] if flags else []
-        ways += ["text to dates with pd.to_datetime"] if dates else []
-        ways += [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
+        conversions = ["booleans to numbers with astype(int)"] if flags else []
+        conversions += ["text to dates with pd.to_datetime"] if dates else []
+        conversions += [as_text(codes)] if len(flags) + len(dates) < len(unlike) else []
         pairs = "; ".join(
             f"{quote(name)} holds {kind}, not {public}" for name, (kind, public) in unlike.items()
         )
         raise ColumnsError(
             argument,
-            f"has keys of another type than the domain ({pairs})",
+            f"has keys of a different type than the domain ({pairs})",
             columns=unlike,
-            hint=f"convert one of the two, {'; '.join(ways)}.",
+            hint=f"convert one of the two, {'; '.join(conversions)}.",
         )
 
 
 def as_text(numbers: Sequence[Hashable]) -> str:
-    """Tell how columns become text; those of numbers may be codes that have lost what they began with."""
+    """Return a hint on how to convert columns to text; numbers may be codes that lost leading zeros."""
     if not numbers:
         return "for example with astype(str)"
     types = ", ".join(f"{quote(name)}: str" for name in numbers)
     return (
-        'for example with astype(str); codes that lost zeros when they were read ("00501" as 501) need '
+        'for example with astype(str); codes that lost leading zeros when read ("00501" as 501) need '
         f"read_csv(..., dtype={{{types}}})"
     )

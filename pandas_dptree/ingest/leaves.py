@@ -1,6 +1,6 @@
-"""Records → where they lie in a domain. Secret: nothing here may leave the package.
+"""Find the leaves of records in a domain. Secret: nothing here may leave the package.
 
-Each value is read separately, and what cannot be read lies nowhere.
+Each value is read separately; unreadable values belong to no leaf.
 """
 
 from __future__ import annotations
@@ -23,53 +23,29 @@ from pandas_dptree.ingest.readers import check_readable, read_column
 __all__ = ["cells", "check_records", "check_types", "codes_of", "leaves_of", "leaves_of_domain"]
 
 Columns = Callable[[Hashable], pd.Series]
-"""Gives a column of the records by its name."""
+"""From the name of a column to the column of the records."""
 
 
 def leaves_of(levels: Derived, column: Columns) -> IntArray:
-    """Find the leaf of each record in the levels' own domain.
-
-    Parameters
-    ----------
-    levels : DerivedLevels
-    column : callable
-        Gives a column of the records by its name.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_records,)
-        -1 for records that lie nowhere.
-    """
+    """Find the leaf of each record in the levels' own domain; -1 for records without a leaf."""
     read = [array for name in levels.columns for array in read_column(column(name), levels.read_as)]
     return levels.find(*read)
 
 
 def codes_of(levels: Derived, leaf: IntArray) -> dict[Hashable, IntArray]:
-    """Give the keys of leaves in the levels' own domain.
-
-    Parameters
-    ----------
-    levels : DerivedLevels
-    leaf : numpy.ndarray of int64
-        As `leaves_of` gives them.
-
-    Returns
-    -------
-    dict
-        By the names of the keys, their codes, of the shape of `leaf`; -2 where that is -1.
-    """
+    """Return the codes of the keys of leaves from `leaves_of`, by the names of the keys; -2 for leaf -1."""
     paths = levels.domain.path_codes(len(levels.names))
     return {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
 
 
 def leaves_of_domain(domain: Domain, column: Columns) -> IntArray:
-    """Find the leaf of each record in a domain; -1 for records that lie nowhere."""
+    """Find the leaf of each record in a domain; -1 for records without a leaf."""
     levels = sole(domain)
     return domain.find_leaves(_codes(domain, column)) if levels is None else leaves_of(levels, column)
 
 
 def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
-    """Number the combinations of keys: the number of each record's, and the leaf of each combination."""
+    """Number the combinations of keys: return that of each record, and the leaf of each combination."""
     if (levels := sole(domain)) is not None:
         return leaves_of(levels, column) + 1, np.arange(-1, domain.tree.n_leaves)
     codes = _codes(domain, column)
@@ -78,7 +54,7 @@ def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
 
 
 def _codes(domain: Domain, column: Columns) -> list[IntArray]:
-    """Find the keys of each record among the domain's: those of its columns, and those made of them."""
+    """Find the code of each key of each record, both of plain and of derived keys."""
     made: dict[Hashable, IntArray] = {}
     for levels in domain.derived:
         made |= codes_of(levels, leaves_of(levels, column))
@@ -89,7 +65,7 @@ def _codes(domain: Domain, column: Columns) -> list[IntArray]:
 
 
 def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str) -> None:
-    """Refuse columns whose type can never equal the domain's labels, or from which no level can be made.
+    """Refuse columns of a type that cannot match the labels of the domain, or the derived levels.
 
     Parameters
     ----------
@@ -97,7 +73,7 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
     types : mapping
         The pandas or narwhals data types of its `Domain.sources`, by name.
     argument : str
-        Where the columns stand.
+        The argument that has the columns.
 
     Raises
     ------
@@ -111,19 +87,11 @@ def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str)
 
 
 def check_records(records: Records, domain: Domain) -> None:
-    """Refuse records from which the keys of a domain cannot be read, by the types of their columns.
-
-    Raises
-    ------
-    ArgumentError
-        If the domain divides the cells of an array.
-    ColumnsError
-        As `check_types` tells.
-    """
+    """Refuse records that cannot match the domain by column type, or if it divides the cells of an array."""
     if any(levels.cells is not None for levels in domain.derived):
         raise ArgumentError(
             "domain",
-            "divides the cells of an array, of which records know nothing.",
+            "divides the cells of an array, which records do not have.",
             hint="give the quadtree `bounds`.",
         )
     check_types(domain, records.types(domain.sources), argument="frame")

@@ -1,6 +1,6 @@
-"""Columns of any type → numbers, each value separately. Secret: nothing here may leave the package.
+"""Read columns of any type as numbers, each value separately. Secret: nothing here may leave the package.
 
-No value has a say in how another one is read: there is no guess at the type of a whole column.
+No value affects how another one is read: the type of a whole column is never guessed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ def numbers(column: pd.Series) -> FloatArray:
     Parameters
     ----------
     column : pandas.Series
-        Of any type. Numbers stand for themselves, true is 1; text is read as Python's ``float`` reads it;
-        categories are read as their values.
+        Of any type. True is 1; text is read as Python's ``float`` reads it; categories are read by value.
 
     Returns
     -------
     numpy.ndarray of float64, shape (len(column),)
-        NaN where there is no number. Whole numbers that a float cannot hold are rounded, or infinite.
+        NaN for values that are no number. Integers that a float cannot represent are rounded, or infinite.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         categories = column.cat.categories.to_series()
@@ -56,24 +55,12 @@ def numbers(column: pd.Series) -> FloatArray:
 
 
 def check_numbers(columns: Mapping[Hashable, tuple[Numbers, Any]], argument: str) -> None:
-    """Refuse columns whose type tells that no value is a number, of which a level could be made.
-
-    Parameters
-    ----------
-    columns : mapping
-        For the name of each column, its pandas or narwhals data type, as the second of a pair.
-    argument : str
-        Where the columns stand.
-
-    Raises
-    ------
-    ColumnsError
-    """
+    """Refuse columns of a type without numbers; arguments as for `check_times`."""
     for name, (_, dtype) in columns.items():
         if not may_hold_numbers(dtype):
             raise ColumnsError(
                 argument,
-                "has no numbers to be cut in the columns",
+                "has no numbers in the columns",
                 columns=[name],
                 hint="convert them to numbers; `calendar` makes levels of dates.",
             )
@@ -84,10 +71,10 @@ def _each(values: Iterable[Any]) -> FloatArray:
 
 
 def _number(value: Any) -> float:
-    """Read one value; whatever it is, it does not raise."""
+    """Read one value; never raises."""
     try:
         return _float(value)
-    except Exception:  # an object may do anything when it is looked at
+    except Exception:  # accessing an arbitrary object may raise anything
         return math.nan
 
 
@@ -97,5 +84,5 @@ def _float(value: Any) -> float:
     number: Any = value if isinstance(value, _REAL) and not isinstance(value, np.timedelta64) else math.nan
     try:
         return float(number)
-    except OverflowError:  # a whole number or fraction beyond all floats is clipped like an infinite one
+    except OverflowError:  # an integer or fraction beyond the range of floats is clipped like an infinite one
         return math.inf if value > 0 else -math.inf

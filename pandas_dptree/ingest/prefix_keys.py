@@ -1,6 +1,6 @@
-"""Columns of any type → keys of prefixes, each value separately. Secret: nothing here may leave the package.
+"""Read columns of any type as keys of prefixes, each value separately. Secret: nothing may leave the package.
 
-A value that is missing, or does not fit, has no key, whatever stands around it.
+A value that is missing, or does not fit, has no key.
 """
 
 from __future__ import annotations
@@ -26,24 +26,18 @@ BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 
 _ADDRESS_LENGTH = len("255.255.255.255")
-_DIGITS = np.uint32(ord("0"))
+_ZERO = np.uint32(ord("0"))
 _DOT = np.uint32(ord("."))
 
 
 def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArray, BoolArray]:
-    """Read each value of a column as a whole number.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        Of any type.
-    wanted : WholeNumbers
+    """Read each value of a column of any type as a whole number.
 
     Returns
     -------
     numbers : numpy.ndarray of uint64, shape (len(column),)
     fits : numpy.ndarray of bool, shape (len(column),)
-        False for a value that is missing or no such number; what stands for it means nothing.
+        False for a value that is missing or no such number; its entry in `numbers` is meaningless.
     """
     column = exact(column)
     if column.dtype.kind in "iuf":
@@ -51,7 +45,7 @@ def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArr
         numbers, fits = _numbers(column.to_numpy(dtype=f"{column.dtype.kind}8", na_value=0), wanted.width)
         return numbers, fits & present
     codes, forms = canonical_codes(column)
-    numbers = np.zeros(len(forms) + 1, dtype=np.uint64)  # the last one is where -1 leads
+    numbers = np.zeros(len(forms) + 1, dtype=np.uint64)  # the last one is for code -1
     fits = np.zeros(len(forms) + 1, dtype=bool)
     is_text, texts = _texts(forms)
     if wanted.addresses:
@@ -64,37 +58,31 @@ def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArr
 
 
 def read_texts(column: pd.Series, wanted: Texts) -> tuple[Keys, BoolArray]:
-    """Read each value of a column as an encoded text.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        Of any type.
-    wanted : Texts
+    """Read each value of a column of any type as an encoded text.
 
     Returns
     -------
     keys : numpy.ndarray, shape (len(column),)
     fits : numpy.ndarray of bool, shape (len(column),)
-        False for a value that is missing, or no such text; its key means nothing.
+        False for a value that is missing or no such text; its key is meaningless.
     """
     codes, forms = canonical_codes(exact(column))
     is_text, texts = _texts(forms)
-    encoded, could_be = wanted.encode(texts)
-    keys = np.zeros(len(forms) + 1, dtype=encoded.dtype)  # the last one is where -1 leads
+    encoded, encodable = wanted.encode(texts)
+    keys = np.zeros(len(forms) + 1, dtype=encoded.dtype)  # the last one is for code -1
     fits = np.zeros(len(forms) + 1, dtype=bool)
-    keys[:-1][is_text], fits[:-1][is_text] = encoded, could_be
+    keys[:-1][is_text], fits[:-1][is_text] = encoded, encodable
     return keys[codes], fits[codes]
 
 
 def _texts(forms: Sequence[Hashable]) -> tuple[BoolArray, list[str]]:
-    """Tell which canonical forms are texts, and list them."""
+    """Return which canonical forms are texts, and a list of these."""
     is_text = np.fromiter((type(form) is str for form in forms), dtype=bool, count=len(forms))
     return is_text, [str(form) for form, text in zip(forms, is_text, strict=True) if text]
 
 
 def _numbers(values: npt.NDArray[Any], width: int) -> tuple[UIntArray, BoolArray]:
-    """Read plain numbers; those of floating point if they are whole."""
+    """Read numbers of a plain type; floating-point ones fit if they are whole."""
     if values.dtype.kind != "f":
         numbers = values.astype(np.uint64)
         return numbers, np.asarray((values >= 0) & (numbers >> np.uint64(width - 1) <= 1))
@@ -104,10 +92,6 @@ def _numbers(values: npt.NDArray[Any], width: int) -> tuple[UIntArray, BoolArray
 
 def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
     """Read IPv4 addresses: four decimal numbers from 0 to 255, without leading zeros, between dots.
-
-    Parameters
-    ----------
-    texts : sequence of str
 
     Returns
     -------
@@ -120,7 +104,7 @@ def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
     >>> int(numbers[0]) == 10 * 2**24 + 1, fits.tolist()
     (True, [True, False, False, False])
     """
-    size = _ADDRESS_LENGTH + 1  # what is longer shows by its last character, what is not ends in a dot
+    size = _ADDRESS_LENGTH + 1  # longer texts are cut, all others end in a dot
     ended = np.char.add(np.array(texts, dtype=f"U{size}"), ".").astype(f"U{size}")
     sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     characters = ended.view(np.uint32).reshape(len(texts), size)
@@ -129,7 +113,7 @@ def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
     fits = sizes <= _ADDRESS_LENGTH
     for place in range(size):
         character, inside = characters[:, place], place <= sizes
-        digit = character - _DIGITS
+        digit = character - _ZERO
         is_dot, is_digit = inside & (character == _DOT), digit <= 9
         fits &= is_dot | is_digit | ~inside
         octet = np.where(is_digit, octet * np.uint64(10) + digit, octet)
@@ -142,37 +126,25 @@ def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
 
 
 def check_whole_numbers(columns: Mapping[Hashable, tuple[WholeNumbers, Any]], argument: str) -> None:
-    """Refuse columns whose type tells that no value is such a number.
-
-    Parameters
-    ----------
-    columns : mapping
-        For the name of each column, which numbers are wanted, and its pandas or narwhals data type.
-    argument : str
-        Where the columns stand.
-
-    Raises
-    ------
-    ColumnsError
-    """
+    """Refuse columns of a type without such numbers; arguments as for `check_times`."""
     for name, (wanted, dtype) in columns.items():
         kinds = ["numbers", "text"] if wanted.addresses else ["numbers"]
-        _check_kind(name, dtype, kinds, argument, "for example numbers in texts with astype(int)")
+        _check_kind(name, dtype, kinds, argument, "for example numbers stored as text, with astype(int)")
 
 
 def check_texts(columns: Mapping[Hashable, tuple[Texts, Any]], argument: str) -> None:
-    """Refuse columns whose type tells that no value is a text, as `check_whole_numbers` does."""
+    """Refuse columns of a type without texts; arguments as for `check_times`."""
     for name, (_, dtype) in columns.items():
         codes = [name] if kind_of(dtype) == "numbers" else []
         _check_kind(name, dtype, ["text"], argument, as_text(codes))
 
 
-def _check_kind(name: Hashable, dtype: Any, wanted: Sequence[str], argument: str, way: str) -> None:
+def _check_kind(name: Hashable, dtype: Any, wanted: Sequence[str], argument: str, example: str) -> None:
     kind = kind_of(dtype)
     if kind not in (*wanted, ANY) and dtype != ALL_MISSING:
         raise ColumnsError(
             argument,
-            f"has keys of another type than the tree ({kind}, not {' or '.join(wanted)})",
+            f"has keys of a different type than the tree ({kind}, not {' or '.join(wanted)})",
             columns=[name],
-            hint=f"convert them, {way}.",
+            hint=f"convert them, {example}.",
         )

@@ -1,7 +1,7 @@
-"""Records → the nodes of a tree of prefixes that hold somebody. Secret: nothing here may leave the package.
+"""Find the nonempty nodes of a tree of prefixes. Secret: nothing here may leave the package.
 
-Each value is read separately, and dropped if it does not fit the tree. The distinct values are sorted once;
-since a prefix of what is sorted is sorted, each level then costs one pass over the nodes of the one below.
+Each value is read separately, and dropped if it does not fit the tree. The distinct values are sorted once.
+Prefixes of sorted values are sorted, so each level then costs one pass over the nodes of the level below.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ UIntArray = npt.NDArray[np.uint64]
 
 
 def check_prefixes(tree: object) -> None:
-    """Check that a tree is one of prefixes.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not.
-    """
+    """Check that a tree consists of prefixes."""
     if not isinstance(tree, PrefixTree):
         raise ArgumentError(
             "tree",
@@ -51,7 +45,7 @@ def sorted_keys(
     max_contributions: int = 1,
     random_words: Callable[[int], UIntArray],
 ) -> tuple[Keys, IntArray]:
-    """Find the deepest prefixes that records have, and how many records have each.
+    """Find the deepest prefixes of the records, and the number of records of each.
 
     Records that do not fit the tree, and those without a unit, are dropped; then units are bounded.
 
@@ -61,16 +55,16 @@ def sorted_keys(
         pandas, polars (eager or lazy) or pyarrow.
     tree : BitPrefixes or CharPrefixes
     privacy_unit : hashable, optional
-        Name of the column that tells whom a record belongs to.
+        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
     max_contributions : int, default 1
-        How many records of a unit are kept; where each record is a unit of its own, all of them.
+        Number of records kept per unit, if there is a `privacy_unit`.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words.
 
     Returns
     -------
     keys : numpy.ndarray
-        Rising, without repetition.
+        Increasing, without repetition.
     rows : numpy.ndarray of int64, of the same shape
 
     Raises
@@ -78,7 +72,7 @@ def sorted_keys(
     ArgumentError
         If `frame` is no dataframe or cannot be counted.
     ColumnsError
-        If a column is missing or repeated, or is of a type that cannot fit the tree.
+        If a column is missing or repeated, or its type cannot fit the tree.
     """
     columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
     records = Records(frame, columns)
@@ -92,36 +86,26 @@ def sorted_keys(
             fits &= unit >= 0
             stays = bound_contributions(unit[fits], random_words(int(fits.sum())), max_contributions)
             fits[fits] = stays
-        return _merged(np.sort(keys[fits]), np.ones(int(fits.sum()), dtype=np.int64))
+        return _sum_equal_keys(np.sort(keys[fits]), np.ones(int(fits.sum()), dtype=np.int64))
 
     return discreetly(columns, count)
 
 
 def nonempty_levels(keys: Keys, rows: IntArray, tree: PrefixTree) -> Iterator[tuple[Keys, IntArray]]:
-    """Give the nodes that hold somebody, level by level from the deepest to the one below the root.
+    """Yield the nonempty nodes of each level, from the deepest to the one below the root.
 
-    Parameters
-    ----------
-    keys, rows : numpy.ndarray
-        From `sorted_keys`.
-    tree : BitPrefixes or CharPrefixes
-
-    Yields
-    ------
-    prefixes : numpy.ndarray
-        Rising, without repetition.
-    counts : numpy.ndarray of int64, of the same shape
-        At least 1.
+    `keys` and `rows` are from `sorted_keys`. Each item is an array of prefixes, increasing and without
+    repetition, and an int64 array of their counts, at least 1.
     """
     start = tree.longest
     for length in reversed(tree.lengths):
-        keys, rows = _merged(tree.shorten(keys, start, length), rows)
+        keys, rows = _sum_equal_keys(tree.shorten(keys, start, length), rows)
         start, reaches = length, tree.reaches(keys, length)
         yield keys[reaches], rows[reaches]
 
 
-def _merged(keys: Keys, rows: IntArray) -> tuple[Keys, IntArray]:
-    """Add up the rows of equal keys, which stand together."""
+def _sum_equal_keys(keys: Keys, rows: IntArray) -> tuple[Keys, IntArray]:
+    """Add up the rows of equal keys, which are adjacent."""
     if not len(keys):
         return keys, rows
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))

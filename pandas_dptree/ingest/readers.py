@@ -1,7 +1,6 @@
-"""For each way to read a column the function that does it. Secret: nothing here may leave the package.
+"""The reader of each kind of column. Secret: nothing here may leave the package.
 
-What derived levels ask for is described in `hierarchy.levels.read_as`. A new way needs a class there, and an
-entry here.
+`hierarchy.levels.read_as` describes the kinds. To add one, add a class there, and an entry here.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads the columns that are to be read in one way.
+    """Functions that read the columns of one kind.
 
     Attributes
     ----------
     read : callable
-        ``read(column, wanted)`` reads the values of a column, each separately, and gives the arrays that
-        `wanted` describes, each of shape (len(column),).
+        ``read(column, wanted)`` reads the values of a column, each separately, as the arrays that `wanted`
+        describes, each of shape (len(column),).
     check : callable
-        ``check(columns, argument)`` refuses columns whose type tells that none of their values can be read;
-        for the name of each it gets what is wanted, and its type. It knows no values.
+        ``check(columns, argument)`` refuses columns of a type without readable values. It receives what is
+        wanted and the data type for each name, and no values.
     """
 
     read: Callable[[pd.Series, Any], Arrays]
@@ -58,18 +57,10 @@ def read_column(column: pd.Series, wanted: ReadAs) -> Arrays:
 
 
 def check_readable(columns: Sequence[tuple[Hashable, ReadAs, Any]], *, argument: str) -> None:
-    """Refuse columns whose type tells that none of their values can be read.
+    """Refuse columns of a type without readable values.
 
-    Parameters
-    ----------
-    columns : sequence of tuples
-        The name of each column, how it is to be read, and its pandas or narwhals data type.
-    argument : str
-        Where the columns stand.
-
-    Raises
-    ------
-    ColumnsError
+    `columns` lists, for each column, its name, how it is read, and its pandas or narwhals data type;
+    `argument` is the argument that has the columns.
     """
     for kind, reader in READERS.items():
         own = {name: (wanted, dtype) for name, wanted, dtype in columns if type(wanted) is kind}

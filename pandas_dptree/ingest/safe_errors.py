@@ -1,4 +1,4 @@
-"""Work on records without a word about them."""
+"""Run code on records such that no error or warning contains anything about them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,22 @@ Answer = TypeVar("Answer")
 
 
 def silently(work: Callable[[], Answer], failure: ArgumentError) -> Answer:
-    """Work, whatever other libraries warn of or quote when they fail.
+    """Call `work` without warnings; if it fails for any reason, raise `failure` instead.
 
-    Parameters
-    ----------
-    work : callable
-    failure : ArgumentError
-        What is raised if the work fails. It says nothing of the records.
-
-    Returns
-    -------
-    object
-        What `work` returned.
+    `failure` contains nothing about the records, unlike, perhaps, the messages of other libraries.
     """
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return work()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # polars panics with one that is no Exception
-        pass  # its text and its context may hold records; what is raised below has neither
+    except BaseException:  # a panic of polars is not an Exception
+        pass  # its text and its context may hold records; the error raised below has neither
     raise failure
 
 
 def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:
-    """Count without a word about the records, whatever other libraries warn of or quote when they fail."""
+    """Call `count` as `silently` does; if it fails, the error names the columns only."""
     return silently(
         count,
         ArgumentError(

@@ -1,4 +1,4 @@
-"""Columns of any type → times, each value separately. Secret: nothing here may leave the package."""
+"""Read columns of any type as times, each value separately. Secret: nothing here may leave the package."""
 
 from __future__ import annotations
 
@@ -27,19 +27,9 @@ _NANOSECONDS = {unit: 10**9 // parts for unit, parts in _PER_SECOND.items()}
 
 
 def seconds(column: pd.Series, wanted: Times) -> IntArray:
-    """Read the values of a column as seconds.
+    """Read a column of any type as int64 seconds since 1970, rounded down.
 
-    Parameters
-    ----------
-    column : pandas.Series
-        Of any type.
-    wanted : Times
-        Which times, and how text is written.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (len(column),)
-        Since 1970 (in UTC if they have a time zone), rounded down; `MISSING` where there is no such time.
+    In UTC for times with a time zone; `MISSING` for values that are no time as `wanted`.
     """
     zoned, format = wanted.zoned, wanted.format
     if not isinstance(column.dtype, pd.CategoricalDtype):
@@ -68,7 +58,7 @@ def _second(form: Hashable, zoned: bool) -> int:
 
 
 def _second_in_text(text: str, zoned: bool, format: str | None) -> int:
-    """Read a text with the standard library, for which there is no column around it."""
+    """Read a text with the standard library, which reads each value separately."""
     try:
         time = datetime.fromisoformat(text) if format is None else datetime.strptime(text, format)
     except (ValueError, OverflowError):
@@ -80,18 +70,10 @@ def _second_in_text(text: str, zoned: bool, format: str | None) -> int:
 
 
 def check_times(columns: Mapping[Hashable, tuple[Times, Any]], argument: str) -> None:
-    """Refuse columns whose type tells that no value is such a time.
+    """Refuse columns of a type without such times.
 
-    Parameters
-    ----------
-    columns : mapping
-        For the name of each column, which times are wanted, and its pandas or narwhals data type.
-    argument : str
-        Where the columns stand.
-
-    Raises
-    ------
-    ColumnsError
+    `columns` maps the name of each column to the wanted times and its pandas or narwhals data type;
+    `argument` is the argument that has the columns.
     """
     for name, (wanted, dtype) in columns.items():
         times = "times with a time zone" if wanted.zoned else "times"
@@ -99,7 +81,7 @@ def check_times(columns: Mapping[Hashable, tuple[Times, Any]], argument: str) ->
         if dtype == ALL_MISSING or kind in (ANY, "text", times):
             continue
         if kind == "times with a time zone":
-            hint = 'tell `calendar` whose clocks count, for example timezone="Europe/Berlin".'
+            hint = 'pass a time zone to `calendar`, for example timezone="Europe/Berlin".'
         elif kind == "times":
             hint = "leave `timezone` out, or give the times a zone with .dt.tz_localize()."
         else:
@@ -108,19 +90,10 @@ def check_times(columns: Mapping[Hashable, tuple[Times, Any]], argument: str) ->
 
 
 def times(column: pd.Series, bins: Bins) -> npt.NDArray[Any]:
-    """Read the values of a column as times, each separately.
+    """Read a column of any type as timestamps or durations, each value separately.
 
-    Parameters
-    ----------
-    column : pandas.Series
-        Of any type.
-    bins : Bins
-        Of timestamps or durations. What lies outside its bounds is clipped to them.
-
-    Returns
-    -------
-    numpy.ndarray, shape (len(column),)
-        Of the type of the edges; missing where there is no time of this kind.
+    The result has the type of the edges of `bins` and is clipped to its bounds; missing for values of another
+    kind.
     """
     column = exact(column)
     low, high = bins.edges[[0, -1]].view(np.int64).tolist()
@@ -129,7 +102,7 @@ def times(column: pd.Series, bins: Bins) -> npt.NDArray[Any]:
         dtype: Any = column.dtype
         factor = _NANOSECONDS[np.datetime_data(dtype.base)[0]]
         least, most = low // factor, high // factor
-        # beyond what nanoseconds can hold, values are clipped before they are converted
+        # Clip before the conversion: values may be out of the range of nanoseconds.
         inside = np.clip(values, least + 1, most) * factor
         clipped = np.where(values <= least, low, np.where(values > most, high, inside))
         return np.where(column.isna(), MISSING, clipped).view(bins.edges.dtype)
@@ -141,7 +114,7 @@ def times(column: pd.Series, bins: Bins) -> npt.NDArray[Any]:
 
 
 def _stamp(value: Any, bins: Bins) -> int | None:
-    """Read a point in time as nanoseconds since 1970; None if it is none, or lacks or has a time zone."""
+    """Read a timestamp as nanoseconds since 1970; None if there is none that matches the zone of `bins`."""
     if not isinstance(value, (datetime, date, np.datetime64)):
         return None
     try:
@@ -150,7 +123,7 @@ def _stamp(value: Any, bins: Bins) -> int | None:
             return None
         plain = stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
         return _scaled(plain.asm8)
-    except Exception:  # an object may do anything when it is looked at
+    except Exception:  # accessing an arbitrary object may raise anything
         return None
 
 
@@ -160,7 +133,9 @@ def _span(value: Any, bins: Bins) -> int | None:
     if not isinstance(value, (timedelta, np.timedelta64)):
         return None
     try:
-        if isinstance(value, timedelta) and not isinstance(value, pd.Timedelta):  # which spans less
+        if isinstance(value, timedelta) and not isinstance(
+            value, pd.Timedelta
+        ):  # pd.Timedelta has a smaller range
             return value // timedelta(microseconds=1) * 1000
         span: Any = pd.Timedelta(value)
         return None if span is pd.NaT else _scaled(span.asm8)
@@ -169,5 +144,5 @@ def _span(value: Any, bins: Bins) -> int | None:
 
 
 def _scaled(time: Any) -> int:
-    """Give nanoseconds as a Python number, which has no bounds."""
+    """Convert to nanoseconds as a Python integer, which cannot overflow."""
     return int(time.view(np.int64)) * _NANOSECONDS[np.datetime_data(time.dtype)[0]]

@@ -1,1 +1,1 @@
-"""The noise: the only place where exact counts meet the outside world."""
+"""Noise: the only package in which exact counts become released ones."""

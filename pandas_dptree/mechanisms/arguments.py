@@ -1,4 +1,4 @@
-"""Checks of what is handed to a mechanism by its user, and not by a plan."""
+"""Checks of arguments that a user passes to a mechanism directly, without a plan."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 def whole_number(
     name: str, value: object, *, at_least: int, at_most: int = LARGEST_COUNT, hint: str, of: Sized = ()
 ) -> int:
-    """Give a whole number, perhaps `of` a list, between two limits as an int; `at_most` is a power of two."""
+    """Return a whole number between two limits as an int; `at_most` is a power of two."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or not at_least <= value <= at_most:  # type: ignore[operator]
         least = "-2**61" if at_least == -LARGEST_COUNT else at_least
-        most = f"2**{at_most.bit_length() - 1}"
+        most = f"2**{at_most.bit_length() - 1}" if at_most > 1024 else str(at_most)
         raise ArgumentError(
             name, f"must be a whole number from {least} to {most}, not {quote(value, of=of)}.", hint=hint
         )
@@ -43,7 +43,7 @@ def whole_number(
 
 
 def number_between(name: str, value: object, low: float, high: float, *, example: float) -> float:
-    """Give a number of at least `low` and below `high` as a float; the error names the argument."""
+    """Return a number of at least `low` and below `high` as a float."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else math.nan  # type: ignore[arg-type]
@@ -59,37 +59,37 @@ def number_between(name: str, value: object, low: float, high: float, *, example
 
 
 def real_numbers(name: str, values: npt.ArrayLike, *, hint: str) -> FloatArray:
-    """Give numbers as an array of floats; the error names the argument and quotes nothing."""
+    """Return numbers as an array of floats; the error quotes none of them."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(name, "must hold numbers alone.", hint=hint) from None
+        raise ArgumentError(name, "must hold only numbers.", hint=hint) from None
 
 
 def released_counts(counts: npt.ArrayLike) -> IntArray:
-    """Check counts that the caller has from a release, or asks about."""
+    """Check counts that the caller read from a release or made up, and return them as int64."""
     released = np.asarray(counts)
     if released.dtype.kind not in "iu" or (released < 0).any():
         raise ArgumentError(
             "counts",
-            "must be whole numbers of an integer type, from 0, without missing ones.",
+            "must be whole numbers of an integer type, at least 0, none of them missing.",
             hint="pass the column `count` of a release, or for example [0, 1000].",
         )
     return np.minimum(released.astype(np.uint64), LARGEST_COUNT).astype(np.int64)
 
 
 def exact_values(values: npt.ArrayLike) -> IntArray:
-    """Give exact values as an array of int64; those beyond ±2**61 become ±2**61.
+    """Return exact values as an array of int64; those beyond ±2**61 become ±2**61.
 
-    Only the type decides whether they are accepted, so the error tells nothing about the records. Two
-    whole numbers are no further apart after clipping than before.
+    Only the type decides whether they are accepted, so the error reveals nothing about the records. Clipping
+    never moves two whole numbers further apart.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise ArgumentError(
             "values",
             f"must be whole numbers of an integer type, not {array.dtype}.",
-            hint="counts are; round and convert other numbers, and state the sensitivity of the result.",
+            hint="round and convert other numbers, and state the sensitivity of the result.",
         )
     if array.dtype.kind == "u":
         array = np.minimum(array, np.array(LARGEST_COUNT, dtype=np.uint64))
@@ -97,7 +97,7 @@ def exact_values(values: npt.ArrayLike) -> IntArray:
 
 
 def laplace_scale(epsilon: float, distance: int) -> float:
-    """Give the scale of discrete Laplace noise for whole numbers that move by a distance, rounded up."""
+    """Return the scale of discrete Laplace noise for whole numbers that move by a distance, rounded up."""
     checked = PrivacyLoss(epsilon=epsilon).epsilon
     assert checked is not None
     exact = distance / Fraction(checked)
@@ -113,7 +113,7 @@ def laplace_scale(epsilon: float, distance: int) -> float:
 
 
 def noise_source(rng: np.random.Generator | None) -> ByteSource:
-    """Give `byte_source` after a check of its argument."""
+    """Check the generator, and return its `byte_source`."""
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise ArgumentError(
             "rng",

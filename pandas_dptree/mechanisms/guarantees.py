@@ -1,4 +1,4 @@
-"""What a user can ask a mechanism to guarantee, beside a kind of noise."""
+"""Guarantees that a user can ask for in place of a kind of noise."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _FAILURE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiplicative:
-    r"""Ask for counts with bounded relative error: an error that depends little on the depth of the tree.
+    r"""Ask for counts with bounded relative error, which depends little on the depth of the tree.
 
     With the exact count w of a node and the released count c,
 
     .. math:: P\bigl(|c - w| \le \alpha \max(w, \tau)\bigr) \ge 1 - \eta
 
-    for each node. It takes an epsilon and a delta.
+    for each node. It needs an epsilon and a delta.
 
     Parameters
     ----------
     alpha : float
-        Relative error, from 0.001 and below 1.
+        Relative error, at least 0.001 and below 1.
     threshold : float, optional
-        :math:`\tau`, in counts, at least 1: the error of smaller counts is relative to it. By default the
-        smallest that is found for which the guarantee is proven.
-    failure : float, optional
-        :math:`\eta`, the probability with which any one node may be further from the truth; from 1e-15 and
-        below 1/2. By default 0.05; with `clip` :math:`d^{-2}` for d levels, the root's included, as in the
-        proof of Theorem 4.1, which makes the bound on the mean error small (1/4 for the root alone, never
-        below 1e-15). A plan tells the value in force.
+        :math:`\tau`, in counts, at least 1: the errors of smaller counts are relative to it. By default, the
+        smallest one found for which the guarantee is proven.
+    failure_probability : float, optional
+        :math:`\eta`, the probability that the error of a given node exceeds its bound; at least 1e-15 and
+        below 1/2. By default 0.05. With `clip`, :math:`d^{-2}` for d levels including the root, as in the
+        proof of Theorem 4.1, which keeps the bound on the mean error small (1/4 for the root alone, never
+        below 1e-15). A plan shows the value that it uses.
     calibration : {"exact", "proof"}
         "exact" has thresholds as small as the discrete noise allows; "proof" those of the paper, corrected,
         which are larger by orders of magnitude.
     clip : bool, default False
-        Half of the loss keeps each count within a window of radius R around the truth (Lemma 3.3), so that no
-        error is above 2R and its mean square is bounded too. The smallest threshold about doubles. R grows
-        with the number of levels, and this pays only where :math:`\alpha\tau < R`: with an epsilon of 1 and a
-        delta of 1e-6 from 239 levels for an alpha of 0.25, and from 128 for 0.5. On shallower trees the
-        window alone bounds the error, and the thresholds add nothing to it: a count of zero comes out near R.
+        Spend half of the loss on keeping each count within a window of radius R around the truth (Lemma 3.3).
+        Then no error exceeds 2R, and its mean square is bounded too. The smallest threshold about doubles. R
+        grows with the number of levels, and clipping pays only where :math:`\alpha\tau < R`: with an epsilon
+        of 1 and a delta of 1e-6 from 239 levels for an alpha of 0.25, and from 128 for 0.5. On shallower
+        trees the window alone bounds the error, and a count of zero is released as about R.
 
     Raises
     ------
@@ -56,10 +56,10 @@ class Multiplicative:
 
     Notes
     -----
-    **Privacy**: public; a wish that sees no record.
+    **Privacy**: public; it depends on no record.
 
-    **When to use it.** The error hardly grows with the depth, but starts high, so on all but very deep trees
-    additive noise is more accurate. With an epsilon of 1, a delta of 1e-6 and an alpha of 0.25,
+    **When to use it.** The error hardly grows with the depth, but starts high, so additive noise is more
+    accurate on all but very deep trees. With an epsilon of 1, a delta of 1e-6 and an alpha of 0.25,
     :math:`\alpha\tau` is 1,522 for 4 levels and 1,986 for 1,024; raw Gaussian noise keeps within 17 and 265
     of the truth in 95% of the nodes.
 
@@ -80,15 +80,15 @@ class Multiplicative:
 
     alpha: float
     threshold: float | None = None
-    failure: float | None = None
+    failure_probability: float | None = None
     calibration: Calibration = "exact"
     clip: bool = False
 
     def __post_init__(self) -> None:
-        """Check what is asked for, and take its numbers for floats."""
+        """Check the arguments, and convert the numbers to floats."""
         for name, low, high, example in (
             ("alpha", SMALLEST_ALPHA, 1, 0.25),
-            ("failure", 1e-15, 0.5, 0.05),
+            ("failure_probability", 1e-15, 0.5, 0.05),
             ("threshold", 1, math.inf, 10_000),
         ):
             value = getattr(self, name)
@@ -102,15 +102,17 @@ class Multiplicative:
             raise ArgumentError(
                 "clip",
                 f"must be True or False, not {quote(self.clip)}.",
-                hint="True bounds the mean error too.",
+                hint="True bounds the mean squared error too.",
             )
         if self.clip and self.threshold is not None:
             raise ArgumentError(
-                "threshold", "cannot be chosen with clip=True.", hint="leave it out: the smallest is found."
+                "threshold",
+                "cannot be chosen with clip=True.",
+                hint="leave it out: the smallest one is used.",
             )
 
     def thresholds(self, loss: PrivacyLoss, depth: int) -> Thresholds | ClippedThresholds:
-        """Lay out the chain that keeps the guarantee.
+        """Return the chain of thresholds for which the guarantee holds; a `ClippedThresholds` with `clip`.
 
         Parameters
         ----------
@@ -118,11 +120,6 @@ class Multiplicative:
             An epsilon and a delta, for one row that is added or removed.
         depth : int
             Number of nodes on a path from the root to a leaf.
-
-        Returns
-        -------
-        Thresholds or ClippedThresholds
-            The latter with `clip`.
 
         Raises
         ------
@@ -134,12 +131,12 @@ class Multiplicative:
         if self.clip:
             return ClippedThresholds(
                 alpha=self.alpha, epsilon=loss.epsilon, delta=loss.delta, depth=depth,
-                eta=self.failure,  # type: ignore[arg-type]  # None stands for what the depth gives
+                eta=self.failure_probability,  # type: ignore[arg-type]  # None stands for the default, from the depth
                 calibration=self.calibration,
             )  # fmt: skip
         chain = Thresholds(
             alpha=self.alpha, epsilon=loss.epsilon, delta=loss.delta, depth=depth,
-            eta=_FAILURE if self.failure is None else self.failure,
+            eta=_FAILURE if self.failure_probability is None else self.failure_probability,
             tau=self.threshold,  # type: ignore[arg-type]  # None stands for the smallest
             calibration=self.calibration,
         )  # fmt: skip
@@ -155,21 +152,9 @@ class Multiplicative:
     def affordable_thresholds(
         self, loss: PrivacyLoss, rows: int, depth: int
     ) -> Thresholds | ClippedThresholds | None:
-        """Lay out the chain that keeps the guarantee for units of several rows, if a loss is large enough.
+        """Return the chain for a loss per unit, or None if the loss has no delta or is too small.
 
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            For one unit.
-        rows : int
-            By how many rows, added or removed, neighbouring data sets differ.
-        depth : int
-            Number of nodes on a path from the root to a leaf.
-
-        Returns
-        -------
-        Thresholds or ClippedThresholds or None
-            None if the loss has no delta, or is too small to be divided.
+        Neighbouring data sets differ by `rows` rows, added or removed. `depth` is as for `thresholds`.
         """
         if loss.kind != "approximate":
             return None

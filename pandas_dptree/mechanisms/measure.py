@@ -1,4 +1,4 @@
-"""The one place where exact values meet the outside world: noise is added to them here, and nowhere else."""
+"""Measurements: noise is added to the exact values of a listed tree here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pandas_dptree.mechanisms.sampling import ByteSource
 __all__ = ["LARGEST_COUNT", "measure"]
 
 LARGEST_COUNT = 2**61
-"""Values beyond are taken for this; noisy values end at ± this."""
+"""Larger values are clipped to this; noisy values are clipped to ± this."""
 
 
 def measure(
@@ -26,27 +26,23 @@ def measure(
 ) -> tuple[IntArray | None, ...]:
     """Add noise to the exact values of every level.
 
+    **Privacy**: this is the one place where exact counts of a listed tree become noisy ones. The shape of the
+    result depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
+    noisy counts end at ±2**61, the result is the same as with unbounded noise.
+
     Parameters
     ----------
     noise : AdditiveNoise
-        The kind of noise.
     levels : sequence of numpy.ndarray of int64
         The exact counts or sums of each level, from -2**61 to 2**61.
     noise_scales : sequence of array_like, a number or an array of the level's shape
         The noise scale of each level or of each of its nodes; inf where nothing is to be measured.
     source : callable
-        Where random bytes come from.
 
     Returns
     -------
     tuple of (numpy.ndarray of int64 or None)
         The noisy counts of each level, 0 for a node that is not measured; None for a level that is not.
-
-    Notes
-    -----
-    **Privacy**: this is the one place where exact counts meet the outside world. The shape of what comes
-    out depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
-    noisy counts end at ±2**61, the answer is the same as with noise that knows no end.
     """
     scales = [np.atleast_1d(np.asarray(scale, dtype=np.float64)) for scale in noise_scales]
     return tuple(
@@ -56,7 +52,7 @@ def measure(
 
 
 def _measure_level(noise: AdditiveNoise, exact: IntArray, scales: FloatArray, source: ByteSource) -> IntArray:
-    """Add noise to each count, drawing together what is of one scale."""
+    """Add noise to each count, drawing the noise of each scale in one call."""
     if len(scales) == 1:
         noisy = exact + noise.sample(float(scales[0]), len(exact), source)
     else:

@@ -1,11 +1,9 @@
-"""Counts with bounded relative error: additive noise no longer grows with the depth of the tree.
+"""Counts with bounded relative error: their error hardly grows with the depth of the tree.
 
-`pandas_dptree.mechanisms.threshold_rounds` has the algorithm. This module has what is promised and what is
-released: of trees whose nodes are all listed, and of implicit trees, of which few nodes are released.
-
-References
-----------
-Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+`pandas_dptree.mechanisms.threshold_rounds` has the algorithm. This module has the guarantees and the
+releases: of trees whose nodes are all listed, and of implicit trees, of which few nodes are released.
+Theorems and algorithms are those of Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private
+counting on trees*, 2023.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import exact_values, noise_source, whole_number
-from pandas_dptree.mechanisms.threshold_rounds import Lister, Nodes, settle
+from pandas_dptree.mechanisms.threshold_rounds import Lister, Nodes, decide_nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Calibration, Thresholds, approximate_loss
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -37,7 +35,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-Settled = list[tuple[npt.NDArray[Any], IntArray]]
+ReleasedNodes = list[tuple[npt.NDArray[Any], IntArray]]
 """For each level, the root's first, the names of some nodes and the estimates of their counts."""
 
 
@@ -46,14 +44,14 @@ class ClippedThresholds:
     r"""Counts with bounded relative error, within a window around the truth that bounds their mean error.
 
     Half of the loss is for the chain of thresholds, half for one noisy count of each node, which is never
-    more than R from the truth. An estimate further than R from it is moved to R (Lemma 3.3). So it never
-    gets further from the truth, and is never more than 2R from it. With
+    more than R from the truth. An estimate further than R from it is moved to R (Lemma 3.3). So it never gets
+    further from the truth, and is never more than 2R from it. With
 
     .. math:: \mathrm{RMSE}_\alpha = \sqrt{\mathrm{E}\bigl[\max(|\tilde w - w| - \alpha w,\, 0)^2\bigr]}
 
     this gives a bound for each node,
-    :math:`\mathrm{RMSE}_\alpha \le \min\bigl(\sqrt{(\alpha\tau)^2 + \eta\,(2R)^2},\; 2R\bigr)`;
-    `alpha_rmse` has a smaller one for large counts.
+    :math:`\mathrm{RMSE}_\alpha \le \min\bigl(\sqrt{(\alpha\tau)^2 + \eta\,(2R)^2},\; 2R\bigr)`; `alpha_rmse`
+    has a smaller one for large counts. All of it is public, computed from the arguments alone.
 
     Parameters
     ----------
@@ -68,17 +66,6 @@ class ClippedThresholds:
         The chain, at half of the loss.
     window_noise : TruncatedLaplace
         The noise of each node's own count; its `radius` is R.
-    rmse_bound : float
-        The bound, in counts; for totals of 2**40 at most.
-
-    Raises
-    ------
-    ArgumentError
-        As in `Thresholds`.
-
-    Notes
-    -----
-    **Privacy**: public; computed from the arguments alone.
 
     Examples
     --------
@@ -119,11 +106,11 @@ class ClippedThresholds:
 
     @property
     def rmse_bound(self) -> float:
-        """The bound on the alpha-multiplicative root mean squared error of every node, in counts."""
+        """The bound on every node's alpha-multiplicative RMSE, in counts; for totals of 2**40 at most."""
         return float(self.alpha_rmse(0))
 
     def alpha_rmse(self, counts: npt.ArrayLike) -> FloatArray:
-        r"""Bound the alpha-multiplicative root mean squared error of nodes whose true counts are given.
+        r"""Bound the alpha-multiplicative root mean squared error of nodes with given true counts.
 
         With probability :math:`1 - \eta` or more, an estimate is within :math:`\alpha \max(w, \tau)` of the
         count w, and in any case within 2R. So for one node
@@ -161,17 +148,15 @@ def threshold_counts(
     *,
     rng: np.random.Generator | None = None,
 ) -> tuple[IntArray, ...]:
-    r"""Estimate the count of every node up to a factor (Algorithms 2 and 4).
+    """Estimate the count of every node with bounded relative error (Algorithms 2 and 4).
 
     Parameters
     ----------
     tree : Tree
         The shape, of at most ``thresholds.depth`` levels, the root's included.
     levels : sequence of numpy.ndarray of int64, shapes (level_sizes[l],)
-        The exact counts, as `Tree.roll_up` gives them. Those beyond 2**40 are taken for 2**40, those below 0
-        for 0.
+        The exact counts, from `Tree.roll_up`. They are clipped to 0 … 2**40.
     thresholds : Thresholds
-        What is promised, and how much may be spent on it.
     rng : numpy.random.Generator, optional
         For repeatable tests only. The noise comes from the operating system by default.
 
@@ -188,14 +173,14 @@ def threshold_counts(
     Notes
     -----
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, if neighbouring data sets differ in one row
-    added or removed, which moves one count of each level by one. For units of several rows, or rows that
-    are replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
-    `pandas_dptree.mechanisms.threshold_rounds.settle`.
+    added or removed, which moves one count of each level by one. For units of several rows, or rows that are
+    replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
+    `pandas_dptree.mechanisms.threshold_rounds.decide_nodes`.
 
-    **Corrections** of Algorithm 2. It carries over only what hangs below the lowest settled nodes; here all
-    largest subtrees without a settled node are carried over, and the whole tree if it has none. All nodes
-    that reach the threshold, and none outside their tree of the forest, are given its estimate: nodes that
-    were settled before keep theirs.
+    **Corrections** of Algorithm 2. It carries over only the subtrees below the lowest decided nodes; here all
+    largest subtrees without a decided node are carried over, and the whole tree if it has none. The
+    threshold's estimate is given to all nodes that reach it, and to none outside their tree of the forest:
+    nodes decided before keep theirs.
 
     Examples
     --------
@@ -208,8 +193,8 @@ def threshold_counts(
     """
     counts = _checked_levels(tree, levels, thresholds.depth)
     estimates = tuple(np.full(len(level), thresholds.estimates[0]) for level in counts)
-    settled = sparse_threshold_counts(int(counts[0][0]), partial(_above, tree, counts), thresholds, rng=rng)
-    for level, (nodes, found) in zip(estimates, settled, strict=True):
+    released = sparse_threshold_counts(int(counts[0][0]), partial(_above, tree, counts), thresholds, rng=rng)
+    for level, (nodes, found) in zip(estimates, released, strict=True):
         level[nodes] = found
     return estimates
 
@@ -220,35 +205,33 @@ def sparse_threshold_counts(
     thresholds: Thresholds,
     *,
     rng: np.random.Generator | None = None,
-) -> Settled:
-    """Estimate the counts of the nodes that reach a threshold, in a tree that need not be listed.
+) -> ReleasedNodes:
+    """Estimate the counts of the nodes that reach a threshold, in a tree that may be implicit.
 
     Parameters
     ----------
     total : int
-        The exact count of the root. It is cut to 0 to 2**40.
+        The exact count of the root. It is clipped to 0 … 2**40.
     nodes_above : callable
         ``nodes_above(least)`` lists, level by level from the one below the root, the nodes that count more
-        than `least`, a whole number from 0. Their ancestors, which count no less, are among them. All
-        levels are there, ``thresholds.depth`` with the root's at most.
-    thresholds : Thresholds
-        What is promised, and how much may be spent on it.
-    rng : numpy.random.Generator, optional
-        For repeatable tests only. The noise comes from the operating system by default.
+        than `least`, a whole number from 0. Their ancestors, which count no less, are among them. All levels
+        are there, with the root's at most ``thresholds.depth``.
+    thresholds, rng
+        As for `threshold_counts`.
 
     Returns
     -------
     list of pairs of numpy.ndarray
         For each level, the root's first, the names of the nodes that reached a threshold, and the estimates
-        of their counts. The root, whose name is 0, is there in any case.
+        of their counts. The root, named 0, is always among them.
 
     Notes
     -----
-    **Privacy**: as in `threshold_counts`: the names and estimates have the same law as if all nodes of the
-    tree, empty ones too, had been listed. Which names there can be must be public.
-    `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof.
+    **Privacy**: as in `threshold_counts`: the names and estimates have the same distribution as if all nodes
+    of the tree, empty ones too, had been listed. The set of possible names must be public.
+    `pandas_dptree.mechanisms.threshold_rounds.decide_nodes` has the proof.
     """
-    levels, estimates = _settled(total, nodes_above, thresholds, rng)
+    levels, estimates = _decided_nodes(total, nodes_above, thresholds, rng)
     return [
         (nodes.names[estimate >= 0], estimate[estimate >= 0])
         for nodes, estimate in zip(levels, estimates, strict=True)
@@ -262,27 +245,11 @@ def clipped_counts(
     *,
     rng: np.random.Generator | None = None,
 ) -> tuple[IntArray, ...]:
-    """Estimate every count up to a factor, and keep it within a window around the truth (Lemma 3.3).
+    """Estimate every count with bounded relative error, within a window around the truth (Lemma 3.3).
 
-    Parameters
-    ----------
-    tree, levels, rng
-        As in `threshold_counts`.
-    plan : ClippedThresholds
-        What is promised, and how much may be spent on it.
+    Arguments, result and errors are those of `threshold_counts`; the estimates are never more than twice
+    ``plan.window_noise.radius`` from the exact counts.
 
-    Returns
-    -------
-    tuple of numpy.ndarray of int64, shapes (level_sizes[l],)
-        The estimates, never more than twice ``plan.window_noise.radius`` from the exact counts.
-
-    Raises
-    ------
-    ArgumentError
-        As in `threshold_counts`.
-
-    Notes
-    -----
     **Privacy**: (epsilon, delta)-DP with those of `plan`, as in `threshold_counts`. A row moves one noisy
     count of each level by one; moving the estimates into the windows is post-processing. All nodes are given
     noise, those without records too, so the tree has to be a public one.
@@ -308,44 +275,31 @@ def sparse_clipped_counts(
     plan: ClippedThresholds,
     *,
     rng: np.random.Generator | None = None,
-) -> Settled:
+) -> ReleasedNodes:
     """Estimate as `sparse_threshold_counts` does, and keep the estimates within windows (Lemma 3.3).
 
-    Parameters
-    ----------
-    total, nodes_above, rng
-        As in `sparse_threshold_counts`.
-    plan : ClippedThresholds
-        What is promised, and how much may be spent on it.
+    No estimate is more than twice ``plan.window_noise.radius`` from the exact count.
 
-    Returns
-    -------
-    list of pairs of numpy.ndarray
-        As in `sparse_threshold_counts`. No estimate is more than twice ``plan.window_noise.radius`` from the
-        exact count.
-
-    Notes
-    -----
     **Privacy**: (epsilon, delta)-DP with those of `plan`, where neighbouring data sets differ in one row.
-    *Proof.* What is settled spends half of the loss, as in `sparse_threshold_counts`. Given that, the root
-    and the settled nodes of each level are a fixed set of nodes, each of which gets one noisy count. The row
+    *Proof.* Deciding the nodes spends half of the loss, as in `sparse_threshold_counts`. Given that, the root
+    and the decided nodes of each level are a fixed set of nodes, each of which gets one noisy count. The row
     lies in one of them at most, and moves its count by one, which spends the level's part. That the set was
-    chosen by the first answer is adaptive composition: the parts sum to the whole. Moving the estimates
-    into the windows is post-processing. No other node is given noise, nor told of.
+    chosen by the first answer is adaptive composition: the parts sum to the whole. Moving the estimates into
+    the windows is post-processing. No other node is given noise or released.
     """
-    settled: Settled = []
-    for nodes, estimate in zip(*_settled(total, nodes_above, plan.thresholds, rng), strict=True):
+    released: ReleasedNodes = []
+    for nodes, estimate in zip(*_decided_nodes(total, nodes_above, plan.thresholds, rng), strict=True):
         found = estimate >= 0
         near = _into_window(estimate[found], nodes.counts[found], plan.window_noise, rng)
-        settled.append((nodes.names[found], near))
-    return settled
+        released.append((nodes.names[found], near))
+    return released
 
 
-def _settled(
+def _decided_nodes(
     total: int, nodes_above: Lister, thresholds: Thresholds, rng: np.random.Generator | None
 ) -> tuple[list[Nodes], list[IntArray]]:
-    """Settle what reaches a threshold, and give the root the lowest estimate if it does not."""
-    levels, estimates = settle(min(max(total, 0), LARGEST_TOTAL), nodes_above, thresholds, rng)
+    """Decide which nodes reach a threshold, and give the root the lowest estimate if it does not."""
+    levels, estimates = decide_nodes(min(max(total, 0), LARGEST_TOTAL), nodes_above, thresholds, rng)
     if len(levels) > thresholds.depth:
         raise _too_deep("nodes_above", len(levels), thresholds.depth)
     estimates[0] = np.maximum(estimates[0], thresholds.estimates[0])
@@ -375,7 +329,7 @@ def _above(tree: Tree, counts: Sequence[IntArray], least: int) -> list[Nodes]:
 
 
 def _checked_levels(tree: Tree, levels: Sequence[IntArray], depth: int) -> list[IntArray]:
-    """Give the counts from 0 to 2**40; clipped counts are no further apart than the counts were."""
+    """Clip the counts to 0 … 2**40; this never moves two counts further apart."""
     if tree.depth + 1 > depth:
         raise _too_deep("tree", tree.depth + 1, depth)
     counts = [np.clip(exact_values(level), 0, LARGEST_TOTAL) for level in levels]
@@ -389,6 +343,6 @@ def _checked_levels(tree: Tree, levels: Sequence[IntArray], depth: int) -> list[
 def _too_deep(argument: str, n_levels: int, depth: int) -> ArgumentError:
     return ArgumentError(
         argument,
-        f"has {n_levels} levels, the root included, where {depth} are accounted for.",
-        hint=f"state the thresholds with depth={n_levels}.",
+        f"has {n_levels} levels, the root included, but the thresholds are for {depth}.",
+        hint=f"pass thresholds with depth={n_levels}.",
     )

@@ -1,13 +1,13 @@
-r"""Prefix sums of counts, measured through a factorisation of their workload in whole numbers.
+r"""Prefix sums of counts, measured through a factorization of their workload in whole numbers.
 
 Let :math:`x_0, \dots, x_{K-1}` be the counts of K bins and A the lower triangular matrix of ones, so that
 :math:`A x` are the prefix sums. Noise on :math:`Q x`, for an invertible Q, gives the unbiased estimates
 :math:`A Q^{-1} (Q x + \text{noise})` (Li, Miklau, Hay, McGregor and Rastogi, "The matrix mechanism:
-optimizing linear counting queries under differential privacy", 2015). Under Gaussian noise their total
-error is least if :math:`Q^\top Q` is a multiple of the matrix X that minimises
-:math:`\mathrm{tr}(A X^{-1} A^\top)` among those with ones on the diagonal.
+optimizing linear counting queries under differential privacy", 2015). Under Gaussian noise their total error
+is least if :math:`Q^\top Q` is a multiple of the matrix X that minimises :math:`\mathrm{tr}(A X^{-1} A^\top)`
+among those with ones on the diagonal.
 
-**The factor.** Were only the mean of the diagonal fixed, :math:`X = (A^\top A)^{1/2}` would be best.
+**The factor.** If only the mean of the diagonal were fixed, :math:`X = (A^\top A)^{1/2}` would be best.
 :math:`(A^\top A)^{-1}` is the matrix of second differences, reflected at the first bin and held at zero
 behind the last. Its inverse fourth root is, up to a detail at the last bin, a matrix of cosines,
 
@@ -20,8 +20,8 @@ that makes the norms of all columns equal. From 2 to 256 bins the error is at mo
 best X, found numerically.
 
 **Whole numbers.** Here h and D are whole numbers, roundings of multiples of the above. So Q is a matrix of
-whole numbers, :math:`Q x` is computed exactly, and so are the norms of the columns. Rounding costs privacy
-nothing: what is proven is proven of the Q that is used. Rounded or not, G keeps its form, and so the cosine
+whole numbers, and :math:`Q x` and the norms of the columns are computed exactly. Rounding does not affect
+privacy: everything is proven for the Q that is used. Rounded or not, G keeps its form, and so the cosine
 transform diagonalises it.
 """
 
@@ -47,17 +47,18 @@ from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sens
 __all__ = ["LARGEST_BIN", "PrefixStrategy", "antiperiodic", "measure_prefix_sums"]
 
 LARGEST_BIN = 2**40
-"""Counts of a bin beyond are taken for this."""
+"""Larger counts of a bin are clipped to this."""
 
 _MOST_BINS = 2**20
-_Whole = npt.NDArray[np.object_]  # Python integers, which know no end
+_Whole = npt.NDArray[np.object_]  # Python integers, which are unbounded
 
 
 @dataclass(frozen=True)
 class PrefixStrategy:
-    r"""What is measured of the counts of K bins so that their prefix sums are accurate: a matrix Q.
+    r"""The matrix Q by which the counts of K bins are measured, so that their prefix sums are accurate.
 
-    :math:`Q_{ij} = (h(i - j) + h(i + j + 1))\,d_j`, where h is even and :math:`h(n) = -h(2K - n)`.
+    :math:`Q_{ij} = (h(i - j) + h(i + j + 1))\,d_j`, where h is even and :math:`h(n) = -h(2K - n)`. It depends
+    on no record, and so do all its methods.
 
     Parameters
     ----------
@@ -71,10 +72,6 @@ class PrefixStrategy:
     ------
     ArgumentError
         If a parameter is out of range.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
 
     Examples
     --------
@@ -95,9 +92,9 @@ class PrefixStrategy:
             self.n_bins,
             at_least=1,
             at_most=_MOST_BINS,
-            hint="it is how many bins there are, for example 256.",
+            hint="it is the number of bins, for example 256.",
         )
-        bits = whole_number("bits", self.bits, at_least=8, at_most=16, hint="leave it out: 12 will do.")
+        bits = whole_number("bits", self.bits, at_least=8, at_most=16, hint="leave it out: 12 is enough.")
         object.__setattr__(self, "n_bins", n_bins)
         object.__setattr__(self, "bits", bits)
 
@@ -108,7 +105,7 @@ class PrefixStrategy:
 
         frequencies = (2 * np.arange(self.n_bins) + 1) * (np.pi / (4 * self.n_bins))
         h = np.rint(2.0**self.bits * idct((2 * np.sin(frequencies)) ** -0.5, type=3)).astype(np.int64)
-        return _frozen(np.minimum.accumulate(np.maximum(h, 0)))  # it falls already, but for rounding errors
+        return _frozen(np.minimum.accumulate(np.maximum(h, 0)))  # it falls already, up to rounding errors
 
     @cached_property
     def weights(self) -> IntArray:
@@ -117,27 +114,12 @@ class PrefixStrategy:
         return _frozen(np.floor(2.0**self.bits * np.sqrt(squares.min() / squares)).astype(np.int64))
 
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
-        r"""Give the sensitivity of Q x, exactly.
-
-        Parameters
-        ----------
-        neighbors : {"add_remove", "replace"}
-        max_contributions : int, default 1
-            The most rows k of one unit that are counted.
-
-        Returns
-        -------
-        Sensitivity
-
-        Raises
-        ------
-        ArgumentError
-            If `neighbors` is unknown or `max_contributions` is not a whole number of at least 1.
+        r"""Return the exact sensitivity of Q x, for units of at most `max_contributions` counted rows.
 
         Notes
         -----
-        **Privacy**: public; it depends on no record. Let :math:`q_j` be the columns of Q, and m the largest
-        of their norms, the 1-norm or the 2-norm.
+        **Privacy.** Let :math:`q_j` be the columns of Q, k `max_contributions`, and m the largest of the
+        columns' norms, the 1-norm or the 2-norm.
 
         *add/remove*: Q x moves by a sum of at most k columns, so by at most k m. It is reached if all rows
         fall into that bin.
@@ -162,28 +144,22 @@ class PrefixStrategy:
         )
 
     def l2_squared(self, *, neighbors: Neighbors, max_contributions: int = 1) -> int:
-        """Give the square of the L2 sensitivity of Q x: see `sensitivity`."""
+        """Return the square of the L2 sensitivity of Q x: see `sensitivity`."""
         return self.sensitivity(neighbors=neighbors, max_contributions=max_contributions).l2_squared
 
     def noise_scale(
         self, loss: PrivacyLoss, *, neighbors: Neighbors, max_contributions: int = 1, n_levels: int = 1
     ) -> float:
-        r"""Give the scale of the discrete Gaussian noise that Q x needs, rounded up.
+        r"""Return the scale of the discrete Gaussian noise that Q x needs, in its unit, rounded up.
 
         Parameters
         ----------
         loss : PrivacyLoss
             Of the whole release: a rho, or an epsilon with a delta.
-        neighbors : {"add_remove", "replace"}
-        max_contributions : int, default 1
-            The most rows of one unit that are counted.
+        neighbors, max_contributions
+            As for `sensitivity`.
         n_levels : int, default 1
             How often each row is measured: once on each level of groups, with the same noise.
-
-        Returns
-        -------
-        float
-            In the unit of Q x.
 
         Raises
         ------
@@ -192,10 +168,10 @@ class PrefixStrategy:
 
         Notes
         -----
-        **Privacy**: public; it depends on no record. Neighbours move Q x by a vector of whole numbers of a
-        norm up to :math:`\Delta_2`. Independent discrete Gaussian noise on its entries costs
-        :math:`\rho = \Delta_2^2 / 2\sigma^2`, whatever the vector (Canonne, Kamath and Steinke, "The
-        discrete Gaussian for differential privacy", 2020, Theorem 14).
+        **Privacy.** Neighbours move Q x by a vector of whole numbers of a norm up to :math:`\Delta_2`.
+        Independent discrete Gaussian noise on its entries costs :math:`\rho = \Delta_2^2 / 2\sigma^2`,
+        whatever the vector (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy",
+        2020, Theorem 14).
 
         For an (epsilon, delta), `gaussian_delta` bounds the delta of any such vector as well: all of the
         noise is simulated by continuous Gaussian noise, whose delta depends on the norm alone, at a cost that
@@ -234,7 +210,6 @@ def measure_prefix_sums(
     noise_scale : float
         In the unit of Q x, from `PrefixStrategy.noise_scale`.
     source : callable
-        Where random bytes come from.
 
     Returns
     -------
@@ -248,10 +223,10 @@ def measure_prefix_sums(
 
     Notes
     -----
-    **Privacy**: exact counts meet the outside world here and nowhere else in the measurement of prefix sums.
-    The release is as private as `PrefixStrategy.noise_scale` promises for this scale. Nothing of it is left
-    to floating point: Q x is computed in whole numbers, the noise is drawn exactly, and a clipped entry moves
-    no more than it would have.
+    **Privacy**: this is the one place where exact counts become noisy ones in the measurement of prefix sums.
+    The release is as private as `PrefixStrategy.noise_scale` states for this scale. No step depends on
+    floating point: Q x is computed in whole numbers, the noise is drawn exactly, and a clipped entry moves no
+    more than it would have.
 
     Examples
     --------
@@ -281,7 +256,7 @@ def antiperiodic(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _transform(h: IntArray, x: IntArray, largest: int) -> _Whole:
-    """Give G x exactly, for whole numbers x from 0 to `largest`.
+    """Return G x exactly, for whole numbers x from 0 to `largest`.
 
     With the convolutions c of h and x, and r of h and x backwards, the entry i is the sum of
 
@@ -297,7 +272,7 @@ def _transform(h: IntArray, x: IntArray, largest: int) -> _Whole:
 
 
 def _convolve(first: IntArray, second: IntArray, bound: int) -> _Whole:
-    """Give the convolution of two arrays of n whole numbers from 0 on, exactly, and one zero: 2n numbers.
+    """Return the convolution of two arrays of n whole numbers from 0 on, exactly, and one zero: 2n numbers.
 
     The numbers are the digits of two long decimal numbers, in a base above all digits of the product, which
     `bound` limits (Kronecker substitution). The product is exact by number-theoretic transforms.

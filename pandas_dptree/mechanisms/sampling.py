@@ -1,6 +1,6 @@
-"""Exact integer noise from a cryptographic source: the laws that mechanisms draw from.
+"""Samplers of exact integer noise from a cryptographic source of random bytes.
 
-`pandas_dptree.mechanisms.rejection_sampling` explains how they are drawn.
+`pandas_dptree.mechanisms.rejection_sampling` explains the algorithm.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.mechanisms.rejection_sampling import LARGEST_VALUE, ByteSource, Law, draw, uniform_words
+from pandas_dptree.mechanisms.rejection_sampling import (
+    LARGEST_VALUE,
+    ByteSource,
+    NoiseDistribution,
+    draw,
+    uniform_words,
+)
 
 __all__ = [
     "LARGEST_SCALE",
@@ -28,23 +34,11 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 1e12
 
 
 def byte_source(rng: np.random.Generator | None) -> ByteSource:
-    """Choose where random bytes come from.
+    """Return the source of random bytes: the operating system's cryptographic one, or a generator.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator or None
-        None for the operating system's cryptographic source. A Generator makes the bytes repeatable.
-
-    Returns
-    -------
-    ByteSource
-        A function from a number of bytes to that many random bytes.
-
-    Notes
-    -----
     **Privacy.** Only ``None`` protects anybody: a Generator's noise can be predicted and subtracted; it is
-    meant for tests and simulation. The operating system is asked anew every time and nothing is kept
-    between calls, so a forked child never repeats its parent's noise.
+    meant for tests and simulation. The operating system is asked anew every time and nothing is kept between
+    calls, so a forked child never repeats its parent's noise.
 
     Examples
     --------
@@ -55,27 +49,7 @@ def byte_source(rng: np.random.Generator | None) -> ByteSource:
 
 
 def random_words(source: ByteSource, size: int) -> NDArray[np.uint64]:
-    """Draw uniform 64-bit words.
-
-    Parameters
-    ----------
-    source : ByteSource
-        Where the bytes come from.
-    size : int
-        How many words.
-
-    Returns
-    -------
-    numpy.ndarray of uint64, shape (size,)
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is not a whole number of at least 0.
-
-    Notes
-    -----
-    **Privacy.** As random as `source` is; see `byte_source`.
+    """Draw uniform 64-bit words, as random as `source` is, in an array of shape (size,).
 
     Examples
     --------
@@ -86,7 +60,7 @@ def random_words(source: ByteSource, size: int) -> NDArray[np.uint64]:
 
 
 def discrete_laplace(noise_scale: float, size: int, source: ByteSource) -> NDArray[np.int64]:
-    r"""Draw from the discrete Laplace law on all integers.
+    r"""Draw from the discrete Laplace distribution on all integers.
 
     .. math:: P(x) \propto \exp(-|x| / t)
 
@@ -95,9 +69,9 @@ def discrete_laplace(noise_scale: float, size: int, source: ByteSource) -> NDArr
     noise_scale : float
         :math:`t`, from 1e-3 to 1e12, in the unit of the counts; its exact binary value is the scale.
     size : int
-        How many independent draws.
+        Number of independent draws.
     source : ByteSource
-        Where the random bytes come from.
+        Source of random bytes.
 
     Returns
     -------
@@ -112,17 +86,17 @@ def discrete_laplace(noise_scale: float, size: int, source: ByteSource) -> NDArr
     Notes
     -----
     **Privacy.** Added to whole numbers of L1 sensitivity :math:`\Delta`, the noise gives
-    :math:`\varepsilon = \Delta/t`, exactly, as `staircase` argues.
+    :math:`\varepsilon = \Delta/t`, exactly, as `pandas_dptree.mechanisms.rejection_sampling` argues.
 
     A magnitude above 2**62 is reported as 2**62 (even at the largest scale, the probability is below
-    10**-2000000). If the numbers are within ±2**61 and the noisy ones are clipped to ±2**61, the release
-    is the same as with unbounded noise: clipping is post-processing, and no sum overflows.
+    10**-2000000). If the numbers are within ±2**61 and the noisy ones are clipped to ±2**61, the release is
+    the same as with unbounded noise: clipping is post-processing, and no sum overflows.
 
     References
     ----------
-    Ghosh, Roughgarden and Sundararajan, *Universally utility-maximizing privacy mechanisms*, 2009
-    (the geometric mechanism). Rejection under a staircase follows Marsaglia and Tsang, *The ziggurat
-    method for generating random variables*, 2000.
+    Ghosh, Roughgarden and Sundararajan, *Universally utility-maximizing privacy mechanisms*, 2009 (the
+    geometric mechanism). The rejection sampling follows Marsaglia and Tsang, *The ziggurat method for
+    generating random variables*, 2000.
 
     Examples
     --------
@@ -130,86 +104,48 @@ def discrete_laplace(noise_scale: float, size: int, source: ByteSource) -> NDArr
     >>> noise.shape, noise.dtype
     ((1000,), dtype('int64'))
     """
-    return draw(Law(scale=_checked_scale(noise_scale), power=1), _checked_size(size), source)
+    return draw(NoiseDistribution(scale=_checked_scale(noise_scale), power=1), _checked_size(size), source)
 
 
 def discrete_gaussian(noise_scale: float, size: int, source: ByteSource) -> NDArray[np.int64]:
-    r"""Draw from the discrete Gaussian law on all integers.
+    r"""Draw from the discrete Gaussian distribution on all integers.
 
     .. math:: P(x) \propto \exp\left(-\frac{x^2}{2 t^2}\right)
 
-    Parameters
-    ----------
-    noise_scale : float
-        :math:`t`, from 1e-3 to 1e12, in the unit of the counts; its exact binary value is the scale.
-    size : int
-        How many independent draws.
-    source : ByteSource
-        Where the random bytes come from.
+    The arguments are those of `discrete_laplace`. The variance is at most :math:`t^2`, and hardly less from
+    :math:`t = 1` on.
 
-    Returns
-    -------
-    numpy.ndarray of int64, shape (size,)
-        The variance is at most :math:`t^2`, and hardly less from :math:`t = 1` on.
-
-    Raises
-    ------
-    ArgumentError
-        If `noise_scale` or `size` is out of range.
-
-    Notes
-    -----
     **Privacy.** Added to whole numbers of L2 sensitivity :math:`\Delta`, the noise gives
     :math:`\rho = \Delta^2 / (2t^2)` zero-concentrated differential privacy, exactly, as
-    `staircase` argues. Magnitudes above 2**62 saturate as in `discrete_laplace`.
+    `pandas_dptree.mechanisms.rejection_sampling` argues. Magnitudes above 2**62 saturate as in
+    `discrete_laplace`.
 
     References
     ----------
-    Canonne, Kamath and Steinke, *The discrete Gaussian for differential privacy*, 2020
-    (arXiv:2004.00010), Theorem 4.
+    Canonne, Kamath and Steinke, *The discrete Gaussian for differential privacy*, 2020 (arXiv:2004.00010),
+    Theorem 4.
 
     Examples
     --------
-    >>> noise = discrete_gaussian(10.0, 1000, byte_source(np.random.default_rng(1)))
-    >>> noise.shape, noise.dtype
-    ((1000,), dtype('int64'))
+    >>> discrete_gaussian(10.0, 1000, byte_source(np.random.default_rng(1))).shape
+    (1000,)
     """
-    return draw(Law(scale=_checked_scale(noise_scale), power=2), _checked_size(size), source)
+    return draw(NoiseDistribution(scale=_checked_scale(noise_scale), power=2), _checked_size(size), source)
 
 
 def truncated_discrete_laplace(
     noise_scale: float, bound: int, size: int, source: ByteSource
 ) -> NDArray[np.int64]:
-    r"""Draw from the discrete Laplace law on the integers from ``-bound`` to ``bound``.
+    r"""Draw from the discrete Laplace distribution on the integers from ``-bound`` to ``bound``.
 
     .. math:: P(x) \propto \exp(-|x| / t), \qquad |x| \le \text{bound}
 
-    Parameters
-    ----------
-    noise_scale : float
-        :math:`t`, from 1e-3 to 1e12, in the unit of the counts; its exact binary value is the scale.
-    bound : int
-        The largest magnitude, from 0 to 2**62.
-    size : int
-        How many independent draws.
-    source : ByteSource
-        Where the random bytes come from.
+    The other arguments are those of `discrete_laplace`; `bound` is from 0 to 2**62.
 
-    Returns
-    -------
-    numpy.ndarray of int64, shape (size,)
-
-    Raises
-    ------
-    ArgumentError
-        If `noise_scale`, `bound` or `size` is out of range.
-
-    Notes
-    -----
     **Privacy.** Added to whole numbers of L1 sensitivity :math:`\Delta`, the noise gives
-    :math:`\varepsilon = \Delta/t` with a :math:`\delta` that is the mass within :math:`\Delta` of one
-    end; for :math:`\Delta = 1` and :math:`q = e^{-1/t}`,
-    :math:`\delta = q^R (1-q) / (1 + q - 2q^{R+1})` with :math:`R` the bound.
+    :math:`\varepsilon = \Delta/t` with a :math:`\delta` that is the mass within :math:`\Delta` of one end;
+    for :math:`\Delta = 1` and :math:`q = e^{-1/t}`, :math:`\delta = q^R (1-q) / (1 + q - 2q^{R+1})` with
+    :math:`R` the bound.
 
     Examples
     --------
@@ -221,10 +157,12 @@ def truncated_discrete_laplace(
         raise ArgumentError(
             "bound",
             f"must be a whole number from 0 to 2**62, not {quote(bound)}.",
-            hint="it is the largest magnitude the noise may have.",
+            hint="it is the largest magnitude of the noise.",
         )
     return draw(
-        Law(scale=_checked_scale(noise_scale), power=1, bound=int(bound)), _checked_size(size), source
+        NoiseDistribution(scale=_checked_scale(noise_scale), power=1, bound=int(bound)),
+        _checked_size(size),
+        source,
     )
 
 
@@ -235,7 +173,7 @@ def _is_whole(value: object) -> bool:
 def _checked_size(size: int) -> int:
     if not _is_whole(size) or size < 0:
         raise ArgumentError(
-            "size", f"must be a whole number >= 0, not {quote(size)}.", hint="it is how many draws are made."
+            "size", f"must be a whole number >= 0, not {quote(size)}.", hint="it is the number of draws."
         )
     return int(size)
 

@@ -1,4 +1,4 @@
-"""The sparse vector technique: which of many counts reach a threshold, at the price of the few that do."""
+"""The sparse vector technique: find which of many counts reach a threshold, paying only for those."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class SparseVector:
-    r"""Tell of one count after the other whether it reaches a threshold, while few of them do.
+    r"""Decide for one count after another whether it reaches a threshold, as long as few do.
 
     An answer is positive if the noisy count is at least the noisy threshold. The noise of the threshold is
     renewed after each positive answer, and after `cutoff` positive answers all further ones are negative,
@@ -30,16 +30,15 @@ class SparseVector:
     Parameters
     ----------
     threshold : int
-        In counts; for a fractional one, the next whole number above means the same.
+        In counts; a fractional threshold means the same as the next whole number above.
     cutoff : int
-        The most positive answers of a stream, at least 1.
+        The maximum number of positive answers of a stream, at least 1.
     epsilon : float
         Above 0.
     sensitivity : int, default 1
         The most k by which one privacy unit moves any of the counts.
     n_streams : int, default 1
-        How many independent streams of counts are asked about, each with its own noisy threshold and its own
-        `cutoff`.
+        Number of independent streams of counts, each with its own noisy threshold and its own `cutoff`.
     rng : numpy.random.Generator, optional
         For repeatable tests only. The noise comes from the operating system by default.
 
@@ -56,9 +55,9 @@ class SparseVector:
     Notes
     -----
     **Privacy**: epsilon-DP for all answers together, if one privacy unit moves the counts of a single stream
-    only (streams over disjoint data). It is the caller who sees to that, and to the sensitivity. The noisy
-    thresholds inside the object are secret: do not hand it out, nor go on with a copy of it, which would
-    use the same noise twice.
+    only (streams over disjoint data). The caller is responsible for that, and for the sensitivity. The noisy
+    thresholds inside the object are secret: do not publish it, and do not use a copy of it, which would use
+    the same noise twice.
 
     *Proof.* Take neighbouring data x and x', and fix the answers. Given those before, the next question is
     the same for both, so their probability is the product of those of *rounds*: the questions from one draw
@@ -78,9 +77,9 @@ class SparseVector:
 
     So a round costs :math:`\epsilon/c` at most; one without a positive answer, to which only the first two
     lines apply, :math:`\epsilon/2c`. There are c rounds at most, and no noise decides the answers after them.
-    The answers of the other streams are as likely under x as under x', however the questions were chosen
-    from all answers so far. Whole numbers matter: the discrete noise has these ratios for shifts by whole
-    numbers only. Magnitudes of noise above 2**62 are cut, which no draw reaches but with a probability below
+    The answers of the other streams are as likely under x as under x', however the questions were chosen from
+    all answers so far. Whole numbers matter: the discrete noise has these ratios for shifts by whole numbers
+    only. Magnitudes of noise above 2**62 are cut off, which a draw exceeds with a probability below
     10**-2000000.
 
     Renewing the threshold's noise is not what protects: drawn once, it would cost :math:`\epsilon/2c` once,
@@ -121,7 +120,7 @@ class SparseVector:
             "cutoff",
             cutoff,
             at_least=1,
-            hint="round up: a fraction would let one more answer through than the noise pays for.",
+            hint="round up: a fraction would allow one more positive answer than the noise pays for.",
         )
         self.sensitivity = whole_number(
             "sensitivity", sensitivity, at_least=1, hint="1 where a unit is one row."
@@ -136,7 +135,7 @@ class SparseVector:
 
     @property
     def n_positive(self) -> IntArray:
-        """How many positive answers each stream has had: shape (n_streams,)."""
+        """Number of positive answers of each stream so far: shape (n_streams,)."""
         return self._n_positive.copy()
 
     @property
@@ -151,7 +150,7 @@ class SparseVector:
         ----------
         values : array_like of an integer type, shape (n_asked,)
             Exact counts, one for each stream asked; with one stream, a single number will do. Those beyond
-            ±2**61 are taken for ±2**61.
+            ±2**61 are clipped.
         streams : array_like of int, shape (n_asked,), optional
             The streams they belong to, from 0 to n_streams - 1, each at most once. All by default.
 
@@ -178,8 +177,6 @@ class SparseVector:
         array([False,  True, False])
         >>> large.ask([900, 100], streams=[0, 2])
         array([ True, False])
-        >>> large.n_positive
-        array([1, 1, 0])
         """
         exact = exact_values(values)
         asked = self._checked_streams(streams, exact.shape)
@@ -193,22 +190,22 @@ class SparseVector:
         self._noisy_threshold[positive] = self._draw_thresholds(len(positive))
         return answers.reshape(exact.shape)
 
-    def error_bound(self, n_queries: int, failure: float, *, exact: bool = False) -> float:
-        r"""Give how far on the wrong side of the threshold a count may be and be answered wrongly.
+    def error_bound(self, n_queries: int, failure_probability: float, *, exact: bool = False) -> float:
+        r"""Return a bound on the distance from the threshold of counts that get a wrong answer.
 
-        With probability 1 - `failure` or more, the following holds for the first `n_queries` answers of one
-        stream, up to the one that exhausts it: a count answered positively is at least ``threshold - D``,
-        and a count answered negatively is below ``threshold + D``, D being the bound.
+        With probability at least ``1 - failure_probability``, the following holds for the first `n_queries`
+        answers of one stream, up to the one that exhausts it: a count answered positively is at least
+        ``threshold - D``, and a count answered negatively is below ``threshold + D``, D being the bound.
 
         Parameters
         ----------
         n_queries : int
             d, at least 1.
-        failure : float
+        failure_probability : float
             :math:`\eta`, above 0 and below 1. For all streams together, divide it by their number.
         exact : bool, default False
-            Give the smallest D that the tails of the discrete noise imply, instead of the formula of
-            Lemma 2.9, :math:`8ck/\epsilon \cdot \ln(2d/\eta)`.
+            Return the smallest D that the tails of the discrete noise imply, instead of the formula of Lemma
+            2.9, :math:`8ck/\epsilon \cdot \ln(2d/\eta)`.
 
         Returns
         -------
@@ -218,20 +215,20 @@ class SparseVector:
         Raises
         ------
         ArgumentError
-            If `n_queries` is not a whole number of at least 1, or `failure` not between 0 and 1.
+            If `n_queries` is not a whole number of at least 1, or `failure_probability` not between 0 and 1.
 
         Notes
         -----
         A wrong answer to a count D or more off needs :math:`|\rho - \nu| > D` for the noise :math:`\rho` of
-        the threshold and :math:`\nu` of the count, hence for any split of D into whole numbers a and b one
-        of two things. Either :math:`|\rho| > a` for one of the min(c, d) thresholds in use; or :math:`\nu`
-        is beyond b on one side, the one that depends on where the count lies. As :math:`\nu` is drawn
-        afterwards, all of that has a probability of
+        the threshold and :math:`\nu` of the count. So for any split of D into whole numbers a and b, one of
+        two things happens. Either :math:`|\rho| > a` for one of the min(c, d) thresholds in use; or
+        :math:`\nu` is beyond b on one side, the one that depends on where the count lies. As :math:`\nu` is
+        drawn afterwards, all of that has a probability of at most
 
-        .. math:: 2 \min(c, d) \frac{q_1^{a+1}}{1 + q_1} + d\,\frac{q_2^{b+1}}{1 + q_2}
+        .. math:: 2 \min(c, d) \frac{q_1^{a+1}}{1 + q_1} + d\,\frac{q_2^{b+1}}{1 + q_2},
 
-        at most, with :math:`q = e^{-1/\text{scale}}` of the threshold and of the counts. The exact bound is
-        the smallest D with a split for which this is at most :math:`\eta`. It is below the formula, which
+        with :math:`q = e^{-1/\text{scale}}` of the threshold and of the counts. The exact bound is the
+        smallest D with a split for which this is at most :math:`\eta`. It is below the formula, which
         therefore holds for discrete noise too.
 
         Examples
@@ -240,19 +237,19 @@ class SparseVector:
         >>> round(large.error_bound(100, 0.05), 1), large.error_bound(100, 0.05, exact=True)
         (132.7, 77.0)
         """
-        d = whole_number("n_queries", n_queries, at_least=1, hint="it is how many counts are asked about.")
-        if not isinstance(failure, float | np.floating) or not 0 < failure < 1:
+        d = whole_number("n_queries", n_queries, at_least=1, hint="it is the number of counts asked about.")
+        if not isinstance(failure_probability, float | np.floating) or not 0 < failure_probability < 1:
             raise ArgumentError(
-                "failure",
-                f"must be above 0 and below 1, not {quote(failure)}.",
-                hint="for example failure=0.05.",
+                "failure_probability",
+                f"must be above 0 and below 1, not {quote(failure_probability)}.",
+                hint="for example failure_probability=0.05.",
             )
         if not exact:
             factor = 8 * self.cutoff * self.sensitivity
-            return factor / self.epsilon * math.log(2 * d / failure)
+            return factor / self.epsilon * math.log(2 * d / failure_probability)
 
         s, t = self.threshold_scale, self.query_scale
-        # The logarithms of both parts of the sum where a = b = 0.
+        # The logarithms of both terms of the sum at a = b = 0.
         of_threshold = math.log(2 * min(self.cutoff, d)) - 1 / s - math.log1p(math.exp(-1 / s))
         of_queries = math.log(d) - 1 / t - math.log1p(math.exp(-1 / t))
 
@@ -266,18 +263,21 @@ class SparseVector:
 
         too_small, enough = (
             -1,
-            math.ceil(s * math.log(4 * d / failure)) + math.ceil(t * math.log(2 * d / failure)),
+            math.ceil(s * math.log(4 * d / failure_probability))
+            + math.ceil(t * math.log(2 * d / failure_probability)),
         )
         while enough - too_small > 1:
             middle = (too_small + enough) // 2
-            too_small, enough = (too_small, middle) if least_failure(middle) <= failure else (middle, enough)
+            too_small, enough = (
+                (too_small, middle) if least_failure(middle) <= failure_probability else (middle, enough)
+            )
         return float(enough)
 
     def _draw_thresholds(self, size: int) -> IntArray:
         return self.threshold + discrete_laplace(self.threshold_scale, size, self._source)
 
     def _checked_streams(self, streams: npt.ArrayLike | None, shape: tuple[int, ...]) -> IntArray:
-        """Give the streams that values of a shape belong to."""
+        """Return the streams to which values of a shape belong."""
         asked = np.arange(self.n_streams) if streams is None else np.asarray(streams)
         if asked.dtype.kind not in "iu" or asked.ndim != 1:
             raise ArgumentError(
@@ -294,13 +294,13 @@ class SparseVector:
         if len(np.unique(asked)) < len(asked):
             raise ArgumentError(
                 "streams",
-                "must be asked at most once in one call.",
-                hint="ask one after the other, in several calls.",
+                "must list each stream at most once per call.",
+                hint="ask one count after the other, in several calls.",
             )
         if shape != asked.shape and not (shape == () and len(asked) == 1):
             raise ArgumentError(
                 "values",
-                f"must be one for each of the {len(asked)} streams asked, not of shape {shape}.",
-                hint="name the streams that are asked: streams=[...].",
+                f"must hold one number for each of the {len(asked)} streams asked, not have shape {shape}.",
+                hint="name the streams: streams=[...].",
             )
         return asked.astype(np.int64, copy=False)

@@ -1,8 +1,8 @@
-r"""Two ways to choose a chain of thresholds and to divide the privacy loss over it.
+r"""Two methods to choose a chain of thresholds and to divide the privacy loss over it.
 
-What they compute, and why it is enough, stands in `pandas_dptree.mechanisms.thresholds.Thresholds`. There
-is one threshold :math:`\tau_i` between any two bounds :math:`M_{i-1}` and :math:`M_i`; the largest bound is
-the first to reach 2**40.
+`pandas_dptree.mechanisms.thresholds.Thresholds` states what they compute, and proves it sufficient. There is
+one threshold :math:`\tau_i` between any two bounds :math:`M_{i-1}` and :math:`M_i`; the largest bound is the
+first to reach 2**40.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["LARGEST_TOTAL", "Chain", "Exact", "Method", "Proof"]
 FloatArray = npt.NDArray[np.float64]
 
 LARGEST_TOTAL = 2**40
-"""Counts beyond are taken for this. The chain ends here, so that its noise scales stay below 1e12."""
+"""Larger counts are clipped to this. The chain ends here, which keeps its noise scales below 1e12."""
 
-_LEAST_WEIGHT = 2.0**-13  # of the mean weight: it keeps the noise of the largest thresholds within bounds
-_MARGIN = 1e-9  # counts or parts thereof, above any rounding error of the formulas below
+_LEAST_WEIGHT = 2.0**-13  # of the mean weight: it limits the noise of the largest thresholds
+_MARGIN = 1e-9  # counts or fractions, above any rounding error of the formulas below
 
 
 class Chain(NamedTuple):
@@ -36,22 +36,22 @@ class Chain(NamedTuple):
 
 
 class Method(Protocol):
-    """A way to choose a chain and to divide the loss over it."""
+    """A method to choose a chain and to divide the loss over it."""
 
     cutoff: int
     total_share: float
 
     def smallest_tau(self) -> float:
-        """Give the smallest tau that is found for which the promise is proven."""
+        """Return the smallest tau found for which the guarantee is proven."""
 
     def chain(self, tau: float) -> Chain:
-        """Lay out the bounds, estimates and thresholds for a tau."""
+        """Return the bounds, estimates and thresholds for a tau."""
 
     def weights(self, n_rounds: int) -> FloatArray:
-        """Give the proportions of epsilon and delta for the first thresholds, so many of them in use."""
+        """Return the proportions of epsilon and delta for the first thresholds, if `n_rounds` are in use."""
 
     def slack(self, epsilons: FloatArray) -> IntArray:
-        """Give how far below its threshold a count may be that is answered positively."""
+        """Return how far below its threshold a count with a positive answer may be."""
 
 
 class Proof:
@@ -67,7 +67,7 @@ class Proof:
         self.log_failure = math.log(2 * depth / eta)
 
     def smallest_tau(self) -> float:
-        """Give the smallest tau for which the promise is proven."""
+        """Return the smallest tau for which the guarantee is proven."""
         alpha, beta = self.alpha, self.beta
         share = (1 - 1 / self.growth) ** 2 / (1 + _LEAST_WEIGHT)
         epsilon, delta = self.epsilon * share, self.delta * share
@@ -75,19 +75,19 @@ class Proof:
         return (1 + beta) / (alpha * beta) * (2 * (1 + alpha) * (1 - beta) / epsilon * logs + 4)
 
     def chain(self, tau: float) -> Chain:
-        """Lay out the bounds, estimates and thresholds for a tau."""
+        """Return the bounds, estimates and thresholds for a tau."""
         n_rounds = _most_rounds(self.alpha * tau, self.growth)
         powers = min(self.alpha * tau, LARGEST_TOTAL) * self.growth ** np.arange(n_rounds + 1.0)
         bounds = _down(powers)  # counts are whole, so nothing is lost, and the estimate is closer
         return Chain(bounds, bounds, _up(powers[:-1] / (1 + self.beta)))
 
     def weights(self, n_rounds: int) -> FloatArray:
-        """Give the proportions of epsilon and delta for the first thresholds, so many of them in use."""
+        """Return the proportions of epsilon and delta."""
         i = np.arange(1.0, n_rounds + 1)
         return _lifted(i * self.growth ** (1 - i))
 
     def slack(self, epsilons: FloatArray) -> IntArray:
-        """Give how far below its threshold a count may be that is answered positively."""
+        """Return how far below its threshold a count with a positive answer may be."""
         logs = self.log_failure + math.log(2) * np.arange(1, len(epsilons) + 1)
         # an even number: half of it is for either noise, and a whole bound is as safe for discrete noise
         # as the formula says
@@ -110,27 +110,27 @@ class Exact:
         self.least_estimate = self._least_estimate()
 
     def _growths(self) -> FloatArray:
-        """Give the values of r that are tried: at x = 0 nothing is gained, at 1 - 1/widest nothing grows."""
+        """Return the values of r to try: at x = 0 nothing is gained, at 1 - 1/widest nothing grows."""
         return np.asarray(self.widest * (1 - np.linspace(0.2, 0.8, 61) * (1 - 1 / self.widest)))
 
     def _cost(self, growth: float) -> float:
-        """Give the size of M_0 that a growth takes, up to rounding."""
+        """Return the size of M_0 that a growth needs, up to rounding."""
         i = np.arange(1, _most_rounds(1.0, growth) + 1)
         return float((self._needs(i) * growth ** (1.0 - i)).sum() / (1 - growth / self.widest))
 
     def _failures(self, i: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Give the probability of each wrong positive answer, and of the one negative answer that matters."""
+        """Return the probabilities of each wrong positive answer and of the negative answer that matters."""
         eta = self.eta / (i * (i + 1.0))
         return eta / (2 * max(self.depth - 1, 1)), eta / 2
 
     def _needs(self, i: IntArray) -> FloatArray:
-        """Give the distance from M_{i-1} down to L_i, times epsilon_i, up to rounding."""
+        """Return the distance from M_{i-1} down to L_i, times epsilon_i, up to rounding."""
         positive, negative = self._failures(i)
         radius = _log_ratio(self.epsilon / 2, 2 * self.delta)
         return np.asarray(8 * np.log(4 / 9 / positive / negative) + 4 * radius)
 
     def weights(self, n_rounds: int) -> FloatArray:
-        """Give the proportions of epsilon and delta for the first thresholds, so many of them in use."""
+        """Return the proportions of epsilon and delta."""
         return _lifted(self._plain_weights(n_rounds))
 
     def _plain_weights(self, n_rounds: int) -> FloatArray:
@@ -138,17 +138,17 @@ class Exact:
         return np.asarray(self._needs(i) * self.growth ** (1.0 - i))
 
     def slack(self, epsilons: FloatArray) -> IntArray:
-        """Give how far below its threshold a count may be that is answered positively."""
+        """Return how far below its threshold a count with a positive answer may be."""
         return self._slack(epsilons, self._failures(np.arange(1, len(epsilons) + 1))[0])
 
     @staticmethod
     def _slack(epsilons: FloatArray, failures: FloatArray) -> IntArray:
-        """Give the least whole Δ at which P(X > Δ) is small enough."""
+        """Return the least whole Δ at which P(X > Δ) is small enough."""
         size = np.expm1(-epsilons / 4) / np.expm1(-3 * epsilons / 8)  # (1 - a^2) / (1 - a^3)
         return np.maximum(_up(8 / epsilons * np.log(size / failures)) - 1, 0)
 
     def _distances(self) -> tuple[IntArray, IntArray]:
-        """Give Δ' of each threshold, and the distance from M_{i-1} + 1 down to L_i, where all are in use."""
+        """Return Δ' of each threshold, and the distance from M_{i-1} + 1 down to L_i, if all are in use."""
         shares = self._plain_weights(_most_rounds(1.0, self.growth))
         shares /= shares.sum() * (1 + _LEAST_WEIGHT)  # never less, however many thresholds are in use
         epsilons, deltas = self.epsilon * shares, self.delta * shares
@@ -157,7 +157,7 @@ class Exact:
         return above, below + above + 2 * _radius(epsilons / 2, deltas)
 
     def _spare(self, first_estimate: int) -> IntArray:
-        """Give how much more room there is from M_{i-1} + 1 down to L_i than is needed."""
+        """Return how much the room from M_{i-1} + 1 down to L_i exceeds what is needed."""
         bounds, lowest, _ = self._intervals(first_estimate)
         return bounds[:-1] + 1 - lowest[1:] - self.needed[: len(bounds) - 1]
 
@@ -165,7 +165,7 @@ class Exact:
         return bool((self._spare(first_estimate) >= 0).all())
 
     def _least_estimate(self) -> int:
-        """Find a v_0 that fits, where the one before does not: the chain of the largest total does."""
+        """Find by bisection a v_0 that fits while v_0 - 1 does not; the chain of the largest total fits."""
         too_small, enough = 0, LARGEST_TOTAL
         while enough - too_small > 1:
             middle = (too_small + enough) // 2
@@ -173,16 +173,16 @@ class Exact:
         return enough
 
     def smallest_tau(self) -> float:
-        """Give the smallest tau that is found for which the promise is proven: v_0 / alpha."""
+        """Return v_0 / alpha, rounded up."""
         tau = self.least_estimate / self.alpha
         exact = Fraction(tau) * Fraction(self.alpha)
         return tau if exact >= self.least_estimate else math.nextafter(tau, math.inf)
 
     def chain(self, tau: float) -> Chain:
-        """Lay out the bounds, estimates and thresholds for a tau.
+        """Return the bounds, estimates and thresholds for a tau.
 
-        As the intervals are rounded, a v_0 that is a little larger than one that fits may not fit itself.
-        The smaller one then keeps the promise: that for its tau implies the one for any larger.
+        As the intervals are rounded, a v_0 that is a little larger than one that fits may not fit itself. The
+        smaller one then keeps the guarantee: that for its tau implies the one for any larger tau.
         """
         first_estimate = min(int(Fraction(self.alpha) * Fraction(tau)), LARGEST_TOTAL)
         while first_estimate > self.least_estimate and not self._fits(first_estimate):
@@ -192,7 +192,7 @@ class Exact:
         return Chain(bounds, estimates, np.maximum(bounds[:-1] + 1 - above - spare // 2, 1))
 
     def _intervals(self, first_estimate: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Give M_i, L_i and v_i: no count from L_i to M_i is further from v_i than the promise allows."""
+        """Return M_i, L_i and v_i: the guarantee allows the distance of v_i to all counts from L_i to M_i."""
         widest = math.floor(first_estimate / (1 - self.alpha) * (1 - _MARGIN))
         first_bound = min(max(2 * first_estimate, widest), 2 * LARGEST_TOTAL)
         n_rounds = _most_rounds(max(first_bound, 1), self.growth)
@@ -205,28 +205,28 @@ class Exact:
 
 
 def _most_rounds(first_bound: float, growth: float) -> int:
-    """Give how many thresholds it takes up to the largest total."""
+    """Return the number of thresholds up to the largest total."""
     return max(0, math.ceil(math.log(LARGEST_TOTAL / first_bound) / math.log(growth)))
 
 
 def _lifted(weights: FloatArray) -> FloatArray:
-    """Lift weights to a small part of their mean at least; their sum grows by that part at most."""
+    """Raise weights to a small part of their mean at least; their sum grows by that part at most."""
     return np.maximum(weights, _LEAST_WEIGHT * weights.mean()) if len(weights) else weights
 
 
 def _log_ratio(epsilon: float, delta: float) -> float:
-    """Give ln(1 + (e^epsilon - 1) / delta), without overflow."""
+    """Return ln(1 + (e^epsilon - 1) / delta), without overflow."""
     return float(np.logaddexp(0.0, epsilon + math.log(-math.expm1(-epsilon)) - math.log(delta)))
 
 
 def _radius(epsilons: FloatArray, deltas: FloatArray) -> IntArray:
-    """Give the radii of many `TruncatedLaplace`, none too small."""
+    """Return the radii of many `TruncatedLaplace`, none too small."""
     q = np.exp(-epsilons)
     return np.maximum(_up(np.log((-np.expm1(-epsilons) + 2 * deltas * q) / (deltas * (1 + q))) / epsilons), 1)
 
 
 def _up(values: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Round up, with a margin for what was rounded before."""
+    """Round up, with a margin for earlier rounding errors."""
     return np.asarray(np.ceil(np.minimum(values * (1 + 2.0**-48) + _MARGIN, 2.0**61)), dtype=np.int64)
 
 

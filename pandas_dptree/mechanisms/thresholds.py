@@ -1,13 +1,10 @@
-r"""How large the thresholds must be for counts with bounded relative error, and what each one may spend.
+r"""Sizes of the thresholds for counts with bounded relative error, and their shares of the loss.
 
-Counts are compared with a rising chain of thresholds :math:`\tau_1 < \tau_2 < \dots`, from the largest
-down. A node that reaches :math:`\tau_i` but none before lies between :math:`L_i` and :math:`M_i`, and one
-number :math:`v_i` stands for all of these counts. What is computed here is public: it depends on the
-privacy loss and the promised accuracy, and on the records through a noisy total alone.
-
-References
-----------
-Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+Counts are compared with a rising chain of thresholds :math:`\tau_1 < \tau_2 < \dots`, from the largest down.
+The count of a node that reaches :math:`\tau_i`, but no larger threshold, lies between :math:`L_i` and
+:math:`M_i`, and one number :math:`v_i` stands for all of these counts. Everything computed here is public: it
+depends on the privacy loss and the requested accuracy, and on the records through a noisy total alone. "The
+paper" is Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
 """
 
 from __future__ import annotations
@@ -35,25 +32,25 @@ FloatArray = npt.NDArray[np.float64]
 Calibration = Literal["proof", "exact"]
 
 _LARGEST_EPSILON, _SMALLEST_DELTA = 1e300, 1e-280
-"""No sum of what these are divided into, nor any quotient, is out of the range of floats."""
+"""Within these limits, no part, sum or quotient of a divided loss is out of the range of floats."""
 
 
 class Round(NamedTuple):
-    """One threshold: what it tells apart, and what it may spend."""
+    """One threshold, and its part of the privacy loss."""
 
     threshold: int
-    """Counts are asked whether they reach it."""
+    """The questions are whether counts reach it."""
     cutoff: int
-    """How many positive answers each tree may have."""
+    """The maximum number of positive answers of each tree."""
     slack: int
-    """A positive answer means a count of at least threshold - slack, but for the failure probability."""
+    """After a positive answer the count is at least threshold - slack, up to the failure probability."""
     loss: PrivacyLoss
-    """Half of epsilon is for the questions, the rest is for the nodes where the answer is positive."""
+    """Half of epsilon is for the questions, the rest for the nodes with a positive answer."""
     estimate: int
-    """What stands for the counts of nodes that reach the threshold."""
+    """The estimate for the nodes that reach the threshold."""
 
     def questions(self, n_trees: int, rng: np.random.Generator | None = None) -> SparseVector:
-        """Open the sparse vector technique on the trees of a forest, at half of epsilon."""
+        """Start the sparse vector technique on the trees of a forest, with half of epsilon."""
         assert self.loss.epsilon is not None
         return SparseVector(
             threshold=self.threshold,
@@ -65,7 +62,7 @@ class Round(NamedTuple):
 
     @property
     def node_noise(self) -> TruncatedLaplace:
-        """The noise with which nodes are looked at after each positive answer: a part of the other half.
+        """The noise of the nodes' counts after each positive answer: a part of the other half.
 
         Both calibrations have a cutoff of 1 or 2, so these divisions are exact.
         """
@@ -73,17 +70,17 @@ class Round(NamedTuple):
         return TruncatedLaplace(self.loss.epsilon / 2 / self.cutoff, self.loss.delta / self.cutoff)
 
     def cut(self, radius: int) -> int:
-        r"""Give the noisy count from which on a node is taken to reach the threshold.
+        r"""Return the least noisy count at which a node is decided to reach the threshold.
 
         **Correction** of Algorithm 1, which has :math:`\tau - \Delta - R` alone: a noisy count above R is
-        one that zero cannot have. So nodes without records never reach any threshold, however small. Where
+        impossible for a node without records. So such nodes never reach any threshold, however small. Where
         they are not listed, privacy depends on it.
         """
         return max(self.threshold - self.slack - radius, radius + 1)
 
     @property
     def out_of_reach(self) -> int:
-        """The largest count, 0 or more, whose noisy count is never as large as the cut."""
+        """The largest count, at least 0, whose noisy count never reaches the cut."""
         radius = self.node_noise.radius
         return self.cut(radius) - radius - 1
 
@@ -92,17 +89,17 @@ class Round(NamedTuple):
 class Thresholds:
     r"""A chain of thresholds for counts with bounded relative error, and its division of the loss.
 
-    The promise is made for each node of a tree, u, with the exact count :math:`w_u` and the estimate
-    :math:`\tilde w_u`:
+    It guarantees, for each node u of a tree with the exact count :math:`w_u` and the estimate
+    :math:`\tilde w_u`,
 
     .. math:: P\bigl(|\tilde w_u - w_u| \le \alpha \max(w_u, \tau)\bigr) \ge 1 - \eta.
 
     Parameters
     ----------
     alpha : float
-        Relative error, from 0.001 and below 1.
+        Relative error, at least 0.001 and below 1.
     eta : float
-        Failure probability of each node, above 0 (from 1e-15) and below 1/2.
+        Failure probability of each node, at least 1e-15 and below 1/2.
     epsilon, delta : float
         The privacy loss of the whole, for one row that is added or removed. See `group_loss` for units of
         several rows and for neighbours that replace rows.
@@ -110,7 +107,7 @@ class Thresholds:
         Number of nodes on a path from the root to a leaf.
     tau : float, optional
         In counts, at least 1. By default `smallest_tau`. With a smaller one the chain is as private, but
-        nothing is promised.
+        nothing is guaranteed.
     calibration : {"exact", "proof"}
         "proof" is the chain of the paper, corrected; "exact" is one with thresholds as small as the discrete
         noise allows.
@@ -118,16 +115,16 @@ class Thresholds:
     Attributes
     ----------
     smallest_tau : float
-        The smallest tau that is found for which the promise is proven. (With "exact", rounding may let one
-        that is smaller by a few counts divided by alpha do as well, which the search by bisection misses.)
+        The smallest tau found for which the guarantee is proven. (With "exact", rounding may let one that is
+        smaller by a few counts divided by alpha do as well, which the search by bisection misses.)
     bounds : numpy.ndarray of int64, shape (n_thresholds + 1,)
         :math:`M_0 < M_1 < \dots`: a node that does not reach :math:`\tau_{i+1}` counts at most :math:`M_i`.
     estimates : numpy.ndarray of int64, shape (n_thresholds + 1,)
-        :math:`v_i`, the only values that come out.
+        :math:`v_i`, the only values of the estimates.
     thresholds : numpy.ndarray of int64, shape (n_thresholds,)
-        :math:`\tau_1, \tau_2, \dots`, rounded up to whole numbers, which tells counts apart just as well.
+        :math:`\tau_1, \tau_2, \dots`, rounded up to whole numbers, which separate counts just as well.
     total_noise : TruncatedLaplace
-        The noise of the total that says how many thresholds are needed.
+        The noise of the total that determines the number of thresholds.
 
     Raises
     ------
@@ -147,23 +144,22 @@ class Thresholds:
         \epsilon_i = \frac\epsilon2 \frac{w_i}{\sum_j w_j}, \quad
         \delta_i = \frac\delta2 \frac{w_i}{\sum_j w_j}, \quad w_i = i\,r^{-(i-1)},
 
-    the sums being over the thresholds in use. (No weight is taken below :math:`2^{-13}` of the mean, so that
-    no noise scale gets out of bounds where the chain is long.)
+    the sums being over the thresholds in use. (No weight is taken below :math:`2^{-13}` of the mean, which
+    limits the noise scales of long chains.)
 
-    **Corrections** of the print: its exponent of r in the weights is i - 1, whose series diverges, so that
+    **Corrections** of the paper: its exponent of r in the weights is i - 1, whose series diverges, so that
     the losses add up to more than the whole. Algorithm 4 has :math:`r^i` in :math:`\tau_i`, with which
     condition (4), :math:`M_{i-1} \ge (1+\beta)\tau_i`, fails. The cutoff
     :math:`M_i/(1-\beta)\tau_i = 1 + \alpha` has to be a whole number, 2. And the constants 162 and 324 are
-    too small, so that the smallest tau is computed from condition (2) itself,
+    too small, so the smallest tau is computed from condition (2) itself,
 
     .. math::
         \beta\tau_1 \ge \frac{2(1+\alpha)(1-\beta)}{\epsilon_1} \max\Bigl\{48 \ln\frac{4d}\eta,\;
         6 \ln\Bigl(1 + \frac{e^{\epsilon_1/2} - 1}{\delta_1}\Bigr)\Bigr\} + 4.
 
     It is enough to look at i = 1 and the infinite series :math:`\sum_i w_i = (1 - 1/r)^{-2}`, increased by
-    that part. Divided by the growth of :math:`\tau_i \epsilon_i \propto i`, the first logarithm falls with
-    i. So does the second,
-    :math:`h(x) = \ln(1 + (e^x - 1)/\kappa x)` with :math:`x = \epsilon_i/2` and
+    that part. Divided by the growth of :math:`\tau_i \epsilon_i \propto i`, the first logarithm falls with i.
+    So does the second, :math:`h(x) = \ln(1 + (e^x - 1)/\kappa x)` with :math:`x = \epsilon_i/2` and
     :math:`\kappa = 2\delta/\epsilon`: as :math:`0 \le h' \le 1` and :math:`x_i \le i x_1`, it is at most
     :math:`h(x_1) + (i - 1)x_1 \le i h(x_1)`, for :math:`\delta_1 \le 1` makes :math:`x_1 \le h(x_1)`. With
     fewer thresholds all losses grow by a factor, and :math:`h(x)/x` falls likewise. The 4 makes room for
@@ -174,28 +170,29 @@ class Thresholds:
     1. The estimate is not the upper end of :math:`[L_i, M_i]` but the point of equal relative error to both
        ends. So the ratio of the ends may be :math:`(1+\alpha)/(1-\alpha)` instead of :math:`1 + \alpha`.
        Likewise for :math:`[0, M_0]`, where :math:`M_0 \ge 2\alpha\tau` instead of :math:`\alpha\tau`.
-    2. The ratio is kept at 2 or below, so that one positive answer per tree is enough. Let all answers be
-       right. After the positive one some node of at least :math:`\tau_i - \Delta_i > M_i/2` is
-       settled with its ancestors; all others beside them count less than that together.
+    2. The ratio is kept at 2 or below, so one positive answer per tree is enough. Let all answers be right.
+       After the positive one, some node of at least :math:`\tau_i - \Delta_i > M_i/2` is decided with its
+       ancestors; all others beside them count less than that together.
     3. With a single positive answer the questions are not adaptive: they are the d maxima from the bottom up,
        or `Round.out_of_reach` where that is more, which is below :math:`\tau_i - \Delta_i`. Call those of at
-       least :math:`\tau_i + \Delta_i'` large. All goes well if no question before the first large one is
-       answered positively although it is below :math:`\tau_i - \Delta_i`, and the first large one is not
+       least :math:`\tau_i + \Delta_i'` large. The answers are right if no question before the first large one
+       is answered positively although it is below :math:`\tau_i - \Delta_i`, and the first large one is not
        answered negatively. With the noises of threshold and question of scales :math:`4/\epsilon_i` and
        :math:`8/\epsilon_i` and :math:`a = e^{-\epsilon_i/8}`, each of these errors has a probability of at
        most
 
        .. math:: P(X > \Delta) \le \frac{1 - a^2}{1 - a^3}\, a^{\Delta + 1},
 
-       the sum of the two laws being known. The former may have :math:`\eta_i/2` in all, the latter too.
-    4. Only what is needed is asked of the distances: :math:`M_{i-1} \ge \tau_i + \Delta_i' - 1` and
+       since the distribution of the sum of the two is known. The former errors may have :math:`\eta_i/2` in
+       all, the latter too.
+    4. The distances satisfy only what is needed: :math:`M_{i-1} \ge \tau_i + \Delta_i' - 1` and
        :math:`L_i \le \tau_i - \Delta_i - 2R_i`, R being the exact radius.
     5. The total gets a hundredth of the loss instead of half. :math:`\eta_i = \eta/i(i+1)`, and
        :math:`\epsilon_i`, :math:`\delta_i` follow what the distances cost at a constant growth r, which is
        chosen for the smallest tau.
 
     Rounding to whole numbers may leave too little room for a tau just above one that has enough. The chain is
-    then that of the next smaller tau with enough room, whose promise implies the one that is asked for.
+    then that of the next smaller tau with enough room, whose guarantee implies the requested one.
 
     Examples
     --------
@@ -223,7 +220,7 @@ class Thresholds:
     _method: Method = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments and lay out the chain."""
+        """Check the arguments and compute the chain."""
         alpha = number_between("alpha", self.alpha, 0.001, 1, example=0.1)
         eta = number_between("eta", self.eta, 1e-15, 0.5, example=0.05)
         depth = whole_number("depth", self.depth, at_least=1, hint="the root alone has depth 1.")
@@ -252,12 +249,12 @@ class Thresholds:
             raise ArgumentError(
                 "epsilon",
                 f"is too small to be divided over {len(shares)} thresholds.",
-                hint="spend more, or ask for a larger alpha or tau.",
+                hint="pass a larger epsilon, alpha or tau.",
             )
 
     @property
     def guaranteed(self) -> bool:
-        """Whether the promise of `alpha`, `tau` and `eta` is proven, for totals of 2**40 at most."""
+        """Whether `alpha`, `tau` and `eta` are proven to hold, for totals of 2**40 at most."""
         return self.tau >= self.smallest_tau
 
     def rounds(self, total: int) -> tuple[Round, ...]:
@@ -271,8 +268,8 @@ class Thresholds:
         Returns
         -------
         tuple of Round
-            For the thresholds from the smallest to the largest: none if the total is at most ``bounds[0]``.
-            Their losses and that of `total_noise` sum to at most `epsilon` and `delta`, exactly.
+            From the smallest threshold to the largest: none if the total is at most ``bounds[0]``. Their
+            losses and that of `total_noise` sum to at most `epsilon` and `delta`, exactly.
         """
         n_rounds = min(int(np.searchsorted(self.bounds, total)), len(self.thresholds))
         if n_rounds == 0:
@@ -292,10 +289,10 @@ class Thresholds:
 
 
 def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
-    r"""Give the loss for one row that keeps a loss for groups of rows.
+    r"""Return the loss for one row that implies a given loss for groups of rows, rounded down.
 
-    **Correction**: the rows of one unit may lie in several trees, so that their losses do not count in
-    parallel, as the paper's trees do for a single row. A mechanism that is
+    **Correction**: the rows of one unit may lie in several trees, so their losses do not compose in parallel,
+    as those of the paper's trees do for a single row. A mechanism that is
     :math:`(\epsilon/k,\; \delta\,(e^{\epsilon/k} - 1)/(e^\epsilon - 1))`-DP for one row is
     :math:`(\epsilon, \delta)`-DP for k (Fact 2.2).
 
@@ -304,13 +301,12 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     loss : PrivacyLoss
         An epsilon and a delta, for one unit.
     rows : int
-        By how many rows, k, added or removed, neighbouring data sets differ: ``Sensitivity.l1`` of the
-        counts. That is the number of a unit's rows, and twice that if they are replaced.
+        The number k of rows, added or removed, in which neighbouring data sets differ: ``Sensitivity.l1`` of
+        the counts. It is the number of a unit's rows, and twice that if they are replaced.
 
     Returns
     -------
     PrivacyLoss
-        Rounded down.
 
     Raises
     ------
@@ -329,7 +325,7 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     assert loss.epsilon is not None
     each = loss.part(Fraction(1, k)).epsilon
     assert each is not None
-    # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t). What is left is no subnormal number, so t - s is
+    # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t). The result is not subnormal, so t - s is
     # below 700, and rounded by 2**-44 at most; 1e-12 is above all errors together.
     part = math.expm1(-each) / math.expm1(-loss.epsilon) * math.exp(each - loss.epsilon)
     delta = loss.delta * part * (1 - 1e-12)
@@ -339,18 +335,18 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
 
 
 def approximate_loss(loss: PrivacyLoss) -> PrivacyLoss:
-    """Check that a loss has an epsilon and a delta, and that they are numbers that can be divided."""
+    """Check that a loss has an epsilon and a delta that are in the range in which they can be divided."""
     if loss.kind != "approximate":
         raise ArgumentError(
-            "delta", "must be above 0, with an epsilon.", hint="for example epsilon=1.0 and delta=1e-6."
+            "delta", "must be above 0, and epsilon given.", hint="for example epsilon=1.0 and delta=1e-6."
         )
     assert loss.epsilon is not None
-    laplace_scale(loss.epsilon, 1)  # raises where no noise is large enough
+    laplace_scale(loss.epsilon, 1)  # raises if no noise is large enough
     if loss.epsilon > _LARGEST_EPSILON:
         raise ArgumentError(
             "epsilon",
             f"is too large: {quote(loss.epsilon)}.",
-            hint="no more than a few units protect anybody; for example epsilon=1.0.",
+            hint="an epsilon of more than a few protects nobody; for example epsilon=1.0.",
         )
     if loss.delta < _SMALLEST_DELTA:
         raise _too_small(f"to be divided: {quote(loss.delta)}")
@@ -361,5 +357,5 @@ def _too_small(why: str) -> ArgumentError:
     return ArgumentError(
         "delta",
         f"is too small {why}.",
-        hint=f"no part may be below {_SMALLEST_DELTA:g}; spend more, or divide less.",
+        hint=f"no part may be below {_SMALLEST_DELTA:g}; pass a larger delta, or divide it into fewer parts.",
     )

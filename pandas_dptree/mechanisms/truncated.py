@@ -1,4 +1,4 @@
-"""Laplace noise that never goes beyond a radius."""
+"""Laplace noise truncated at a radius."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["TruncatedLaplace"]
 
-# Each sum of `_power_sums` is a difference divided by 1 - q, which is 1e-12 at the least; five of these one
-# after the other lose 60 digits at most, and 40 are left.
+# Each sum of `_power_sums` is a difference divided by 1 - q, which is at least 1e-12. Five of these in
+# succession lose 60 digits at most, and 40 are left.
 _DIGITS = Context(prec=100, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _ROUNDING = Decimal("1e-40")  # far above the rounding error of a radius, which is below 1e16
 
@@ -29,8 +29,8 @@ class TruncatedLaplace:
 
     .. math:: P(x) \propto q^{|x|}, \quad |x| \le R, \qquad q = e^{-1/b}
 
-    Every answer is within R of the truth, with certainty. The noise scale is :math:`b = k/\epsilon`
-    for the sensitivity k, and R is the smallest whole number, k or more, for which
+    Every answer is within R of the truth, with certainty. The noise scale is :math:`b = k/\epsilon` for the
+    sensitivity k, and R is the smallest whole number, k or more, for which
 
     .. math:: \delta(R) = \frac{q^{R+1-k}\,(1 - q^k)}{1 + q - 2q^{R+1}} \le \delta.
 
@@ -60,16 +60,16 @@ class TruncatedLaplace:
     -----
     **Privacy**: (epsilon, `delta_spent`)-DP, `delta_spent` being at most `delta`. *Proof.* Let one value move
     by d, from v to :math:`v' = v + d`, :math:`0 < d \le k \le R` (the other direction is the mirror image).
-    Answers that can come from both are :math:`q^{-d} \le e^{\epsilon}` times as likely under one as under the
-    other at most. The others, seen from v, are the lowest d, which have the probability
+    Answers that are possible for both are at most :math:`q^{-d} \le e^{\epsilon}` times as likely under one
+    as under the other. The others, seen from v, are the lowest d, which have the probability
 
     .. math:: T(d) = \frac{q^R + q^{R-1} + \dots + q^{R-d+1}}{1 + 2(q + \dots + q^R)}
               = \frac{q^{R+1-d}\,(1 - q^d)}{1 + q - 2q^{R+1}}.
 
     So the mechanism is :math:`(\epsilon, T(k))`-DP, as T rises; and for no smaller delta, as v' never gives
-    these answers. Let several values move by :math:`d_1, d_2, \dots`, together by k at most. Answers
-    that can come from both are :math:`q^{-\sum d_i} \le e^{\epsilon}` times as likely at most, and the
-    others have the probability :math:`\sum T(d_i) \le T(k)` at most: the terms of T(d) rise up to d = R, so
+    these answers. Let several values move by :math:`d_1, d_2, \dots`, together by k at most. Answers that are
+    possible for both are at most :math:`q^{-\sum d_i} \le e^{\epsilon}` times as likely, and the others have
+    the probability :math:`\sum T(d_i) \le T(k)` at most: the terms of T(d) rise up to d = R, so
     :math:`T(c) + T(d) \le T(c + d)` where :math:`c + d \le R`.
 
     Solved for R,
@@ -91,10 +91,8 @@ class TruncatedLaplace:
     Examples
     --------
     >>> noise = TruncatedLaplace(1.0, 1e-6)
-    >>> noise.radius, noise.noise_scale
-    (14, 1.0)
-    >>> noise.delta_spent <= 1e-6
-    True
+    >>> noise.radius, noise.noise_scale, noise.delta_spent <= 1e-6
+    (14, 1.0, True)
     """
 
     epsilon: float
@@ -110,7 +108,7 @@ class TruncatedLaplace:
         if not loss.delta:
             raise ArgumentError(
                 "delta",
-                "must be above 0: noise that ends somewhere never gives pure differential privacy.",
+                "must be above 0: bounded noise never gives pure differential privacy.",
                 hint="for example delta=1e-6.",
             )
         k = whole_number("sensitivity", self.sensitivity, at_least=1, hint="1 where a unit is one row.")
@@ -155,19 +153,9 @@ class TruncatedLaplace:
             return float(2 * fourth / total - 3 * (2 * second / total) ** 2)
 
     def sample(self, size: int, source: ByteSource) -> IntArray:
-        """Draw noise, in counts.
+        """Draw noise in counts from -R to R, an array of int64 of shape (size,).
 
-        Parameters
-        ----------
-        size : int
-            Number of draws.
-        source : callable
-            Where random bytes come from.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (size,)
-            From -R to R.
+        ``source(n)`` returns n random bytes, such as `os.urandom`.
         """
         return truncated_discrete_laplace(self.noise_scale, self.radius, size, source)
 
@@ -177,7 +165,7 @@ class TruncatedLaplace:
         Parameters
         ----------
         values : array_like of an integer type, any shape
-            Exact counts or sums. Those beyond ±2**61 are taken for ±2**61.
+            Exact counts or sums. Those beyond ±2**61 are clipped.
         rng : numpy.random.Generator, optional
             For repeatable tests only. The noise comes from the operating system by default.
 
@@ -193,9 +181,9 @@ class TruncatedLaplace:
 
         Notes
         -----
-        **Privacy**: (epsilon, delta_spent)-DP for all values together, if neighbouring data sets move them
-        by `sensitivity` at most in all: for example the counts of disjoint groups, where a unit is
-        `sensitivity` rows. Each call is a release of its own, and their losses add up.
+        **Privacy**: (epsilon, delta_spent)-DP for all values together, if neighbouring data sets move them by
+        `sensitivity` at most in all: for example the counts of disjoint groups, where a unit is `sensitivity`
+        rows. Each call is a separate release, and the losses add up.
 
         Examples
         --------
@@ -208,17 +196,17 @@ class TruncatedLaplace:
         return np.asarray(exact + self.sample(exact.size, noise_source(rng)).reshape(exact.shape))
 
     def interval(self, values: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-        """Give the interval around a noisy value that holds the exact one, with certainty.
+        """Return the interval around a noisy value that contains the exact one, with certainty.
 
         Parameters
         ----------
         values : array_like of an integer type, any shape
-            What `release` gave.
+            The result of `release`.
 
         Returns
         -------
         tuple of two numpy.ndarray of int64, of the same shape
-            The least and the greatest exact value that each can come from.
+            The least and the greatest possible exact values.
 
         Examples
         --------
@@ -231,17 +219,17 @@ class TruncatedLaplace:
 
 
 def _ratio(noise_scale: float) -> Decimal:
-    """Give q."""
+    """Return q."""
     return (-1 / Decimal(noise_scale)).exp()
 
 
 def _lowest(shift: int, q: Decimal, radius: int) -> Decimal:
-    """Give T(shift), the probability of the lowest numbers, as many as `shift`."""
+    """Return T(shift), the probability of the lowest `shift` numbers."""
     return q ** (radius + 1 - shift) * (1 - q**shift) / (1 + q - 2 * q ** (radius + 1))
 
 
 def _power_sums(q: Decimal, radius: int) -> list[Decimal]:
-    r"""Give :math:`S_m = \sum_{x=1}^R x^m q^x` for m from 0 to 4.
+    r"""Return :math:`S_m = \sum_{x=1}^R x^m q^x` for m from 0 to 4.
 
     Summation by parts turns :math:`(1 - q) S_m` into the sum of :math:`(x^m - (x-1)^m) q^x`, less
     :math:`R^m q^{R+1}`; and :math:`x^m - (x-1)^m` consists of lower powers of x.

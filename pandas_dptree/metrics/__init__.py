@@ -1,8 +1,10 @@
-"""How far releases are from the truth: measured in simulations, and predicted from the noise.
+"""Errors of releases: measured in simulations, and predicted from the noise.
 
 The error measures are those of Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting
-on trees", 2023. What is measured against the truth is as secret as the truth; what is predicted is public
-wherever the counts that it is predicted for are.
+on trees", 2023.
+
+**Privacy**: errors that are measured against the truth are as secret as the truth. Predicted errors are
+public if the counts for which they are predicted are.
 """
 
 from pandas_dptree.metrics.empirical import (
@@ -37,5 +39,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """List the public names alone, for completion."""
+    """List only the public names, for completion."""
     return __all__

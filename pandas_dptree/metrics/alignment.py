@@ -1,4 +1,4 @@
-"""Released tables beside the truth: the same nodes, in the same order."""
+"""Alignment of released tables with the truth: the same nodes, in the same order."""
 
 from __future__ import annotations
 
@@ -26,14 +26,9 @@ Frames: TypeAlias = pd.DataFrame | Sequence[pd.DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Estimates beside what they are estimates of.
+    """Estimates, shape (n_releases, ...), and the truth, shape (...).
 
-    Attributes
-    ----------
-    estimates : numpy.ndarray, shape (n_releases, ...)
-    truth : numpy.ndarray, shape (...)
-    nodes : pandas.DataFrame or None
-        The level and the keys of each node, as the first table lists them; None for arrays.
+    `nodes` has the level and the keys of each node, in the order of the first table; None for arrays.
     """
 
     estimates: FloatArray
@@ -41,17 +36,17 @@ class Aligned:
     nodes: pd.DataFrame | None = None
 
     def labelled(self, name: str, values: FloatArray) -> Any:
-        """Give a number for each node in the form that the estimates came in."""
+        """Return one number per node in the form of the estimates: an array or a table."""
         return values if self.nodes is None else self.nodes.assign(**{name: values})
 
 
 def aligned(released: Any, truth: Any, column: Hashable) -> Aligned:
-    """Bring estimates and the truth together: see `pandas_dptree.metrics.alpha_rmse` for the forms.
+    """Align estimates with the truth: see `pandas_dptree.metrics.alpha_rmse` for the forms.
 
     Raises
     ------
     ArgumentError
-        If they do not fit together.
+        If they do not match.
     ColumnsError
         If a table lacks a column.
     """
@@ -74,16 +69,9 @@ def aligned(released: Any, truth: Any, column: Hashable) -> Aligned:
 class _Nodes:
     """The rows of a released table.
 
-    Attributes
-    ----------
-    by : sequence of hashable
-        Names of the keys.
-    forms : sequence of list of hashable
-        The canonical forms of each key.
-    codes : numpy.ndarray of int64, shape (len(by), n)
-        The position of each row's keys among the forms; -1 below the row's depth.
-    depth : numpy.ndarray of int64, shape (n,)
-        How many keys each row has.
+    `by` has the names of the keys, and `forms` the canonical forms of each key. `codes`, shape (len(by), n),
+    has the position of each row's keys among the forms, -1 below the row's depth. `depth` is each row's
+    number of keys.
     """
 
     by: Sequence[Any]
@@ -92,12 +80,12 @@ class _Nodes:
     depth: IntArray
 
     def located(self, keys: Sequence[pd.Series]) -> IntArray:
-        """Find keys among those of the nodes: -1 where they are missing, -2 where no node has them."""
+        """Find keys among those of the nodes: -1 if missing, -2 if no node has them."""
         return np.array([located(key, forms) for key, forms in zip(keys, self.forms, strict=True)])
 
 
 def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable) -> Aligned:
-    """Put all tables into the order of the first, and find the truth of each of its rows."""
+    """Reorder all tables as the first, and find the truth of each of its rows."""
     first = tables[0]
     nodes = _nodes_of(first, column)
     paths = _paths(nodes.codes, nodes.depth)
@@ -109,13 +97,13 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     estimates = np.empty((len(tables), len(paths)))
     for number, table in enumerate(tables):
         *keys, values = _columns(table, [*nodes.by, column], "released")
-        place = paths.get_indexer(_paths(nodes.located(keys), np.int64(len(keys))))
-        if not np.array_equal(np.sort(place), np.arange(len(paths))):
+        position = paths.get_indexer(_paths(nodes.located(keys), np.int64(len(keys))))
+        if not np.array_equal(np.sort(position), np.arange(len(paths))):
             raise ArgumentError(
                 "released", f"must list the same nodes in every table; table {number} and table 0 differ.",
-                hint="release by the same plan, and select the same rows of each table.",
+                hint="release with the same plan, and select the same rows of each table.",
             )  # fmt: skip
-        estimates[number, place] = _numbers(values, "released")
+        estimates[number, position] = _numbers(values, "released")
     if isinstance(truth, np.ndarray):
         true = _numbers(truth, "truth")
         if true.shape != (len(paths),):
@@ -126,12 +114,12 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
     else:
         true = _truth(truth, nodes, paths, column)
     listed = first[["level", *nodes.by]].copy()
-    listed.attrs = {}  # the provenance of one release
+    listed.attrs = {}  # they describe one release only
     return Aligned(estimates, true, listed)
 
 
 def _nodes_of(released: pd.DataFrame, column: Hashable) -> _Nodes:
-    """Read which nodes the rows of a table tell about."""
+    """Read the nodes of a table's rows."""
     _columns(released, ["level", column], "released")
     if isinstance(released["level"].dtype, pd.CategoricalDtype):
         by = released["level"].cat.categories[1:].tolist()
@@ -144,14 +132,14 @@ def _nodes_of(released: pd.DataFrame, column: Hashable) -> _Nodes:
     depth = _depths(released["level"], by)
     if not by or ((np.arange(len(by))[:, np.newaxis] < depth) != (codes >= 0)).any():
         raise ArgumentError(
-            "released", "has rows whose keys do not end at their level.",
+            "released", "has rows whose keys do not fit their level.",
             hint='pass a table of this package, read from CSV with keep_default_na=False, na_values=[""].',
         )  # fmt: skip
     return _Nodes(by, [forms for _, forms in encoded], codes, depth)
 
 
 def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) -> FloatArray:
-    """Find the true number of each node: its own, or the sum over the groups that it holds."""
+    """Find the true number of each node: its own, or the sum over the groups below it."""
     keys, levels, values = _truth_columns(truth, nodes, column)
     numbers = _numbers(values, "truth")
     codes = np.full((len(nodes.by), len(numbers)), -1)
@@ -161,34 +149,34 @@ def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) ->
     ends = np.count_nonzero(present, axis=0)
     listed = ~(present[1:] & ~present[:-1]).any(axis=0)
     if levels is None:
-        own = ends
+        depths = ends
         listed &= ~_continued(codes, ends, nodes)
     else:
-        own = _depths(levels, nodes.by)
-        compared = np.isin(own, nodes.depth)
-        listed &= np.where(compared, own == ends, own >= 0)
-        if _paths(codes[:, compared], own[compared]).has_duplicates:
+        depths = _depths(levels, nodes.by)
+        compared = np.isin(depths, nodes.depth)
+        listed &= np.where(compared, depths == ends, depths >= 0)
+        if _paths(codes[:, compared], depths[compared]).has_duplicates:
             raise ArgumentError(
-                "truth", "tells some nodes twice.",
-                hint="tell each once; or pass the numbers of the finest groups alone, without a level.",
+                "truth", "lists some nodes twice.",
+                hint="list each once; or pass only the numbers of the finest groups, without a level.",
             )  # fmt: skip
     true = np.zeros(len(paths))
     for depth in np.unique(nodes.depth):
-        rows = np.flatnonzero(own >= depth if levels is None else own == depth)
-        place = paths.get_indexer(_paths(codes[:, rows], depth))
-        listed[rows] &= place >= 0
-        true += np.bincount(np.maximum(place, 0), np.where(place < 0, 0.0, numbers[rows]), len(paths))
+        rows = np.flatnonzero(depths >= depth if levels is None else depths == depth)
+        position = paths.get_indexer(_paths(codes[:, rows], depth))
+        listed[rows] &= position >= 0
+        true += np.bincount(np.maximum(position, 0), np.where(position < 0, 0.0, numbers[rows]), len(paths))
     if (~listed & (numbers != 0)).any():
-        raise ArgumentError(  # whose they are is as secret as the truth
+        raise ArgumentError(  # their keys are as secret as the truth
             "truth", "counts records that the released table does not list.",
             hint="leave out the records that the domain does not list, as the release did; and where rows of "
-            "the table were selected, select the same of the truth.",
+            "the table were selected, select the same rows of the truth.",
         )  # fmt: skip
     return true
 
 
 def _continued(codes: IntArray, ends: IntArray, nodes: _Nodes) -> npt.NDArray[np.bool_]:
-    """Whether a path ends where a released one goes on: no release counts what is there."""
+    """Return whether a path ends where a released one continues: no release counts the records there."""
     continued = np.zeros(len(ends), dtype=bool)
     for depth in range(nodes.depth.max()):
         rows = np.flatnonzero(ends == depth)
@@ -200,12 +188,12 @@ def _continued(codes: IntArray, ends: IntArray, nodes: _Nodes) -> npt.NDArray[np
 def _truth_columns(
     truth: Any, nodes: _Nodes, column: Hashable
 ) -> tuple[list[pd.Series], pd.Series | None, pd.Series]:
-    """Pick keys, levels and numbers out of what ``groupby`` gave, or out of a table like a released one."""
+    """Extract keys, levels and numbers from a ``groupby`` result, or from a table like a released one."""
     if isinstance(truth, pd.Series):
         named = list(truth.index.names)
         if named == [None] * len(named):
             named = list(nodes.by[: len(named)])
-        keys = {name: truth.index.get_level_values(place) for place, name in enumerate(named)}
+        keys = {name: truth.index.get_level_values(position) for position, name in enumerate(named)}
         table: Any = pd.DataFrame({**keys, column: truth.array})
     else:
         table = collected(truth, "truth")
@@ -224,38 +212,36 @@ def _truth_columns(
 
 
 def _paths(codes: IntArray, depth: npt.NDArray[np.int64] | np.int64) -> pd.MultiIndex:
-    """Index nodes by the codes of their keys down to a depth."""
+    """Index nodes by the codes of their keys, truncated to a depth."""
     return pd.MultiIndex.from_arrays([np.where(key < depth, code, -1) for key, code in enumerate(codes)])
 
 
 def _depths(levels: pd.Series, by: Sequence[Hashable]) -> IntArray:
-    """Give how many keys the rows of a level have, -1 for what is no level."""
+    """Return the number of keys of each row's level, -1 for an unknown level."""
     depth_of = {name: depth for depth, name in enumerate([ROOT, *by])}
-    place, names = pd.factorize(levels)
-    return np.array([*(depth_of.get(name, -1) for name in names), -1])[place]
+    position, names = pd.factorize(levels)
+    return np.array([*(depth_of.get(name, -1) for name in names), -1])[position]
 
 
 def _columns(table: Any, names: Sequence[Hashable], argument: str) -> list[pd.Series]:
-    """Pick columns out of a table of any supported library."""
+    """Select columns from a table of any supported library."""
     lacking = [name for name in names if not is_name(name) or name not in list(table.columns)]
     if lacking:
         raise ColumnsError(
             argument, "lacks the columns", columns=lacking,
             hint="pass a table of this package, and name the numbers to compare, for example column=\"cost\"."
             if argument == "released"
-            else "group by all keys of the released table, and name the numbers as it does.",
+            else "group by all keys of the released table, and give the numbers the same name.",
         )  # fmt: skip
     return pick_columns(table, names, argument=argument)
 
 
 def _numbers(values: Any, argument: str) -> FloatArray:
-    """Read finite numbers."""
+    """Convert to an array of finite numbers."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if not np.isfinite(numbers).all():
-        raise ArgumentError(
-            argument, "must hold finite numbers alone.", hint="leave out what is missing, or fill it."
-        )
+        raise ArgumentError(argument, "must hold only finite numbers.", hint="drop or fill missing values.")
     return numbers

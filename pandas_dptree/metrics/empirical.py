@@ -1,11 +1,12 @@
-r"""The error measures of repeated releases, compared with the truth.
+"""Errors of repeated releases, compared with the truth.
 
-For simulations, where the truth may be known. The expectations of the definitions become means over the
-releases that are given: a single one tells what happened, many tell what to expect.
+These are for simulations, where the truth may be known. The expectations in the definitions are replaced by
+means over the given releases: one release shows what happened, many show what to expect. "Ghazi et al., 2023"
+is Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees".
 
-**Privacy**: the truth is secret wherever the records are. What these functions return depends on it without
-noise, and messages name keys of the truth that the release does not list: use them on data whose loss
-nobody would mind, and publish what is predicted instead.
+**Privacy**: the truth is secret wherever the records are. The results, and whether an error is raised, depend
+on it without noise. Use these functions only on data whose privacy loss does not matter, and
+publish predicted errors instead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 Numbers = npt.NDArray[Any]
 
 _ROUNDING = 1e-12
-"""A bound that is passed by rounding alone is kept."""
+"""Bounds are widened by this relative amount, against rounding."""
 
 
 @overload
@@ -46,7 +47,7 @@ def alpha_rmse(
     released: Numbers, truth: npt.ArrayLike, alpha: float = ..., *, column: Hashable = ...
 ) -> FloatArray: ...
 def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashable = "count") -> Any:
-    r"""Give the root mean squared error of each node, beyond a relative error that counts as none.
+    r"""Compute the root mean squared error of each node, beyond a tolerated relative error.
 
     .. math:: \mathrm{RMSE}_\alpha(\tilde z, z)
               = \sqrt{\mathrm{E}\,\max(|\tilde z - z| - \alpha z, 0)^2}.
@@ -54,20 +55,20 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
     Parameters
     ----------
     released : pandas.DataFrame, sequence of pandas.DataFrame, or numpy.ndarray
-        A table that this package released, or rows of it; or those of repeated releases, in any order of
-        rows. Or an array: like the truth, or with an axis before the truth's for repeated releases.
+        A table that this package released, or rows of it; or the tables of repeated releases, in any order of
+        rows. Or an array of the truth's shape, with an additional first axis for repeated releases.
     truth : pandas.Series, dataframe or array_like
         For tables, one of these:
 
-        - what ``frame.groupby(keys, dropna=False).size()`` gives for all keys of the table (or a frame with
-          the keys and the number in a column `column`): it is added up over the levels, and nodes that it
-          does not list hold 0;
+        - the result of ``frame.groupby(keys, dropna=False).size()`` for all keys of the table (or a frame
+          with the keys and the number in a column `column`): it is summed over the levels, and nodes that
+          it does not list have 0;
         - a table with ``level``, keys and `column`, with one row per node;
         - an array with one number for each row of the (first) table.
     alpha : float
-        The relative error that counts as none, at least 0. With 0, this is the root mean squared error.
+        The tolerated relative error, at least 0. With 0, this is the root mean squared error.
     column : hashable
-        What to compare, for tables of sums and means. Where z may be negative, its magnitude counts.
+        The column to compare, for tables of sums and means. If z may be negative, its magnitude counts.
 
     Returns
     -------
@@ -86,22 +87,10 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
     Notes
     -----
     **Privacy**: what is computed from the truth is not private, and may not be published where the truth may
-    not. It is meant for simulations.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
-    Definition 1.4.
+    not. It is meant for simulations. **Source**: Ghazi et al., 2023, Definition 1.4.
 
     Examples
     --------
-    An error of 10 is within a twentieth of 1000, and not of 100:
-
-    >>> import numpy as np
-    >>> alpha_rmse(np.array([[90, 1010], [110, 990]]), np.array([100, 1000]), alpha=0.05).tolist()
-    [5.0, 0.0]
-
-    >>> import pandas as pd
     >>> import pandas_dptree as dpt
     >>> wards = pd.DataFrame({"ward": ["eye", "labour", "heart"]})
     >>> records = pd.DataFrame({"ward": ["eye"] * 30 + ["labour"] * 70})
@@ -120,39 +109,26 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
 def max_alpha_rmse(
     released: Frames | Numbers, truth: Any, alpha: float = 0.05, *, column: Hashable = "count"
 ) -> float:
-    r"""Give the largest alpha-RMSE of all nodes, for the data that were released.
+    r"""Compute the largest alpha-RMSE of all nodes, for the data that were released.
 
-    The :math:`\mathrm{mRMSE}_\alpha` of a mechanism is the largest of these over all data. Noise that does
-    not depend on the counts has it where all counts are 0: there it is the largest standard error, whatever
-    alpha, so that on other data this function shows less. See
+    The :math:`\mathrm{mRMSE}_\alpha` of a mechanism is the largest of these over all data. If the noise does
+    not depend on the counts, it is attained where all counts are 0: it is the largest standard error, for
+    every alpha. So this function returns less on other data. See
     `pandas_dptree.metrics.predicted_alpha_rmse`.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Definition 1.4.
 
     Parameters
     ----------
     released, truth, alpha, column
-        As for `alpha_rmse`.
+        As for `alpha_rmse`, with the same errors.
 
     Returns
     -------
     float
 
-    Raises
-    ------
-    ArgumentError
-        As for `alpha_rmse`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
-    Definition 1.4.
-
     Examples
     --------
-    >>> import numpy as np
     >>> max_alpha_rmse(np.array([[90, 1010], [110, 990]]), np.array([100, 1000]), alpha=0.05)
     5.0
     """
@@ -169,14 +145,16 @@ def smoothed_relative_error(
     released: Numbers, truth: npt.ArrayLike, kappa: float, *, column: Hashable = ...
 ) -> FloatArray: ...
 def smoothed_relative_error(released: Any, truth: Any, kappa: float, *, column: Hashable = "count") -> Any:
-    r"""Give the mean relative error of each node, where no count is taken for less than a smoothing factor.
+    r"""Compute the mean relative error of each node, relative to at least a smoothing factor.
 
     .. math:: \mathrm{REL}_\kappa(\tilde z, z) = \frac{\mathrm{E}\,|\tilde z - z|}{\max(z, \kappa)}.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Appendix B.
 
     Parameters
     ----------
     released, truth, column
-        As for `alpha_rmse`.
+        As for `alpha_rmse`, with the same errors.
     kappa : float
         The smoothing factor, above 0: with it, empty nodes have a relative error, too.
 
@@ -188,19 +166,10 @@ def smoothed_relative_error(released: Any, truth: Any, kappa: float, *, column: 
     Raises
     ------
     ArgumentError
-        If kappa is not above 0, or as for `alpha_rmse`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Appendix B.
+        If kappa is not above 0.
 
     Examples
     --------
-    >>> import numpy as np
     >>> smoothed_relative_error(np.array([[9, 1], [11, 3]]), np.array([10, 0]), kappa=5).tolist()
     [0.1, 0.4]
     """
@@ -226,18 +195,20 @@ def accuracy(
 def accuracy(
     released: Any, truth: Any, alpha: float = 0.05, *, thresholds: Any = 0.0, column: Hashable = "count"
 ) -> Any:
-    r"""Give for each node the share of releases that keep a tolerance.
+    r"""Compute for each node the share of releases within a tolerance.
 
-    An estimate keeps it if :math:`|\tilde w_u - w_u| \le \alpha \max(w_u, \tau_u)`.
+    An estimate is within it if :math:`|\tilde w_u - w_u| \le \alpha \max(w_u, \tau_u)`.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Problem 3.1.
 
     Parameters
     ----------
     released, truth, column
-        As for `alpha_rmse`.
+        As for `alpha_rmse`, with the same errors.
     alpha : float
-        The relative error that is tolerated, at least 0.
+        The tolerated relative error, at least 0.
     thresholds : float, array_like or mapping
-        The count :math:`\tau_u` below which a tolerance shrinks no further: one for all nodes, one for
+        The count :math:`\tau_u` below which the tolerance does not shrink further: one for all nodes, one for
         each (in the order of the rows), or for tables one for each level by its name. At least 0.
 
     Returns
@@ -248,25 +219,16 @@ def accuracy(
     Raises
     ------
     ArgumentError
-        If alpha or a threshold is below 0, the thresholds do not fit the nodes, or as for `alpha_rmse`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Problem 3.1.
+        If a threshold is below 0, or the thresholds do not fit the nodes.
 
     Examples
     --------
-    >>> import numpy as np
     >>> released, truth = np.array([[90, 3], [115, -4]]), np.array([100, 0])
     >>> accuracy(released, truth, alpha=0.1, thresholds=30).tolist()
     [0.5, 0.5]
     """
     pair = aligned(released, truth, column)
-    return pair.labelled("accuracy", _kept(pair, alpha, thresholds))
+    return pair.labelled("accuracy", _share_within_tolerance(pair, alpha, thresholds))
 
 
 def is_accurate(
@@ -278,15 +240,17 @@ def is_accurate(
     thresholds: Any = 0.0,
     column: Hashable = "count",
 ) -> bool:
-    r"""Tell whether every node keeps its tolerance in a share :math:`1 - \eta` of the releases.
+    r"""Check whether every node is within its tolerance in a share :math:`1 - \eta` of the releases.
 
-    That is what it takes for a mechanism to be :math:`(\alpha, \eta)`-accurate, on these data and as far as
-    these releases can tell.
+    This is the condition for a mechanism to be :math:`(\alpha, \eta)`-accurate, on these data and as
+    estimated from these releases.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Problem 3.1.
 
     Parameters
     ----------
     released, truth, alpha, thresholds, column
-        As for `accuracy`.
+        As for `accuracy`, with the same errors.
     eta : float
         The share of releases that may miss the tolerance of a node: from 0 to 1.
 
@@ -297,59 +261,38 @@ def is_accurate(
     Raises
     ------
     ArgumentError
-        If eta is not from 0 to 1, or as for `accuracy`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Problem 3.1.
+        If eta is not from 0 to 1.
 
     Examples
     --------
-    >>> import numpy as np
     >>> is_accurate(np.array([[90, 3], [115, -4]]), np.array([100, 0]), 0.1, eta=0.5, thresholds=30)
     True
     """
     check_at_least("eta", eta, 0.0)
     if eta > 1:
         raise ArgumentError("eta", f"must be at most 1, not {quote(eta)}.", hint="it is a share of releases.")
-    kept = _kept(aligned(released, truth, column), alpha, thresholds)
-    return bool((kept >= 1 - eta - _ROUNDING).all())
+    shares = _share_within_tolerance(aligned(released, truth, column), alpha, thresholds)
+    return bool((shares >= 1 - eta - _ROUNDING).all())
 
 
 def l2_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "count") -> float:
-    r"""Give the root mean squared error over all nodes, for the data that were released.
+    r"""Compute the root mean squared error over all nodes, for the data that were released.
 
     .. math:: \sqrt{\tfrac1m\,\mathrm{E}\,\lVert \tilde z - z \rVert_2^2}.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Section 1.
 
     Parameters
     ----------
     released, truth, column
-        As for `alpha_rmse`.
+        As for `alpha_rmse`, with the same errors.
 
     Returns
     -------
     float
 
-    Raises
-    ------
-    ArgumentError
-        As for `alpha_rmse`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Section 1.
-
     Examples
     --------
-    >>> import numpy as np
     >>> l2_error(np.array([[1.0, 7.0]]), np.array([0, 0]))
     5.0
     """
@@ -358,35 +301,23 @@ def l2_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "coun
 
 
 def linf_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "count") -> float:
-    r"""Give the mean of the largest error of any node in a release, for the data that were released.
+    r"""Compute the mean of the largest error of any node in a release, for the data that were released.
 
     .. math:: \mathrm{E}\,\lVert \tilde z - z \rVert_\infty.
+
+    **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Section 1.
 
     Parameters
     ----------
     released, truth, column
-        As for `alpha_rmse`.
+        As for `alpha_rmse`, with the same errors.
 
     Returns
     -------
     float
 
-    Raises
-    ------
-    ArgumentError
-        As for `alpha_rmse`.
-
-    Notes
-    -----
-    **Privacy**: what is computed from the truth is not private.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Section 1.
-
     Examples
     --------
-    >>> import numpy as np
     >>> linf_error(np.array([[1, 7], [3, 0]]), np.array([0, 0]))
     5.0
     """
@@ -396,14 +327,14 @@ def linf_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "co
 
 
 def _excess(pair: Aligned, alpha: float) -> FloatArray:
-    """Give by how much each error is larger than the one that counts as none."""
+    """Compute by how much each error exceeds the tolerated one."""
     check_at_least("alpha", alpha, 0.0)
     excess = np.abs(pair.estimates - pair.truth) - alpha * np.abs(pair.truth)
     return np.asarray(np.maximum(excess, 0.0))
 
 
-def _kept(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
-    """Give for each node the share of releases that keep its tolerance."""
+def _share_within_tolerance(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
+    """Compute for each node the share of releases within its tolerance."""
     check_at_least("alpha", alpha, 0.0)
     least = _thresholds(pair, thresholds)
     tolerance = alpha * np.maximum(np.abs(pair.truth), least) * (1 + _ROUNDING)
@@ -411,7 +342,7 @@ def _kept(pair: Aligned, alpha: float, thresholds: Any) -> FloatArray:
 
 
 def _thresholds(pair: Aligned, given: Any) -> FloatArray:
-    """Read thresholds: one for all nodes, for each of them, or for each level."""
+    """Read thresholds: one for all nodes, one for each node, or one for each level."""
     if isinstance(given, Mapping) and pair.nodes is not None:
         levels = pair.nodes["level"].astype(object)
         absent = [level for level in levels.unique() if level not in given]
@@ -419,14 +350,14 @@ def _thresholds(pair: Aligned, given: Any) -> FloatArray:
             raise ArgumentError(
                 "thresholds",
                 f"lacks the levels {listed(absent)}.",
-                hint="give a threshold for each level, or one.",
+                hint="give a threshold for each level, or one number for all.",
             )
         given = levels.map(dict(given)).to_numpy()
     check_at_least("thresholds", given, 0.0, many=True)
     least = np.asarray(given, dtype=np.float64)
     if least.shape not in ((), pair.truth.shape):
         raise ArgumentError(
-            "thresholds", f"of shape {least.shape} do not fit {pair.truth.shape} nodes.",
+            "thresholds", f"of shape {least.shape} do not fit nodes of shape {pair.truth.shape}.",
             hint="give one number for all nodes, or one for each.",
         )  # fmt: skip
     return least

@@ -1,11 +1,13 @@
-r"""The error measures in closed form, from what is known of the noise.
+r"""Closed forms of the error measures, from the distribution of the noise.
 
-All follows from the *mean squared excess* of an error X over a tolerance t,
-:math:`\mathrm{E}\max(|X| - t, 0)^2`, of which the alpha-RMSE at a true count z is the root, with
-:math:`t = \alpha z`. It falls as t grows, so no count has a larger alpha-RMSE than 0 has; and there it is the
-standard error, whatever alpha. So a tolerance of relative errors does nothing for the largest alpha-RMSE
-of noise that does not depend on the count (Laplace, Gaussian, and least squares after either): it shows
-only at the counts that are large.
+All are based on the *mean squared excess* of an error X over a tolerance t,
+:math:`\mathrm{E}\max(|X| - t, 0)^2`. The alpha-RMSE at a true count z is its square root, with
+:math:`t = \alpha z`. The excess falls as t grows, so the alpha-RMSE is largest at a count of 0, where it is
+the standard error for every alpha. So if the noise does not depend on the count (Laplace, Gaussian, and least
+squares after either), a tolerance of relative errors does not reduce the largest alpha-RMSE. It reduces only
+that of large counts.
+
+"Ghazi et al., 2023" is the paper in the docstring of `pandas_dptree.metrics`.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ def predicted_alpha_rmse(
     *,
     continuous: bool = False,
 ) -> FloatArray:
-    r"""Give the alpha-RMSE of noisy counts, at given true counts.
+    r"""Compute the alpha-RMSE of noisy counts, at given true counts.
 
     With :math:`t = \alpha |z|`, it is the root of :math:`\mathrm{E}\max(|X| - t, 0)^2`, for which each kind
-    of noise has its formula: see `AdditiveNoise.squared_excess`. It falls as the count grows: the largest of
-    all is that of an empty node, which is the standard error of the noise for every alpha.
+    of noise has its formula: see `AdditiveNoise.squared_excess`. It falls as the count grows. The largest is
+    that of an empty node: the standard error of the noise for every alpha.
 
     Parameters
     ----------
@@ -51,10 +53,10 @@ def predicted_alpha_rmse(
     truth : array_like
         True counts z; both arrays are broadcast.
     alpha : float
-        The relative error that counts as none, at least 0. With 0, this is the standard error.
+        The tolerated relative error, at least 0. With 0, this is the standard error.
     continuous : bool
-        Whether to speak of the continuous distribution of that scale, which the discrete one comes near
-        from scale 10 on.
+        Whether to use the continuous distribution of that scale, which approximates the discrete one from
+        scale 10 on.
 
     Returns
     -------
@@ -68,20 +70,16 @@ def predicted_alpha_rmse(
 
     Notes
     -----
-    Exact to 10 digits but for discrete Gaussian noise from scale 10 on, where the sum is taken for an
-    integral with two corrections (Euler and Maclaurin): its square is then right to within
+    Exact to 10 digits except for discrete Gaussian noise from scale 10 on, where the sum is replaced by an
+    integral with two corrections (Euler and Maclaurin): its square is then accurate to within
     :math:`2 \cdot 10^{-8}\sigma^2`.
 
-    **Privacy**: a function of public parameters and of the counts that are asked about.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023,
+    **Privacy**: a function of public parameters and of the given counts. **Source**: Ghazi et al., 2023,
     Definition 1.4.
 
     Examples
     --------
-    A tolerance of a twentieth does nothing for empty nodes, and much for those with hundreds of records:
+    A tolerance of a twentieth does not affect empty nodes, but much reduces the error of large ones:
 
     >>> from pandas_dptree import Laplace
     >>> predicted_alpha_rmse(Laplace(), 10.0, [0, 100, 1000], alpha=0.05).round(3).tolist()
@@ -104,27 +102,25 @@ def predicted_alpha_rmse(
 def estimate_alpha_rmse(
     variances: npt.ArrayLike, fourth_cumulants: npt.ArrayLike, truth: npt.ArrayLike, alpha: float
 ) -> FloatArray:
-    r"""Give the alpha-RMSE of unbiased estimates, from the first moments of their errors.
+    r"""Approximate the alpha-RMSE of unbiased estimates, from the moments of their errors.
 
-    An error is taken for the sum Y of a normal variable N and a Laplace variable of scale b that has the
-    error's variance V and fourth cumulant :math:`\kappa_4 = 12 b^4`. As the Laplace law has the
-    characteristic function :math:`1/(1 + b^2 s^2)`, every function g of t that is linear in the law of the
-    error obeys :math:`g_Y - b^2 g_Y'' = g_N`. The mean squared excess over t obeys
-    :math:`g'' = 2 P(|Y| > t)` besides, and so it is
+    An error is modelled as the sum Y of a normal variable N and a Laplace variable of scale b, with the
+    error's variance V and fourth cumulant :math:`\kappa_4 = 12 b^4`. The Laplace distribution has the
+    characteristic function :math:`1/(1 + b^2 s^2)`. So every function g of t that is linear in the
+    distribution of the error satisfies :math:`g_Y - b^2 g_Y'' = g_N`. The mean squared excess over t also
+    satisfies :math:`g'' = 2 P(|Y| > t)`, so it is
 
     .. math:: \mathrm{E}\max(|Y| - t, 0)^2 = \mathrm{E}\max(|N| - t, 0)^2 + 2 b^2 P(|Y| > t).
 
     Parameters
     ----------
-    variances : array_like
-        Of the errors: of least squares, for example, from `propagate`.
-    fourth_cumulants : array_like
-        Of the errors, from `estimate_cumulants`. Below 0 they are taken for 0, and above those of Laplace
-        variables of the same variance, for these.
+    variances, fourth_cumulants : array_like
+        Of the errors: for example of least squares, from `propagate` and `estimate_cumulants`. Cumulants are
+        clipped to between 0 and those of Laplace variables of the same variance.
     truth : array_like
         True counts z. All three arrays are broadcast.
     alpha : float
-        The relative error that counts as none, at least 0. With 0, this is the standard error.
+        The tolerated relative error, at least 0. With 0, this is the standard error.
 
     Returns
     -------
@@ -138,13 +134,12 @@ def estimate_alpha_rmse(
 
     Notes
     -----
-    Exact for a single continuous Laplace or normal variable, and for the sum of both. For sums of several
-    Laplace variables, equal or not, it is off by less than 0.6 % of the standard error. Noise of a scale
-    near one count or below adds the error of taking it for continuous.
+    Exact for a single continuous Laplace or normal variable, and for the sum of both. For sums of
+    several Laplace variables, equal or not, the error is less than 0.6 % of the standard error. Noise of a
+    scale near one count or below adds the error of treating it as continuous. Estimates that are kept from
+    being negative are not covered: they are better at small counts.
 
-    Estimates that are kept from being negative are not of this kind: they do better at small counts.
-
-    **Privacy**: a function of public parameters and of the counts that are asked about.
+    **Privacy**: a function of public parameters and of the given counts.
 
     Examples
     --------
@@ -159,36 +154,36 @@ def estimate_alpha_rmse(
         real_numbers("fourth_cumulants", fourth_cumulants, hint=_HINT),
         alpha * np.abs(real_numbers("truth", truth, hint=_HINT)),
     )
-    usual = (variance > 0) & np.isfinite(variance)
-    spread = np.sqrt(np.where(usual, variance, 1.0))
+    regular = (variance > 0) & np.isfinite(variance)
+    spread = np.sqrt(np.where(regular, variance, 1.0))
     with np.errstate(over="ignore"):
-        kurtosis = np.where(usual, np.maximum(fourth, 0.0), 0.0) / spread**2 / spread**2
+        kurtosis = np.where(regular, np.maximum(fourth, 0.0), 0.0) / spread**2 / spread**2
     laplace = np.minimum(kurtosis / 12, 1 / 4) ** (1 / 4)
     normal = np.sqrt(np.maximum(1 - 2 * laplace**2, 0.0))
-    u = np.minimum(tolerance / spread, 1e6)  # beyond, all is 0
-    alone = Gaussian().squared_excess(normal, u, continuous=True)
-    excess = alone + 4 * laplace**2 * _beyond(normal, laplace, u)
-    return np.asarray(np.where(usual, spread * np.sqrt(excess), np.sqrt(variance)))
+    u = np.minimum(tolerance / spread, 1e6)  # beyond this, all is 0
+    normal_excess = Gaussian().squared_excess(normal, u, continuous=True)
+    excess = normal_excess + 4 * laplace**2 * _tail_probability(normal, laplace, u)
+    return np.asarray(np.where(regular, spread * np.sqrt(excess), np.sqrt(variance)))
 
 
 def accuracy_from_rmse(
     rmse: npt.ArrayLike, alpha: float, wider_alpha: float, thresholds: npt.ArrayLike
 ) -> FloatArray:
-    r"""Bound how often an estimate misses a tolerance, from its alpha-RMSE.
+    r"""Bound the probability that an estimate misses a tolerance, from its alpha-RMSE.
 
-    For :math:`\alpha' > \alpha`, by Chebyshev's inequality,
+    For :math:`\alpha' > \alpha`, by Chebyshev's inequality (Ghazi et al., 2023, Lemma 3.2),
 
     .. math:: P\bigl(|\tilde w - w| > \alpha' \max(w, \tau)\bigr)
               \le \Bigl(\frac{\mathrm{RMSE}_\alpha}{(\alpha' - \alpha)\,\tau}\Bigr)^2 = \eta,
 
-    so that the release is :math:`(\alpha', \eta)`-accurate with the largest :math:`\eta` of all nodes.
+    so the release is :math:`(\alpha', \eta)`-accurate with the largest :math:`\eta` of all nodes.
 
     Parameters
     ----------
     rmse : array_like
         The alpha-RMSE of each node, or the largest of them.
     alpha : float
-        What it was computed for.
+        The alpha of that RMSE.
     wider_alpha : float
         The :math:`\alpha'` of the tolerance, above alpha.
     thresholds : array_like
@@ -197,16 +192,12 @@ def accuracy_from_rmse(
     Returns
     -------
     numpy.ndarray
-        The chance :math:`\eta`, at most 1.
+        The probability :math:`\eta`, at most 1.
 
     Raises
     ------
     ArgumentError
         If alpha is below 0, the wider alpha not above it, or a threshold not above 0.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Lemma 3.2.
 
     Examples
     --------
@@ -229,12 +220,14 @@ def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) ->
     .. math:: \frac{\mathrm{E}\,|\tilde z - z|}{\max(z, \kappa)}
               \le \frac{\mathrm{RMSE}_\alpha}{\kappa} + \alpha.
 
+    In Ghazi et al., 2023, Lemma B.1, the bound is the square root of 2 times this one.
+
     Parameters
     ----------
     rmse : array_like
         The alpha-RMSE of each node.
     alpha : float
-        What it was computed for.
+        The alpha of that RMSE.
     kappa : float
         The smoothing factor, above 0.
 
@@ -246,11 +239,6 @@ def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) ->
     ------
     ArgumentError
         If alpha is below 0, or kappa not above 0.
-
-    References
-    ----------
-    Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023, Lemma B.1,
-    where the bound is the square root of 2 times this one.
 
     Examples
     --------
@@ -265,7 +253,7 @@ def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) ->
 def check_at_least(
     argument: str, value: npt.ArrayLike, least: float, *, above: bool = False, many: bool = False
 ) -> None:
-    """Refuse a number below a bound, or at it; or one of many."""
+    """Check that a number, or each of `many`, is finite and at least (or above) a bound."""
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -277,19 +265,19 @@ def check_at_least(
         raise ArgumentError(argument, f"must be {bound}, not {quote(value)}.", hint="pass a finite number.")
 
 
-def _beyond(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:
-    r"""Give P(Y > t) for the sum Y of a normal variable of scale s and a Laplace variable of scale b.
+def _tail_probability(normal: FloatArray, laplace: FloatArray, t: FloatArray) -> FloatArray:
+    r"""Compute P(Y > t) for the sum Y of a normal variable of scale s and a Laplace variable of scale b.
 
     It is :math:`\Phi(-u) + \frac12 (A(r - u) - A(r + u))` with :math:`u = t/s`, :math:`r = s/b` and
 
     .. math:: A(x) = e^{(x^2 - u^2)/2}\,\Phi(-x) = \tfrac12 e^{-u^2/2}\,\mathrm{erfcx}(x/\sqrt2).
     """
-    from scipy.special import erfcx, ndtr  # as above
+    from scipy.special import erfcx, ndtr  # costs a tenth of a second to import
 
-    s = np.maximum(normal, 1e-9)  # below, the normal part is as good as none
+    s = np.maximum(normal, 1e-9)  # below this, the normal part is negligible
     u, r = t / s, s / np.maximum(laplace, 1e-150)
     x = r - u
-    # Where x is below 0, the scaled function overflows, and the exponent of the other form is negative.
+    # For x below 0 the scaled function overflows, and the exponent of the other form is negative.
     falling = np.exp(np.minimum(r * (r / 2 - u), 0.0)) * ndtr(-x)
     density = np.exp(-(u**2) / 2) / 2
     near = np.where(x < 0, falling, density * erfcx(np.maximum(x, 0.0) / np.sqrt(2)))

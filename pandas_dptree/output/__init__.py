@@ -1,1 +1,1 @@
-"""Estimates → frames."""
+"""Released tables, datasets, plots and reports, made from estimates."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["check_writable", "write_whole"]
 
 
 def check_writable(path: Path) -> None:
-    """Find out whether `write_whole` could write a file, without writing it.
+    """Check whether `write_whole` could write a file, without writing it.
 
     Raises
     ------
@@ -20,45 +20,38 @@ def check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise IsADirectoryError
-    _beside(path.resolve()).cleanup()
+    _temporary_folder(path.resolve()).cleanup()
 
 
 def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = True) -> None:
-    """Write the whole file or nothing.
+    """Write a file completely or not at all. A link is followed.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where a link stands, what it leads to is written.
-    fill : callable
-        Writes the file to the path that it is given: beside the final one, which it then becomes.
-    replace : bool, default True
-        Whether a file that is there already is replaced, or stays.
+    `fill` writes to the temporary path that it is given, which is then moved to `path`.
 
     Raises
     ------
     FileExistsError
-        If the file is there already, and stays. One that has only just appeared stays too.
+        If not `replace` and the file exists, even if it appeared only just now. It is not changed.
     OSError
         If the file cannot be written.
     """
-    path = path.resolve()  # what a link leads to may be on another file system
-    with _beside(path) as scratch:
+    path = path.resolve()  # a link's target may be on another file system
+    with _temporary_folder(path) as scratch:
         whole = Path(scratch) / path.name
         fill(whole)
         if replace:
             os.replace(whole, path)
         else:
-            _move_where_nothing_is(whole, path)
+            _move_without_replacing(whole, path)
 
 
-def _beside(path: Path) -> tempfile.TemporaryDirectory[str]:
-    """Make a folder on the same file system, so that a file can be moved to its place in one step."""
+def _temporary_folder(path: Path) -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder on the same file system, so that a file can be moved in one step."""
     return tempfile.TemporaryDirectory(dir=path.parent, prefix=".dptree-")
 
 
-def _move_where_nothing_is(whole: Path, path: Path) -> None:
-    """Rename a file, unless there is one of the new name."""
+def _move_without_replacing(whole: Path, path: Path) -> None:
+    """Rename a file, unless one with the new name exists."""
     try:
         os.link(whole, path)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Estimates → a tree of xarray datasets, one for each level."""
+"""Released trees of xarray datasets, one dataset per level."""
 
 from __future__ import annotations
 
@@ -27,65 +27,47 @@ Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
 
 
 def check_groups(by: Sequence[Hashable]) -> None:
-    """Check that each level can be a group of its own.
-
-    Raises
-    ------
-    ColumnsError
-        If a level's name is no name of a group.
-    """
-    unfit = [
+    """Check that each level's name can name a group."""
+    invalid = [
         name for name in by if not isinstance(name, str) or not name or "/" in name or name in (".", "..")
     ]
-    if unfit:
+    if invalid:
         raise ColumnsError(
-            "by", "names what cannot name a group of the answer", columns=unfit,
-            hint="rename the coordinates: each level becomes a group, named by a text without slashes.",
+            "by", "has names that cannot be groups of the result", columns=invalid,
+            hint="rename the coordinates: each level becomes a group, named by a string without slashes.",
         )  # fmt: skip
 
 
 def check_free(array: xr.DataArray, taken: Collection[Hashable]) -> None:
-    """Check that no dimension or coordinate is named like a variable of the answer.
-
-    Raises
-    ------
-    ColumnsError
-        If one is.
-    """
+    """Check that no dimension or coordinate has the name of a variable of the result."""
     clashing = [name for name in dict.fromkeys([*array.dims, *array.coords]) if name in taken]
     if clashing:
         raise ColumnsError(
-            "array", "has dimensions or coordinates named as the answer names its own", columns=clashing,
+            "array", "has dimensions or coordinates with names of variables of the result", columns=clashing,
             hint="rename them with array.rename(...).",
         )  # fmt: skip
 
 
 def check_held(names: Iterable[Hashable], *, argument: str) -> None:
-    """Check that a tree of datasets can hold variables of these names.
-
-    Raises
-    ------
-    ColumnsError
-        If there is a slash in one.
-    """
+    """Check that no name has a slash, so that a tree of datasets can hold it."""
     slashed = [name for name in names if isinstance(name, str) and "/" in name]
     if slashed:
         raise ColumnsError(
-            argument, "has names with slashes, which stand between the groups of the answer", columns=slashed,
+            argument, "has names with slashes, which separate the groups of the result", columns=slashed,
             hint="rename them with rename(...).",
         )  # fmt: skip
 
 
 def is_hash(name: Hashable) -> bool:
-    """Tell whether a name is one that dask made, which ends in a hash of the cells and is as secret as they.
+    """Check whether dask made a name: it ends in a hash of the cells, and is as secret as they are.
 
-    Where nobody names an array of dask, xarray takes the name of its graph.
+    If a dask array has no name, xarray takes the name of its graph.
     """
     return isinstance(name, str) and re.search("-[0-9a-f]{32}$", name) is not None
 
 
 def companions_of(column: Hashable | None) -> set[Hashable]:
-    """Names of the variables that tell of what is added up: a column, or the records."""
+    """Return the names of the variables about a column, or about the records."""
     return {"count" if column is None else column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)}
 
 
@@ -99,50 +81,43 @@ def release_tree(
     described: Attributes,
     centres: Centres,
 ) -> xr.DataTree:
-    """Lay out one dataset per level.
+    """Make a tree of one dataset per level.
 
-    Dimensions, coordinates and types follow from the domain and the coordinates alone.
+    The dimensions, coordinates and types depend on the domain and the coordinates alone. The nodes of a level
+    lie along a dimension named like the level, with the keys as coordinates; those of a quadtree that is the
+    whole domain lie along y and x.
 
     Parameters
     ----------
     domain : Domain
-    values : mapping of sequences of numpy.ndarray, shape (..., level_sizes[l])
-        By the name of a variable, for each level what it shows in each slice.
-    public : mapping of sequences of numpy.ndarray, shape (level_sizes[l],)
-        Likewise, for what is the same in all slices.
-    dims : sequence of hashable
-        The dimensions that stand before the nodes in `values`.
-    coordinates : xarray.Dataset
-        Their coordinates.
+    values, public : mappings of sequences of numpy.ndarray
+        For each variable name, the values of each level: of shape (..., level_sizes[l]) in each slice, or of
+        shape (level_sizes[l],) if they are the same in all slices.
+    dims, coordinates : sequence of hashable, and xarray.Dataset
+        The dimensions before the nodes in `values`, and their coordinates.
     attrs : mapping
-        A JSON-able provenance of the release, which is written as text into ``attrs["dp"]`` of the root.
+        The provenance of the release, stored as JSON text in ``attrs["dp"]`` of the root.
     described : mapping of mappings
-        Attributes of coordinates, such as their units, by name. They are public as the coordinates are.
+        Attributes of coordinates, such as their units, by name. They are as public as the coordinates.
     centres : mapping of sequences of numpy.ndarray, shape (2**l,)
         For a domain that is one quadtree: the coordinates of its squares for each level from the first, along
-        y and along x, where there are any.
-
-    Returns
-    -------
-    xarray.DataTree
-        A group per level. Its nodes lie along a dimension named like the level, with the keys as coordinates;
-        those of a quadtree that is the whole domain lie along y and x.
+        y and along x, if there are any.
     """
     only = sole(domain)
     plane = None if only is None else only.plane
     groups = {}
     for level, name in enumerate(level_names(domain)):
         if not level:
-            lay: Layout = _root()
+            layout: Layout = _root()
         elif plane is not None:
-            lay = _grid(plane, level, centres, described)
+            layout = _grid(plane, level, centres, described)
         else:
-            lay = _line(domain, level, name, described)
+            layout = _line(domain, level, name, described)
         group = coordinates.assign(
-            {key: ((*dims, *lay.dims), lay.pick(levels[level])) for key, levels in values.items()}
-            | {key: (lay.dims, lay.pick(levels[level])) for key, levels in public.items()}
-        ).assign_coords(lay.coordinates)
-        for key in lay.indexed:
+            {key: ((*dims, *layout.dims), layout.pick(levels[level])) for key, levels in values.items()}
+            | {key: (layout.dims, layout.pick(levels[level])) for key, levels in public.items()}
+        ).assign_coords(layout.coordinates)
+        for key in layout.indexed:
             group = group.set_xindex(key)
         groups[f"/{name}"] = group
     tree = xr.DataTree.from_dict(groups)
@@ -152,18 +127,10 @@ def release_tree(
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the nodes of one level lie.
+    """The layout of the nodes of one level.
 
-    Attributes
-    ----------
-    dims : tuple of hashable
-        Their dimensions.
-    pick : callable
-        Lays out values of shape (..., level_sizes[l]) along these.
-    coordinates : mapping
-        The labels along them.
-    indexed : sequence of hashable
-        The coordinates that get an index besides those named like a dimension.
+    `pick` arranges values of shape (..., level_sizes[l]) along `dims`, with the labels `coordinates`.
+    `indexed` names the coordinates that get an index besides those named like a dimension.
     """
 
     dims: tuple[Hashable, ...]
@@ -173,28 +140,28 @@ class Layout:
 
 
 def _root() -> Layout:
-    """Show the total alone."""
+    """Lay out the total alone."""
     return Layout((), lambda nodes: nodes[..., 0])
 
 
 def _line(domain: Domain, level: int, name: Hashable, described: Attributes) -> Layout:
-    """Lay nodes side by side, with their keys."""
-    shown = domain.tree.listed(level)
+    """Lay out nodes along one dimension, with their keys."""
+    listed = domain.tree.listed(level)
     keys = domain.keys(level)
     coordinates: dict[Hashable, Any] = {
         key: ((name,), plain(keys[key]), described.get(key)) for key in keys.columns
     }
-    return Layout((name,), lambda nodes: nodes[..., shown], coordinates, list(keys.columns[:-1]))
+    return Layout((name,), lambda nodes: nodes[..., listed], coordinates, list(keys.columns[:-1]))
 
 
 def _grid(plane: Plane, level: int, centres: Centres, described: Attributes) -> Layout:
-    """Lay nodes out in the plane, with their centres."""
+    """Lay out nodes in the plane, with their centres."""
     coordinates = {name: ((name,), along[level - 1], described.get(name)) for name, along in centres.items()}
     return Layout(tuple(plane.edges), partial(plane.lay, level), coordinates)
 
 
 def plain(labels: pd.Series) -> npt.NDArray[Any]:
-    """Give labels as an array that every file format can hold: categories as values, text as objects."""
+    """Convert labels to an array for any file format: categories as values, text as objects."""
     if isinstance(labels.dtype, pd.CategoricalDtype):
         labels = labels.astype(labels.cat.categories.dtype)
     return labels.to_numpy(dtype=object) if isinstance(labels.dtype, pd.StringDtype) else labels.to_numpy()

@@ -1,4 +1,4 @@
-"""What was estimated of the distribution of a column → tables of it: all post-processing of one release."""
+"""Tables of a released distribution: all post-processing of one release."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ if TYPE_CHECKING:
 __all__ = ["COMPANIONS", "Distribution"]
 
 COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
-"""What the tables tell of a group, so that neither a key nor, beside keys, the column bears such a name."""
+"""Columns of the tables: no key may have such a name, nor may the column if there are keys."""
 
 HIGHEST_CONFIDENCE = 0.999
-"""More would take too many draws of the noise to find what it stays below."""
+"""A higher one would need too many draws of the noise."""
 
 FloatArray = npt.NDArray[np.float64]
 
 
 class Errors(Protocol):
-    """How far off the estimates of a group are, whether or not its total is known."""
+    """The errors of the estimates of a group, with or without a known total."""
 
     def variances(self, *, known_total: bool) -> FloatArray:
-        """Give the variances of the estimates, shape (n_bins,)."""
+        """Compute the variances of the estimates, shape (n_bins,)."""
 
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
-        """Give the variances of the numbers of values in the bins from start to below stop."""
+        """Compute the variances of the numbers of values in the bins ``starts <= bin < stops``."""
 
     def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
-        """Give how far the errors stay from 0, all at once, with some probability, shape (n_bins,)."""
+        """Compute the half widths of a simultaneous band for the errors, shape (n_bins,)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Distribution:
     """A released distribution, of one group of records or of many.
 
-    Made by `DistributionPlan.release`. Every table that is made of it is free of privacy cost.
+    Made by `DistributionPlan.release`. All tables made from it are free of privacy cost.
 
     Attributes
     ----------
     bins : Bins
-        Where the column was cut.
+        The bins of the column.
     groups : pandas.DataFrame or None
-        One row per group, with its ``level`` and keys; None where all records are one group.
+        One row per group, with its ``level`` and keys; None if all records are one group.
     estimates : numpy.ndarray, shape (n_groups, n_bins)
-        Unbiased estimates of how many values lie in the first bins, up to each of them. They need not rise.
+        Unbiased estimates of the cumulative counts. They need not be monotone.
     totals : numpy.ndarray of int64, shape (n_groups,)
-        How many records each group has, if that is public, otherwise -1.
+        The number of records of each group if it is public, otherwise -1.
     strategy : Errors
-        What was measured, which tells how far off the estimates of a group are.
+        What was measured; it determines the errors of the estimates.
     provenance : mapping
         How the release was made, in plain JSON.
     cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
-        The whole, rising numbers closest to `estimates`, from 0 to the number of records.
+        The non-decreasing integers closest to `estimates`, from 0 to the number of records.
     """
 
     bins: Bins
@@ -78,7 +78,7 @@ class Distribution:
     cumulative: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the estimates whole and rising."""
+        """Correct the estimates to be whole and non-decreasing."""
         free = np.rint(np.maximum(self.estimates[:, -1], 0)).astype(np.int64)
         totals = np.where(self.totals < 0, free, self.totals)
         rows = [
@@ -96,27 +96,27 @@ class Distribution:
         return np.sqrt(self._by_group(partial(self.strategy.range_variances, starts, stops)))
 
     def _by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
-        """Give each group what holds with a known total, or without one; known to be empty, it is certain."""
+        """Evaluate `of` for each group, with or without a known total; a known total of 0 has no error."""
         cases, group = np.unique(self.totals >= 0, return_inverse=True)
         variances = np.stack([of(known_total=bool(case)) for case in cases])[group]
         return np.where((self.totals == 0)[:, None], 0.0, variances)
 
     def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
-        """Tell how many values, and what part of them, lie below the end of each bin.
+        """Tabulate how many values, and what share of them, lie below the end of each bin.
 
         Parameters
         ----------
         confidence : float, optional
-            For example 0.95: adds ``lower`` and ``upper``, between which all true counts of a group lie at
-            once with this probability. At most 0.999.
+            For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a group
+            simultaneously with this probability. At most 0.999.
 
         Returns
         -------
         pandas.DataFrame
-            One row per bin: ``count``, the number of values in this bin and all before; ``cdf``, its part of
+            One row per bin: ``count``, the number of values in this bin and all before; ``cdf``, its share of
             the total (missing for an empty group); ``std_error`` of the count before it was made whole and
-            rising. Indexed by the bins; where there are groups, their level and keys are columns, and the
-            bin is a column named like the values.
+            non-decreasing. Indexed by the bins; with groups, their level, their keys and the bin (named like
+            the values) are columns.
         """
         count = self.cumulative
         total = count[:, -1:].astype(np.float64)
@@ -126,17 +126,16 @@ class Distribution:
             "std_error": self.std_errors,
         }
         if confidence is not None:
-            columns["lower"], columns["upper"] = self._within(confidence)
+            columns["lower"], columns["upper"] = self._band(confidence)
         return self._table(columns, self.bins.index)
 
     def histogram(self) -> pd.DataFrame:
-        """Tell how many values lie in each bin.
+        """Tabulate how many values lie in each bin.
 
         Returns
         -------
         pandas.DataFrame
-            One row per bin: ``count``, whole and non-negative, and the ``std_error`` of its unbiased
-            estimate. Laid out like `cdf`.
+            ``count``, whole and non-negative, and the ``std_error`` of its unbiased estimate; like `cdf`.
         """
         places = np.arange(self.bins.n_bins)
         errors = self._range_errors(places, places + 1)
@@ -144,13 +143,13 @@ class Distribution:
         return self._table({"count": count, "std_error": errors}, self.bins.index)
 
     def range_counts(self, ranges: Sequence[Any]) -> pd.DataFrame:
-        """Tell how many values lie in some ranges.
+        """Tabulate how many values lie in given ranges.
 
         Parameters
         ----------
         ranges : sequence of pairs
-            The ends of each range, which must be edges of bins. The left end is in it, and the right one
-            is not, but for the end of the last bin.
+            The ends of each range, which must be edges of bins. The left end is included. The right one is
+            not, unless it is the end of the last bin.
 
         Returns
         -------
@@ -161,7 +160,7 @@ class Distribution:
         Raises
         ------
         ArgumentError
-            If a range is no pair of edges, the lower one first.
+            If a range is not a pair of edges, the lower one first.
         """
         pairs = _pairs(ranges)
         if not pairs or any(len(pair) != 2 for pair in pairs):
@@ -176,7 +175,7 @@ class Distribution:
             raise ArgumentError(
                 "ranges",
                 f"must have their lower ends first, not {quote(ranges)}.",
-                hint="for example (18, 65).",
+                hint="for example [(18, 65)].",
             )
         sums = np.insert(self.cumulative, 0, 0, axis=1)
         ends = self.bins.values_at(edges)
@@ -185,44 +184,45 @@ class Distribution:
         return self._table({"count": count, "std_error": self._range_errors(starts, stops)}, index)
 
     def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame:
-        """Tell below which value a part of the values lies.
+        """Estimate quantiles of the values.
 
         Parameters
         ----------
         q : float or sequence of float
-            The parts, from 0 to 1; 0.5 for the median.
+            The levels, from 0 to 1; 0.5 for the median.
         confidence : float, default 0.95
-            How often all true quantiles of a group lie within ``lower`` and ``upper`` at once.
+            The probability that ``lower`` and ``upper`` contain all true quantiles of a group simultaneously.
 
         Returns
         -------
         pandas.DataFrame
-            One row per part: ``value``, within the bin in which the part is reached, in proportion; and
-            ``lower`` and ``upper``, which are edges of bins. Indexed by ``q``, or where there are groups
-            laid out like `cdf`, with a column ``q``. The quantile 0 is the start of the first bin that
-            has values, 1 the end of the last. A group without values has a missing value, between the bounds.
+            One row per level: ``value``, interpolated within the bin in which the level is reached; and
+            ``lower`` and ``upper``, which are edges of bins. Indexed by ``q``, or with groups laid out like
+            `cdf`, with a column ``q``. The quantile 0 is the start of the first bin that has values, 1 the
+            end of the last. For a group without values, the value is missing, and the bounds remain.
 
         Raises
         ------
         ArgumentError
-            If a part is not between 0 and 1, or the confidence not between 0 and 0.999.
+            If a level is not between 0 and 1, or the confidence not between 0 and 0.999.
         """
         parts = np.atleast_1d(np.asarray(q, dtype=object))
-        if parts.ndim != 1 or not len(parts) or not all(map(_is_part, parts)):
+        if parts.ndim != 1 or not len(parts) or not all(map(_is_fraction, parts)):
             raise ArgumentError(
                 "q", f"must be numbers from 0 to 1, not {quote(q)}.", hint="for example [0.1, 0.5]."
             )
         share = parts.astype(np.float64)
-        lower, upper = self._within(confidence)
+        lower, upper = self._band(confidence)
         bands = list(zip(lower, upper, strict=True))
         last = self.bins.n_bins - 1
         places = {
             "value": [_quantiles(count, share) for count in self.cumulative],
-            "lower": [  # the start of the first bin, too, where there can be no values at all
-                _reached(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0) for least, most in bands
+            "lower": [  # the start of the first bin, too, if there can be no values at all
+                _first_bin_with(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0)
+                for least, most in bands
             ],
             "upper": [
-                np.minimum(_reached(least, np.maximum(share * most[-1], 1)), last) + 1
+                np.minimum(_first_bin_with(least, np.maximum(share * most[-1], 1)), last) + 1
                 for least, most in bands
             ],
         }
@@ -230,7 +230,7 @@ class Distribution:
         return self._table(columns, pd.Index(share, name="q"))
 
     def plot(self, group: Any = None, *, confidence: float | None = 0.95, ax: Axes | None = None) -> Axes:
-        """Draw the cumulative counts of a group as steps, with the band that all true ones lie in at once.
+        """Draw the cumulative counts of a group as steps, with a simultaneous band for the true ones.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Distribution:
             If matplotlib is not installed.
         """
         row, name = self._row(group)
-        lower, upper = (None, None) if confidence is None else self._within(confidence)
+        lower, upper = (None, None) if confidence is None else self._band(confidence)
         band = None if lower is None or upper is None else (lower[row], upper[row])
         edges, unit = self.bins.values_at(np.arange(self.bins.n_bins + 1)), ""
         if edges.dtype.kind == "m":
@@ -263,7 +263,7 @@ class Distribution:
         return plot_cumulative(edges, self.cumulative[row], band, ax, label=name, xlabel=xlabel)
 
     def _row(self, group: Any) -> tuple[int, str]:
-        """Find the row of a group by its keys, and name it."""
+        """Find the row of a group by its keys, and its name."""
         path = () if group is None else group if isinstance(group, tuple) else (group,)
         groups = pd.DataFrame({"level": ["total"]}) if self.groups is None else self.groups
         keys = groups.columns[1:]
@@ -282,10 +282,11 @@ class Distribution:
             )
         return int(np.flatnonzero(found)[0]), ", ".join(map(str, path)) or "total"
 
-    def _within(self, confidence: float) -> tuple[IntArray, IntArray]:
-        """Give what all true counts are between at once: whole, rising, and ending in known totals.
+    def _band(self, confidence: float) -> tuple[IntArray, IntArray]:
+        """Return the simultaneous band of all true counts: whole, non-decreasing, and ending in known totals.
 
-        And around `cumulative`, which may leave the band of the estimates where these do not rise.
+        It is extended to contain `cumulative`, which may leave the band of the estimates if these are not
+        monotone.
         """
         number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
         if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
@@ -305,7 +306,7 @@ class Distribution:
         return lower, upper
 
     def _table(self, columns: Mapping[str, npt.NDArray[Any]], index: pd.Index) -> pd.DataFrame:
-        """Lay values of shape (n_groups, n_rows) out, group by group."""
+        """Arrange values of shape (n_groups, n_rows) in one table, group by group."""
         flat: dict[Hashable, Any] = {
             name: values.reshape(-1) if isinstance(values, np.ndarray) else values
             for name, values in columns.items()
@@ -321,36 +322,36 @@ class Distribution:
         return table
 
     def __repr__(self) -> str:
-        """Say what it is of."""
+        """Summarize the distribution in one line."""
         groups = "" if self.groups is None else f" of {len(self.groups)} groups"
         return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins"
 
 
 def _pairs(ranges: Any) -> list[tuple[Any, ...]]:
-    """List what should be pairs; nothing of what is no list."""
+    """Convert ranges to tuples; an object that cannot be iterated gives none."""
     return [
         tuple(pair) if np.iterable(pair) and not isinstance(pair, str) else (pair,)
         for pair in (ranges if np.iterable(ranges) else [])
     ]
 
 
-def _is_part(value: Any) -> bool:
+def _is_fraction(value: Any) -> bool:
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
     return number and bool(0 <= value <= 1)
 
 
 def _quantiles(count: IntArray, share: FloatArray) -> FloatArray:
-    """Give where each part of the values ends, in bins; nan where there are none."""
+    """Find where each share of the values ends, in bins; nan if there are no values."""
     total = int(count[-1])
     if not total:
         return np.full(len(share), np.nan)
     wanted = share * total
-    place = _reached(count, np.maximum(wanted, 1))
+    place = _first_bin_with(count, np.maximum(wanted, 1))
     before = np.where(place > 0, count[place - 1], 0)
     return np.asarray(place + np.clip((wanted - before) / (count[place] - before), 0.0, 1.0))
 
 
-def _reached(count: IntArray, wanted: FloatArray) -> IntArray:
-    """Find the first bin up to which there are as many values as wanted; one beyond the last if none is."""
-    # parts of a total are exact to 2**-52: what is wanted by so little more is wanted by rounding
+def _first_bin_with(count: IntArray, wanted: FloatArray) -> IntArray:
+    """Find the first bin with a cumulative count of at least `wanted`; one beyond the last if none."""
+    # shares of a total are exact to 2**-52: a smaller excess is due to rounding
     return np.searchsorted(count, wanted * (1 - 2.0**-50), side="left")

@@ -1,10 +1,10 @@
-"""A released table → a warning, if next to nothing is in it.
+"""Warnings about released tables that are nearly empty.
 
-Keys in another case than those of the domain, or text where numbers are wanted, give a table that looks like
-any other and holds noise alone. The records must not tell, but the released total does.
+Keys in another case than those of the domain, or text instead of numbers, give a table that looks like any
+other but holds only noise. No message may depend on the records, but one may depend on the released total.
 
 **Privacy.** The warning is a function of the noisy estimates and of the plan, so it is post-processing, and
-the stated loss covers it. Whoever holds the table can compute the same, with two exceptions: for quantiles
+the stated loss covers it. The holder of the table can compute the same, with two exceptions: for quantiles
 and for means without their counts, it also shows the noisy number of values, which was measured for them.
 """
 
@@ -25,33 +25,25 @@ from pandas_dptree.privacy.quantity import Quantity
 __all__ = ["Totals", "totals_of", "totals_of_groups", "usual_causes", "warn_if_empty"]
 
 Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
-"""By name, a quantity's total, or those of trees side by side, and how large the noise of one may be."""
+"""By name, a quantity's total, or those of parallel trees, and how large the noise of one may be."""
 
 _FEWEST = 3.0
-"""Standard errors. The noise of one total is above them in fewer than one release in a hundred."""
+"""Standard errors: the noise of one total exceeds this many in fewer than one release in a hundred."""
 
 _KEYS_MISSED = (
-    'keys that the domain writes otherwise (other case, blanks at the end, "501" for "00501", True for 1)'
+    'keys that differ from those of the domain (other case, blanks at the end, "501" for "00501", True for 1)'
 )
 
 
 def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
     r"""Warn if a released table holds so little that it may be noise alone.
 
-    Parameters
-    ----------
-    released : object
-        The table, which the warning holds as well.
-    totals : mapping
-        What the table shows: see `totals_of`. A total without noise is public beforehand, and tells nothing.
-    causes : str
-        From `usual_causes`.
+    `released` is the table, which the warning also holds; `causes` is from `usual_causes`. A total without
+    noise is public beforehand, and is ignored.
 
-    Notes
-    -----
-    The totals of n trees side by side are added up, and their noise is :math:`\sqrt n` times that of one.
-    Where the table shows 0 for a negative total, that of nobody has a mean of 0.4 standard errors and a
-    standard deviation of 0.58. So where none of them is negative, the sum is compared with that, too.
+    The totals of n parallel trees are added up, and their noise is :math:`\sqrt n` times that of one. If the
+    table shows 0 for a negative total, that of an empty tree has a mean of 0.4 standard errors and a standard
+    deviation of 0.58. So if no total is negative, the sum is compared with that, too.
     """
     empty = []
     for name, (shown, noise) in totals.items():
@@ -60,7 +52,7 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
         if np.min(shown, initial=0) >= 0:
             most = max(most, noise / _FEWEST * (0.4 * n + _FEWEST * 0.58 * np.sqrt(n)))
         if n and 0 < most and total <= most:
-            empty.append(f"the total of {quote(name)} is {total:.6g}, of which {most:.3g} may be noise")
+            empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
     if empty:
         warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
 
@@ -68,17 +60,9 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
 def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
     """Read the totals that a table shows, each with three of its standard errors.
 
-    Parameters
-    ----------
-    root : pandas.DataFrame, xarray.Dataset or mapping of numpy.ndarray
-        The row, the dataset or the columns of the level ``"total"``.
-    quantities : mapping
-        What is added up, by name. Sums of values of both signs may well be near 0, and are left out. Of
-        values that are never positive, the size of the sum is read.
-
-    Returns
-    -------
-    mapping
+    `root` is the row, the dataset or the columns of the level ``"total"``. `quantities` has what is added up,
+    by name. Sums of values of both signs may be near 0, and are left out. For values that are never positive,
+    the magnitude of the sum is read.
     """
     totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
     for name, quantity in quantities.items():
@@ -91,18 +75,7 @@ def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
 
 
 def totals_of_groups(released: Distribution, groups: slice) -> Totals:
-    """Read the totals of groups side by side, but for those that are public, with three standard errors.
-
-    Parameters
-    ----------
-    released : Distribution
-    groups : slice
-        Which of its groups.
-
-    Returns
-    -------
-    mapping
-    """
+    """Read the totals of some parallel groups, except public ones, with three standard errors."""
     first, last = np.array([0]), np.array([released.bins.n_bins])
     variance = float(released.strategy.range_variances(first, last, known_total=False)[0])
     unknown = released.totals[groups] < 0
@@ -116,22 +89,11 @@ def usual_causes(
     values: Iterable[Hashable] = (),
     privacy_unit: Hashable | None = None,
 ) -> str:
-    """Hint at what makes a table nearly empty, by what a release reads: columns, or numbers alone.
+    """Describe what usually makes a table nearly empty, depending on what a release reads.
 
-    Parameters
-    ----------
-    domain : Domain, optional
-        Where keys are looked up.
-    derived : iterable, optional
-        Levels that are made of columns, apart from those of the domain.
-    values : iterable of hashable, optional
-        Columns whose values are read.
-    privacy_unit : hashable, optional
-        The column of the units.
-
-    Returns
-    -------
-    str
+    Keys are looked up in `domain`, `derived` has levels that are made of columns, apart from those of the
+    domain, and `values` has the columns whose values are read. Without any of these, a release reads numbers
+    alone.
     """
     causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
     causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
@@ -140,4 +102,4 @@ def usual_causes(
     if privacy_unit is not None:
         causes.append(f"rows without a unit in {quote(privacy_unit)}")
     causes = causes or ["numbers that are missing or negative, which count as 0"]
-    return f"if there should be more in it, look for {'; '.join(causes)}."
+    return f"if it should hold more, look for {'; '.join(causes)}."

@@ -1,4 +1,4 @@
-"""Estimates → the released table."""
+"""Released tables in pandas."""
 
 from __future__ import annotations
 
@@ -19,31 +19,24 @@ from pandas_dptree.hierarchy.tree import IntArray
 __all__ = ["COMPANIONS", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
 
 COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
-"""What a table may tell about each quantity."""
+"""Suffixes of the columns that a table may have for each quantity."""
 
 
 def prefix_of(column: Hashable | None) -> str:
-    """Give what the names begin with of the columns that tell about a column's sum or mean."""
+    """Return the prefix of the names of the columns about a column's sum or mean."""
     return "" if column is None else f"{column}_"
 
 
 def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument: str) -> None:
     """Check that each column of a table of sums or means can have a name of its own.
 
-    Parameters
-    ----------
-    by : sequence of hashable
-        Names of the keys.
-    columns : sequence of hashable
-        What is added up.
-    argument : str
-        The name of the argument that `columns` come from.
+    `by` has the names of the keys, and `columns`, from `argument`, those of the columns to add up.
 
     Raises
     ------
     ColumnsError
-        If a column is named like a key or like what every table has; or if a companion of it, such as
-        ``cost_std_error``, is named like a key or another column.
+        If a column has the name of a key or of a column that every table has; or if a companion of it, such
+        as ``cost_std_error``, has the name of a key or another column.
     """
     named = {column: [column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)] for column in columns}
     taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(named.values())])
@@ -51,9 +44,9 @@ def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument
     if clashing:
         raise ColumnsError(
             argument,
-            "would give two columns of the released table one name",
+            "would give two columns of the released table the same name",
             columns=clashing,
-            hint=f"rename them; for each column the table keeps its name, and its name with "
+            hint=f"rename them; for each column, the table uses its name, and its name followed by "
             f"{', '.join(f'_{what}' for what in COMPANIONS)}.",
         )
 
@@ -63,22 +56,12 @@ def release_frame(
     values: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Lay out one row per node, from the root to the leaves.
+    """Make a table of one row per node, from the root to the leaves.
 
-    Columns, types and rows follow from the domain alone.
-
-    Parameters
-    ----------
-    domain : Domain
-    values : mapping of sequences of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        By the name of a column, for each level what it shows. Masked whole numbers become ``Int64``.
-    attrs : mapping
-        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``level`` (ordered categorical), one column per key (missing below its depth), and the values.
+    Its columns, types and rows depend on the domain alone: ``level`` (ordered categorical), one column per
+    key (missing below its depth), and the values. `values` has, for each column name, those of each level,
+    shape (level_sizes[l],) or (1,). Masked integers become ``Int64``. `attrs` is stored in
+    ``frame.attrs["dp"]``.
     """
     listed = [domain.tree.listed(level) for level in range(domain.tree.depth + 1)]
     level = np.repeat(np.arange(len(listed), dtype=np.int16), [np.count_nonzero(shown) for shown in listed])
@@ -100,59 +83,50 @@ def release_frame(
 
 
 def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
-    """Find out what a released table has, also if it was filtered or read back from a file.
+    """List the keys, from the coarsest down, and the columns with an error, of a released table.
 
-    Parameters
-    ----------
-    released : pandas.DataFrame
-
-    Returns
-    -------
-    keys : list of hashable
-        From the coarsest down.
-    values : list of hashable
-        The columns that have an error.
+    The table may have been filtered or read back from a file.
 
     Raises
     ------
     ArgumentError
-        If it is no released table.
+        If it is not a released table.
     """
     keys, parts, values = _layout_of(released)
     if parts:
         raise ArgumentError(
             "released",
             f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
-            hint="pandas prints it with table.to_html(), and Distribution.plot draws what "
+            hint="use table.to_html() of pandas for a page, or Distribution.plot on what "
             "release_distribution returned.",
         )
     return keys, values
 
 
 def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
-    """Find the keys, what tells apart the rows of a group in a table of a distribution, and the values."""
+    """Find the keys, the column that distinguishes the rows of a group in a distribution, and the values."""
     columns: list[Hashable] = list(released.columns)
     values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
     values = values or [name for name in columns if name == "value" and "q" in columns]
     if "level" not in columns or not values:
         raise ArgumentError(
             "released",
-            "is not a table that was released: it lacks the level, or values with a standard error.",
+            "is not a released table: it lacks the column `level`, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "That of a distribution of all records has no levels: pandas prints it with table.to_html().",
+            "For a distribution of all records, which has no levels, use table.to_html() of pandas.",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
     listed = isinstance(level.dtype, pd.CategoricalDtype) and ROOT in level.cat.categories[:1]
-    keys = list(level.cat.categories[1:]) if listed else between  # the latter after a file, or a filter
-    parts = between[-1:] if _tells_apart(released, between, keys if listed else list(level.unique())) else []
+    keys = list(level.cat.categories[1:]) if listed else between  # the latter if filtered, or from a file
+    parts = between[-1:] if _has_parts(released, between, keys if listed else list(level.unique())) else []
     return [key for key in keys if key not in parts], parts, values
 
 
-def _tells_apart(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
-    """Tell whether the last column before the values holds the bins, ranges or parts of a distribution.
+def _has_parts(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
+    """Check whether the last column before the values holds the bins, ranges or parts of a distribution.
 
-    No key has a value in rows of coarser levels alone. Anybody may have put another column there, though.
+    A key has no values in rows of coarser levels alone. But a user may have added another column there.
     """
     if not between or between[-1] in levels or not {*levels} <= {ROOT, *between}:
         return False
@@ -179,12 +153,12 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The values and their errors, indexed by the keys from the coarsest down to `name`; and by the bins,
-        ranges or parts, if it is of a distribution.
+        ranges or parts of a distribution.
 
     Raises
     ------
     ArgumentError
-        If `released` is no released table, or has no such level.
+        If `released` is not a released table, or does not have the level.
     """
     by, parts, _ = _layout_of(released)
     if not is_name(name) or name not in (ROOT, *by):
@@ -200,7 +174,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
             "released",
             "lacks the columns of levels",
             columns=absent,
-            hint="reset_index() makes columns of the index." if indexed else _RENAMING,
+            hint="turn the index into columns with reset_index()." if indexed else _RENAMING,
         )
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
     if not depth:
@@ -210,12 +184,12 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
         for key in by[:depth]
         if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
     }
-    with warnings.catch_warnings(action="ignore"):  # of tuples that pandas cannot sort
+    with warnings.catch_warnings(action="ignore"):  # about tuples that pandas cannot sort
         return rows.astype(types).set_index([*by[:depth], *parts])
 
 
 _RENAMING = (
-    "rename columns and levels alike, as in "
+    "rename columns and levels together, as in "
     'counts["level"] = counts["level"].cat.rename_categories({"state": "State"}).'
 )
 
@@ -223,7 +197,7 @@ _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
 
 
 def _stack(levels: Sequence[npt.NDArray[Any]], listed: Sequence[npt.NDArray[np.bool_]]) -> Any:
-    """Put the listed nodes of all levels into one column."""
+    """Concatenate the listed nodes of all levels."""
     parts = [
         _pick(np.broadcast_to(values, shown.shape, subok=True), shown)
         for values, shown in zip(levels, listed, strict=True)
@@ -237,12 +211,12 @@ def _stack(levels: Sequence[npt.NDArray[Any]], listed: Sequence[npt.NDArray[np.b
 
 
 def _pick(values: npt.NDArray[Any], shown: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Pick what is shown; where that is all, as where no path ends early, without a copy."""
+    """Select the listed nodes, without a copy if these are all."""
     return values if shown.all() else values[shown]
 
 
 def _column(labels: Any) -> pd.Series:
-    """Let pandas find the type of labels; text with lone surrogates, which it cannot hold, stays objects."""
+    """Let pandas infer the type of labels; text with lone surrogates, which it cannot hold, stays objects."""
     try:
         return pd.Series(labels, copy=False)
     except UnicodeEncodeError:
@@ -250,11 +224,11 @@ def _column(labels: Any) -> pd.Series:
 
 
 def _take(labels: pd.Index, codes: IntArray) -> Any:
-    """Labels by position, missing where the code is -1; whole numbers and booleans can be missing too."""
+    """Take labels by position, missing where the code is -1; integers and booleans can be missing too."""
     if isinstance(labels, pd.CategoricalIndex):
         return pd.Categorical.from_codes(codes, dtype=labels.array.dtype)
     if isinstance(labels, pd.IntervalIndex) and labels.left.dtype.kind in "iu":
-        # Where one may be missing, ends are floats, which not every whole number is.
+        # With missing intervals, ends become floats, which cannot hold every integer.
         if any(float(end) != end for end in (*labels.left, *labels.right)):
             return pd.Series(labels.astype(object).array.take(codes, allow_fill=True), dtype=object)
     masked = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(labels.dtype.kind)

@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib and plotly."""
+"""Plots of plans and releases, with matplotlib and plotly."""
 
 from __future__ import annotations
 
@@ -31,27 +31,10 @@ def plot_level_errors(
     *,
     unit: str = "counts",
 ) -> Axes:
-    """Draw the expected standard error of each level under several plans, side by side.
+    """Draw the expected standard error of each level under several plans.
 
-    Parameters
-    ----------
-    levels : sequence of str
-        Names of the levels, from the root to the leaves.
-    errors : mapping from str to numpy.ndarray, shape (n_levels,)
-        For each plan, the standard errors.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-    unit : str
-        What the errors are in.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
+    `errors` has the standard errors of each plan, shape (n_levels,), in `unit`. A new figure is made without
+    `ax`.
     """
     axes = _axes((6, 0.6 + 0.5 * len(levels))) if ax is None else ax
     position = np.arange(len(levels))
@@ -75,31 +58,10 @@ def plot_cumulative(
     label: str,
     xlabel: str,
 ) -> Axes:
-    """Draw how many values lie below the end of each bin, as steps, and what all of it is between.
+    """Draw how many values lie below the end of each bin, as steps, with a band.
 
-    Parameters
-    ----------
-    edges : numpy.ndarray, shape (n_bins + 1,)
-        Of the bins: numbers or times.
-    count : numpy.ndarray of int64, shape (n_bins,)
-        Cumulative counts.
-    band : pair of numpy.ndarray of int64, shape (n_bins,), optional
-        The ends of their intervals.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-    label : str
-        Of the steps.
-    xlabel : str
-        What the values are.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
+    `edges` has shape (n_bins + 1,) and may be numbers or times. `count` and both ends of the `band` have
+    shape (n_bins,). `label` is that of the steps. A new figure is made without `ax`.
     """
     axes = _axes((6, 3.7)) if ax is None else ax
     from matplotlib.dates import ConciseDateFormatter, DateLocator
@@ -116,45 +78,40 @@ def plot_cumulative(
 
 
 class ReleasedPlots:
-    """Pictures of a released table: ``counts.dp.plot``.
+    """Plots of a released table: ``counts.dp.plot``.
 
-    They show the table and nothing else, so they cost no privacy.
+    They show only the table, so they cost no privacy.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
         self._table = table
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse to guess which picture is wanted.
-
-        Raises
-        ------
-        ArgumentError
-        """
-        raise ArgumentError("plot", "has pictures of two kinds.", hint="call plot.levels() or plot.icicle().")
+        """Raise an `ArgumentError`, since a kind of plot must be chosen."""
+        raise ArgumentError("plot", "has two kinds of plots.", hint="call plot.levels() or plot.icicle().")
 
     def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
-        """Draw the largest nodes of each level as dots, with whiskers that tell how far off they may be.
+        """Draw the largest nodes of each level as dots, with whiskers for their errors.
 
         Parameters
         ----------
         value : hashable, optional
             The column to draw; by default the first that has an error: the count, or the first sum or mean.
         n : int, default 10
-            How many nodes of each level, at most. The largest are those with the largest count if the table
-            has counts, as that of means does. Those without a value are left out.
+            The largest number of nodes per level. The largest nodes are those with the largest count if the
+            table has counts, as tables of means have. Nodes without a value are left out.
 
         Returns
         -------
         numpy.ndarray of matplotlib.axes.Axes, shape (n_levels,)
-            One panel per level, each with a scale of its own. Its title tells the error of the level. The
+            One panel per level, each with a scale of its own. Its title states the error of the level. The
             whiskers are the intervals of the table (``lower``, ``upper``) if it has any, otherwise one
             standard error to each side.
 
         Raises
         ------
         ArgumentError
-            If the frame is no released table, or does not have the column.
+            If the frame is not a released table, or does not have the column.
         MissingExtraError
             If matplotlib is not installed.
 
@@ -184,20 +141,20 @@ class ReleasedPlots:
             axes.set_yticks(position, names, parse_math=False)
             axes.set_ylim(len(largest) - 0.5, -0.5)
             some = f"the {len(largest)} largest of {len(rows):,}, " if len(largest) < len(rows) else ""
-            title = f"{_short(name)}: {some}{_error_in_words(shown, rows)}"
+            title = f"{_short(name)}: {some}{_describe_errors(shown, rows)}"
             axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
             axes.locator_params(axis="x", nbins=6)
             axes.xaxis.set_major_formatter("{x:,.10g}")
             axes.grid(axis="x", alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
-        label = f"{shown.name} {_whiskers_in_words(shown, self._table)}"
+        label = f"{shown.name} {_describe_whiskers(shown, self._table)}"
         panels[-1, 0].set_xlabel(label, parse_math=False)
         return np.asarray(panels[:, 0], dtype=object)
 
     def icicle(self, value: Hashable | None = None, *, max_nodes: int = 20_000) -> Figure:
-        """Draw the hierarchy as an icicle: areas in proportion to the values, paler where less is sure.
+        """Draw the hierarchy as an icicle: areas are proportional to the values, paler if less certain.
 
-        Pointing at a node tells its value, its standard error and the ratio of the two. Clicking on it
+        Hovering over a node shows its value, its standard error and the ratio of the two. Clicking on it
         enlarges what is below it.
 
         Parameters
@@ -210,22 +167,22 @@ class ReleasedPlots:
         Returns
         -------
         plotly.graph_objects.Figure
-            ``figure.write_html("icicle.html")`` writes a page that needs no network: plotly.js is in it,
-            which takes 5 MB. ``include_plotlyjs="directory"`` puts it beside the page, once for all pages.
+            ``figure.write_html("icicle.html")`` writes a page that needs no network: it contains plotly.js,
+            which takes 5 MB. ``include_plotlyjs="directory"`` stores plotly.js beside the page, once for all
+            pages.
 
         Raises
         ------
         ArgumentError
-            If the frame is no released table, does not have the column, or has too many rows. If the values
-            are missing or negative, or those below a node do not add up to it: areas cannot show that.
+            If the frame is not a released table, does not have the column, or has too many rows; or if values
+            are missing or negative, or those below a node do not add up to it, which areas cannot show.
         MissingExtraError
             If plotly is not installed.
 
         Examples
         --------
-        >>> import pandas as pd, pandas_dptree as dpt
-        >>> records = pd.DataFrame({"state": ["CA", "CA", "NY"], "city": ["Oakland", "Fresno", "Utica"]})
-        >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
+        For the counts of the example of `levels`:
+
         >>> counts.dp.plot.icicle().write_html("icicle.html")  # doctest: +SKIP
         """
         released = Released.of(self._table)
@@ -234,9 +191,9 @@ class ReleasedPlots:
         if len(self._table) > max_nodes:
             raise ArgumentError(
                 "max_nodes",
-                f"is {max_nodes:,}, and the table has {len(self._table):,} rows.",
+                f"is {max_nodes:,}, but the table has {len(self._table):,} rows.",
                 hint="leave out the finest level first, for example counts[counts['level'] != "
-                f"{quote(released.levels[-1][0])}], or allow for more nodes.",
+                f"{quote(released.levels[-1][0])}], or allow more nodes.",
             )
         _check_areas(released, shown)
         graph_objects = _plotly()
@@ -260,7 +217,7 @@ class ReleasedPlots:
             branchvalues="total",
             customdata=[
                 [_markup(released.path(row)), text]
-                for row, text in zip(rows, _told(shown, relative), strict=True)
+                for row, text in zip(rows, _hover_texts(shown, relative), strict=True)
             ],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
             texttemplate="%{label}<br>%{value:,}",
@@ -273,25 +230,25 @@ class ReleasedPlots:
         return graph_objects.Figure(icicle, layout={"margin": margin, "height": 500})
 
     def __repr__(self) -> str:
-        """Name the pictures."""
-        return "Pictures of a released table: .levels(), .icicle()"
+        """List the plots."""
+        return "Plots of a released table: .levels(), .icicle()"
 
 
 _SHADES = ["#0b4f6c", "#3d8fa8", "#a5cbd6", "#f4f4f2"]
-"""From what is sure to what is all noise."""
+"""From certain values to pure noise."""
 
 _DARK = -2.26
-"""Below it the shades are so dark that white is easier to read on them than black."""
+"""Below this, shades are so dark that white text is easier to read than black."""
 
 
 def _largest(size: FloatArray, numbers: FloatArray, rows: IntArray, n: int) -> IntArray:
-    """Find the largest among some rows that have a number, ties as they stand."""
-    there = rows[~np.isnan(numbers[rows])]
-    return there[np.argsort(-size[there], kind="stable")[:n]]
+    """Find the largest among some rows that have a number; ties keep their order."""
+    present = rows[~np.isnan(numbers[rows])]
+    return present[np.argsort(-size[present], kind="stable")[:n]]
 
 
 def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
-    """Give how far the whiskers reach to the left and right, shape (2, n_rows)."""
+    """Compute the lengths of the whiskers to the left and right, shape (2, n_rows)."""
     values = shown.numbers[rows]
     if shown.interval is not None:
         lower, upper = (end[rows] for end in shown.interval)
@@ -299,15 +256,15 @@ def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
     return None if shown.error is None else np.stack([shown.error[rows]] * 2)
 
 
-def _whiskers_in_words(shown: Shown, table: pd.DataFrame) -> str:
-    """Tell what the whiskers are."""
+def _describe_whiskers(shown: Shown, table: pd.DataFrame) -> str:
+    """Describe the whiskers."""
     if shown.interval is None:
         return "" if shown.error is None else f"± {shown.error_name}"
     return f"with its {share_of(provenance_of(table))} interval".replace("  ", " ")
 
 
-def _error_in_words(shown: Shown, rows: IntArray) -> str:
-    """Tell how large the errors of a level are."""
+def _describe_errors(shown: Shown, rows: IntArray) -> str:
+    """Describe the range of the errors of a level."""
     errors = np.zeros(0) if shown.error is None else shown.error[rows]
     errors = errors[~np.isnan(errors)]
     if not len(errors):
@@ -316,8 +273,8 @@ def _error_in_words(shown: Shown, rows: IntArray) -> str:
     return f"{shown.error_name} {least}" + ("" if least == most else f" to {most}")
 
 
-def _told(shown: Shown, relative: FloatArray | None) -> list[str]:
-    """Tell each value and its error."""
+def _hover_texts(shown: Shown, relative: FloatArray | None) -> list[str]:
+    """Format each value with its error."""
     name = _markup(shown.name)
     values = [f"{name} {value:,.0f}" if shown.whole else f"{name} {_brief(value)}" for value in shown.numbers]
     if shown.error is None or relative is None:
@@ -338,7 +295,7 @@ def _relative(shown: Shown) -> FloatArray | None:
 
 
 def _check_areas(released: Released, shown: Shown) -> None:
-    """Refuse what areas cannot show: a browser would draw nothing, and say nothing."""
+    """Refuse values that areas cannot show, for which a browser would silently draw nothing."""
     values, parent = shown.numbers, released.parent
     below = np.flatnonzero(parent >= 0)
     sums = np.bincount(parent[below], weights=np.nan_to_num(values[below]), minlength=len(values))
@@ -355,26 +312,26 @@ def _check_areas(released: Released, shown: Shown) -> None:
         raise ArgumentError(
             "value",
             f"{problem}, in the column {quote(shown.name)}, and areas cannot show that.",
-            hint='value="count" draws how many there are.' if "count" in {*released.columns} - {shown.name}
-            else "draw counts, or sums of what is never negative, released with "
-            'consistency="integer" or "nonnegative"; leave out whole levels or branches only. '
+            hint='value="count" draws the counts.' if "count" in {*released.columns} - {shown.name}
+            else "draw counts, or sums of non-negative values, released with "
+            'consistency="integer" or "nonnegative"; if you drop rows, drop whole levels or branches. '
             "plot.levels() shows any table.",
         )  # fmt: skip
 
 
 def _markup(text: object) -> str:
-    """Write text such that plotly, which reads some tags of HTML, shows it as it is."""
+    """Escape text for plotly, which interprets some HTML tags."""
     return escape(str(text), quote=False)
 
 
 def _short(text: str, most: int = 48) -> str:
-    """Bring a name to one line that is not too long."""
+    """Shorten a name to one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _brief(number: float) -> str:
-    """Write a number with three digits, or all before the point."""
+    """Format a number with three significant digits, or as an integer from 100 on."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 

@@ -1,9 +1,9 @@
-"""A bar for work that takes long, on standard error.
+"""A progress bar on standard error.
 
-**Privacy.** Which steps there are, what they are called, their order and how much of the bar each takes
-follow from a plan alone. No number of records is shown, and no rate. The time on the bar may depend on the
-records, as the time of the release itself does: the bar is for whoever runs the release, who has the records
-anyway, and not for publishing.
+**Privacy.** The steps, their names, their order and their shares of the bar follow from a plan alone. No
+number of records is shown, and no rate. The elapsed time may depend on the records, as the time of the
+release itself does: the bar is for the person who runs the release, who has the records anyway, and not for
+publishing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
 __all__ = ["Done", "Step", "nothing", "progress_bar"]
 
 Step = tuple[str, int]
-"""What is being done, and how much work it is beside the other steps: how many nodes it goes over, say."""
+"""The name of a step, and its work relative to the other steps, such as its number of nodes."""
 
 Done = Callable[[], None]
-"""Called whenever a step is done, and the next one begins."""
+"""Called when a step is done and the next one begins."""
 
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}"
 
@@ -31,29 +31,18 @@ def nothing() -> None:
 
 @contextmanager
 def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
-    """Show a bar for as long as a block of code runs.
+    """Show a bar while a block of code runs, if `shown`.
 
-    Parameters
-    ----------
-    shown : bool
-        Whether there is a bar at all. tqdm is imported only if there is.
-    steps : sequence of (str, int)
-        The steps of the block, in their order, from public arguments alone.
-
-    Yields
-    ------
-    callable
-        To be called after each step but the last, which ends with the block.
+    `steps` are those of the block, in order, from public arguments alone. The block gets a function to call
+    after each step but the last, which ends with the block. tqdm is imported only if there is a bar.
 
     Raises
     ------
     ArgumentError
-        If `shown` is no bool.
+        If `shown` is not a bool.
     MissingExtraError
         If tqdm is not installed.
 
-    Examples
-    --------
     >>> with progress_bar(False, [("counting", 10), ("writing", 5)]) as done:
     ...     total = sum(range(10))
     ...     done()
@@ -71,7 +60,7 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
     tqdm = _tqdm()
     names, sizes = zip(*steps, strict=True)
     following = zip(names[1:], sizes, strict=False)
-    # Every step is shown as it begins, however fast: what appears does not depend on the time.
+    # Every step is shown when it begins, however fast, so the output does not depend on the time.
     with tqdm(total=sum(sizes), desc=names[0], bar_format=_FORMAT, mininterval=0, miniters=1) as bar:
 
         def done() -> None:

@@ -1,4 +1,4 @@
-"""The released table, read back as a tree: which row is below which, how it is called, how far off it is."""
+"""Released tables, read back as trees: the parent, the name and the error of each row."""
 
 from __future__ import annotations
 
@@ -25,22 +25,10 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What a table shows of one quantity, row by row.
+    """One quantity of a table, row by row.
 
-    Attributes
-    ----------
-    name : hashable
-        The column.
-    numbers : numpy.ndarray of float64, shape (n_rows,)
-        Missing ones are nan.
-    whole : bool
-        Whether they are whole numbers by type.
-    error : numpy.ndarray of float64, shape (n_rows,), or None
-        How far off they are.
-    error_name : str
-        What kind of error that is.
-    interval : pair of numpy.ndarray of float64, shape (n_rows,), or None
-        Its ends.
+    `numbers` are nan where missing, and `whole` if their type is an integer type. `error` has a size per row,
+    and `error_name` says of which kind. `interval` has both ends.
     """
 
     name: Hashable
@@ -55,15 +43,8 @@ class Shown:
 class Released:
     """A released table as a tree of its rows. It may have been filtered, or read back from a file.
 
-    Attributes
-    ----------
-    table : pandas.DataFrame
-    keys : sequence of hashable
-        From the coarsest down.
-    columns : sequence of hashable
-        What has an error: counts, sums or means.
-    depth : numpy.ndarray of int64, shape (n_rows,)
-        How many keys name each row.
+    `keys` are from the coarsest down. `columns` are those with an error: counts, sums or means. `depth` is
+    the number of keys of each row.
     """
 
     table: pd.DataFrame
@@ -78,7 +59,7 @@ class Released:
         Raises
         ------
         ArgumentError
-            If it is no released table, has no rows, or has two rows for one node.
+            If it is not a released table, has no rows, or has two rows for one node.
         """
         keys, columns = layout_of(table)
         if missing := [key for key in keys if key not in table]:
@@ -89,40 +70,37 @@ class Released:
         if not len(table) or (depth < 0).any():
             raise ArgumentError(
                 "released",
-                "has rows of no level." if len(table) else "has no rows.",
-                hint=f"keep rows whose level is one of {listed([ROOT, *keys])}.",
+                "has rows without a known level." if len(table) else "has no rows.",
+                hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
             )
         released = cls(table, keys, columns, depth.astype(np.int64))
         if len(np.unique(np.column_stack([depth, released.groups]), axis=0)) < len(table):
             raise ArgumentError(
                 "released",
                 "has several rows for one node.",
-                hint="take the tables of two releases one by one; read a CSV file with "
+                hint="pass the tables of two releases separately; read a CSV file with "
                 'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
             )
         return released
 
     @property
     def levels(self) -> list[tuple[str, IntArray]]:
-        """The levels that have rows, from the root down, each with the places of its rows."""
+        """The levels that have rows, from the root down, each with the positions of its rows."""
         names = [str(name) for name in (ROOT, *self.keys)]
         return [(names[depth], np.flatnonzero(self.depth == depth)) for depth in np.unique(self.depth)]
 
     def shown(self, column: Hashable | None = None, *, argument: str = "value", of: Sized = ()) -> Shown:
-        """Take out a column, by default the first, with its errors.
+        """Return a column with its errors, by default the first column.
 
-        Raises
-        ------
-        ArgumentError
-            If `column`, which the caller got as `argument`, perhaps one `of` a list, is no such column, or
-            holds what is no number.
+        `argument` is the caller's name for `column`, which may be one `of` a list. Raises an `ArgumentError`
+        if there is no such column, or it does not hold numbers.
         """
         name = self.columns[0] if column is None else column
         if not is_name(name) or name not in self.columns:
             raise ArgumentError(
                 argument,
-                f"is not shown by the table: {quote(name, of=of)}.",
-                hint=f"take one of {listed(self.columns)}.",
+                f"is not a column of values of the table: {quote(name, of=of)}.",
+                hint=f"choose one of {listed(self.columns)}.",
             )
         prefix = prefix_of(None if name == "count" else name)
         kind = next((kind for kind in _ERRORS if f"{prefix}{kind}" in self.table), None)
@@ -142,28 +120,28 @@ class Released:
         except (TypeError, ValueError):
             raise ArgumentError(
                 "released",
-                f"holds what is no number, in the column {quote(column)}.",
-                hint="take the table as it was, before its numbers were written as text.",
+                f"holds values that are not numbers, in the column {quote(column)}.",
+                hint="pass the table from before its numbers were converted to text.",
             ) from None
 
     @cached_property
     def groups(self) -> IntArray:
-        """Which ancestor each row has on each level below the root, or is; -1 below. Shape (n_rows, n_keys).
+        """Each row's ancestor (or itself) on each level below the root, shape (n_rows, n_keys); -1 below.
 
-        Ancestors are numbered as they first occur, also those that have no row themselves.
+        Ancestors are numbered in the order of their first occurrence, including those without a row.
         """
         groups = np.full((len(self.table), len(self.keys)), -1, dtype=np.int64)
         above = np.zeros(len(self.table), dtype=np.int64)
         for place, key in enumerate(self.keys):
             below = self.depth > place
-            codes = canonical_codes(self.table[key])[0] + 1  # 0 for what is missing: a remainder
+            codes = canonical_codes(self.table[key])[0] + 1  # 0 for a missing key: a remainder
             above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
             groups[below, place] = above[below]
         return groups
 
     @cached_property
     def parent(self) -> IntArray:
-        """The place of the row that each row is a part of; -1 if there is none. Shape (n_rows,)."""
+        """The position of each row's parent, -1 if there is none, shape (n_rows,)."""
         parent = np.full(len(self.table), -1, dtype=np.int64)
         root = np.zeros((len(self.table), 1), dtype=np.int64)
         for depth, group in enumerate(np.hstack([root, self.groups]).T[:-1], start=1):
@@ -175,7 +153,7 @@ class Released:
 
     @property
     def nested(self) -> IntArray:
-        """The places of all rows, each followed by those below it."""
+        """The positions of all rows, each followed by those below it."""
         return np.lexsort((np.arange(len(self.table)), *self.groups.T[::-1]))
 
     @cached_property
@@ -183,7 +161,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = _whole_again(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
+            text = _restore_integers(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -192,7 +170,7 @@ class Released:
     def _implied(self) -> list[bool]:
         """Whether the next key implies each key, as "1992-06" implies "1992": it begins with it in every row.
 
-        It has to be of one length everywhere. Otherwise one key could be below both "1" and "12".
+        The key must have the same length everywhere. Otherwise one key could be below both "1" and "12".
         """
         implied = []
         for depth, (keys, below) in enumerate(pairwise(self._texts), start=1):
@@ -204,12 +182,12 @@ class Released:
         return implied
 
     def name(self, row: int) -> str:
-        """Call a row by its last key."""
+        """Return the last key of a row."""
         depth = int(self.depth[row])
         return str(self._texts[depth - 1][row]) if depth else ROOT
 
     def path(self, row: int) -> str:
-        """Call a row by its keys, the last one first, but for those that the next one implies."""
+        """Join the keys of a row, the last one first, without those that the next one implies."""
         depth = int(self.depth[row])
         above = zip(self._texts[: max(depth - 1, 0)], self._implied, strict=False)
         return ", ".join(
@@ -218,26 +196,26 @@ class Released:
 
 
 REMAINDER = "(other)"
-"""What the rows are called that stand for all that is not shown."""
+"""The name of rows for all nodes that are not shown."""
 
 _ERRORS = {"std_error": "standard error", "error_bound": "error bound"}
-"""What tells how far off a value is, and how that is called."""
+"""Suffixes of the columns of errors, and their names."""
 
 
 def provenance_of(table: pd.DataFrame) -> dict[str, Any]:
-    """Give what the table says of its own release; nothing if it says nothing. It may be wrong."""
+    """Return the provenance that a table states, which may be wrong; empty if there is none."""
     provenance = table.attrs.get("dp")
     return provenance if isinstance(provenance, dict) else {}
 
 
 def share_of(provenance: Mapping[str, Any]) -> str:
-    """Write how often an interval holds the truth; nothing if that is unknown."""
+    """Format the confidence of intervals as a percentage; empty if it is unknown."""
     confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
 
 
-def _whole_again(keys: pd.Series) -> pd.Series:
-    """Make whole numbers of what a CSV file made floats of, since some are missing."""
+def _restore_integers(keys: pd.Series) -> pd.Series:
+    """Convert keys that a CSV file turned into floats, because some are missing, back to integers."""
     known = keys.dropna()
     whole = pd.api.types.is_float_dtype(keys) and ((known % 1 == 0) & (known.abs() < 2**53)).all()
     return keys.astype("Int64") if whole else keys

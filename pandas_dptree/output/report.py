@@ -1,4 +1,4 @@
-"""The released table → a page to print, which says in words what protects it."""
+"""HTML reports of released tables, with a description of their privacy protection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report_page(
     columns: Hashable | list[Hashable] | None,
     max_rows: int | None,
 ) -> str:
-    """Lay out a page: see `DataFrame.dp.to_html`."""
+    """Make a page: see `DataFrame.dp.to_html`."""
     if title is not None and not isinstance(title, str):
         raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
     released = Released.of(table)
@@ -42,19 +42,19 @@ def report_page(
         raise ArgumentError(
             "columns",
             f"must name columns, each once, not {quote(columns)}.",
-            hint=f"take {listed(released.columns)}.",
+            hint=f"choose from {listed(released.columns)}.",
         )
-    rows, left_out = _fitting(released, max_rows)
+    rows, left_out = _rows_within(released, max_rows)
     provenance = provenance_of(table)
-    named = _listed([str(value.name) for value in values])
+    named = _joined([str(value.name) for value in values])
     heading = f"{named[:1].upper()}{named[1:]}" + (
-        f", by {_listed(list(map(str, released.keys)))}" if title is None and released.keys else ""
+        f", by {_joined(list(map(str, released.keys)))}" if title is None and released.keys else ""
     )
     heading = heading if title is None else title
     return _PAGE.format(
         title=escape(heading),
         style=_STYLE,
-        left_out=f'<p class="notes">{escape(_left_out_in_words(left_out))}</p>' if left_out else "",
+        left_out=f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         table=_table(released, values, rows, provenance),
         notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
         warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in _warnings(provenance)),
@@ -64,14 +64,8 @@ def report_page(
 
 
 def write_page(page: str, path: str | PathLike[str]) -> None:
-    """Write a page to a file, whole or not at all.
-
-    Raises
-    ------
-    ArgumentError
-        If the file cannot be written.
-    """
-    # errors="replace" is for lone surrogates, which are no UTF-8
+    """Write a page to a file, completely or not at all; raise an `ArgumentError` if that is impossible."""
+    # errors="replace" is for lone surrogates, which UTF-8 cannot encode
     fill = partial(Path.write_text, data=page, encoding="utf-8", errors="replace", newline="\n")
     try:
         write_whole(Path(path), fill)
@@ -84,23 +78,15 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
 
 
 def statement(provenance: Mapping[str, Any]) -> list[str]:
-    """Say in words what a release says of its protection.
+    """Describe the protection of a release in sentences of plain text.
 
-    Parameters
-    ----------
-    provenance : mapping
-        What a released table has in ``attrs["dp"]``; empty if it was lost.
-
-    Returns
-    -------
-    list of str
-        Plain text, one sentence or two each.
+    `provenance` is from ``attrs["dp"]`` of a released table; it is empty if that was lost.
     """
     if not provenance:
-        return ["How this table was made, and what protects it, is unknown: the table does not tell."]
+        return ["It is unknown how this table was made and what protects it: the table does not say."]
     protection = _loss(provenance) + ", which protects nobody" * _is_useless(provenance)
     return [
-        f"Protection: none. Had the noise been secret, it would be {protection}."
+        f"Protection: none. If the noise had been secret, it would be {protection}."
         if _repeatable(provenance)
         else f"Protection: {protection}.",
         _unit(provenance),
@@ -132,7 +118,7 @@ def _is_useless(provenance: Mapping[str, Any]) -> bool:
     }
     try:
         return bool(PrivacyLoss(**stated).objection)
-    except ArgumentError:  # whatever stands there, it is no loss
+    except ArgumentError:  # it states no valid loss
         return False
 
 
@@ -143,17 +129,17 @@ def _unit(provenance: Mapping[str, Any]) -> str:
     rows = "record of each was" if most == 1 else "records of each were"
     if unit is not None:
         return (
-            f"Who is protected: whoever is named in the column “{unit}”, with all records that are theirs. "
+            f"Who is protected: everyone named in the column “{unit}”, with all of their records. "
             f"At most {most} {rows} counted, chosen at random."
         )
     if most == 1:
-        return "Who is protected: each single record. Who has several records is protected less."
-    return f"Who is protected: whoever has at most {most} records."
+        return "Who is protected: each single record. Anyone with several records is protected less."
+    return f"Who is protected: everyone who has at most {most} records."
 
 
 def _neighbors(provenance: Mapping[str, Any]) -> str:
     neighbors = provenance.get("neighbors")
-    hidden = {  # of those whom the line before names
+    hidden = {  # about those whom the line before names
         "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",
         "replace": "what the records of one of them are, but not how many of them there are (neighbours by "
         "replacement)",
@@ -164,7 +150,7 @@ def _neighbors(provenance: Mapping[str, Any]) -> str:
 def _noise(provenance: Mapping[str, Any]) -> str:
     mechanism = str(provenance.get("mechanism", "unknown"))
     noise = {
-        **{name: noise.in_words for name, noise in NOISES.items()},
+        **{name: noise.description for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
@@ -178,16 +164,16 @@ def _rows(provenance: Mapping[str, Any]) -> str:
 
 
 def _source(provenance: Mapping[str, Any]) -> str:
-    """Tell where the keys came from."""
+    """Describe where the keys came from."""
     return {
-        "given": "Whoever released it gave the list of them, as public.",
-        "categories": "They are the categories of the keys, which whoever released it declared public.",
-        "observed": "They are the keys that stand in the records, which whoever released it declared public.",
-    }.get(str(provenance.get("domain_source")), "Whoever released it declared the list of them public.")
+        "given": "The publisher provided the list of them, as public.",
+        "categories": "They are the categories of the keys, which the publisher declared public.",
+        "observed": "They are the keys in the records, which the publisher declared public.",
+    }.get(str(provenance.get("domain_source")), "The publisher declared the list of them public.")
 
 
 def _quantities(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Give what the release says of each of its columns."""
+    """Return the provenance of each column."""
     several = provenance.get("quantities")
     if isinstance(several, Mapping):
         return {str(name): each for name, each in several.items() if isinstance(each, Mapping)}
@@ -209,7 +195,7 @@ def _known(provenance: Mapping[str, Any]) -> list[str]:
     return [
         "Public beforehand, and shown without noise"
         + (f", of “{name}”: " if len(quantities) > 1 else ": ")
-        + _listed([f"{n} of the level {level}" for level, n in levels.items()])
+        + _joined([f"{n} of the level {level}" for level, n in levels.items()])
         + "."
         for name, levels in known.items()
         if isinstance(levels, Mapping) and levels
@@ -221,7 +207,7 @@ def _repeatable(provenance: Mapping[str, Any]) -> bool:
 
 
 def _warnings(provenance: Mapping[str, Any]) -> list[str]:
-    """Say in what way the table protects nobody."""
+    """List why the table protects nobody, if so."""
     warnings = {
         "This table is a test. Its noise came from a generator that can be repeated: it protects "
         "nobody.": _repeatable(provenance),
@@ -230,9 +216,9 @@ def _warnings(provenance: Mapping[str, Any]) -> list[str]:
     return [warning for warning, applies in warnings.items() if applies]
 
 
-def _left_out_in_words(levels: Sequence[tuple[str, int]]) -> str:
-    """Tell which levels a page does not show."""
-    named = _listed([f"{name} ({size:,} rows)" for name, size in levels])
+def _describe_left_out(levels: Sequence[tuple[str, int]]) -> str:
+    """Describe which levels a page does not show."""
+    named = _joined([f"{name} ({size:,} rows)" for name, size in levels])
     return f"This page leaves out {named}, for which the table is too long."
 
 
@@ -240,26 +226,26 @@ def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str,
     """Explain the columns."""
     means = [value for value in values if value.name != "count" and "count" in released.columns]
     notes = [
-        _errors_in_words(kind, provenance)
+        _explain_errors(kind, provenance)
         for kind in dict.fromkeys(value.error_name for value in values if value.error is not None)
     ]
     if means:
-        notes.append("The error of a mean is right to first order, where there are many records.")
+        notes.append("The error of a mean is a first-order approximation, for nodes with many records.")
     if any(value.interval is not None for value in values):
         notes.append(
             "An interval holds the true value in at least about "
             f"{share_of(provenance) or 'a stated share'} of "
-            "all releases. This is said of each one alone. True means: of the records as they were counted. "
-            "Intervals are cut to what is possible, so they may be a single number; they still hold as often "
-            "as stated."
+            "all releases. This applies to each interval separately. True means: of the records as they were "
+            "counted. Intervals are cut to what is possible, so they may be a single number; they still hold "
+            "as often as stated."
         )
     if any(np.isnan(value.numbers).any() for value in means):
-        notes.append("Where a mean is missing (–), there are too few records to tell it from noise.")
+        notes.append("Where a mean is missing (–), there are too few records to distinguish it from noise.")
     return notes
 
 
-def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
-    """Tell what stands behind ±."""
+def _explain_errors(kind: str, provenance: Mapping[str, Any]) -> str:
+    """Explain the numbers after ±."""
     if kind == "standard error" and provenance.get("mechanism") == "truncated_laplace":
         return "± is one standard error of the noise. It is missing (–) where none was measured."
     if kind == "standard error":
@@ -267,13 +253,13 @@ def _errors_in_words(kind: str, provenance: Mapping[str, Any]) -> str:
             "± is one standard error: that of the unbiased estimate, before "
             "anything made it whole or non-negative."
         )
-    failure = provenance.get("failure")
+    failure = provenance.get("failure_probability")
     held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
-    return f"± is a bound on the error. For any one row it holds {held}."
+    return f"± is a bound on the error. For a single row it holds {held}."
 
 
-def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[tuple[str, int]]]:
-    """Choose the rows of as many levels, from the root down, as there is room for; list the other levels."""
+def _rows_within(released: Released, max_rows: int | None) -> tuple[IntArray, list[tuple[str, int]]]:
+    """Select the rows of the first levels, up to `max_rows`, and list the other levels."""
     if max_rows is not None:
         max_rows = whole_number("max_rows", max_rows, at_least=1, hint="None shows all rows.")
     levels = released.levels
@@ -282,16 +268,16 @@ def _fitting(released: Released, max_rows: int | None) -> tuple[IntArray, list[t
     if not kept:
         raise ArgumentError(
             "max_rows",
-            f"is {max_rows}, and the first level alone has {sizes[0]:,} rows.",
-            hint="allow for more rows; None shows all.",
+            f"is {max_rows}, but the first level alone has {sizes[0]:,} rows.",
+            hint="allow more rows; None shows all.",
         )
-    here = released.nested
+    order = released.nested
     deepest = int(released.depth[levels[kept - 1][1][0]])
-    return here[released.depth[here] <= deepest], [(name, len(rows)) for name, rows in levels[kept:]]
+    return order[released.depth[order] <= deepest], [(name, len(rows)) for name, rows in levels[kept:]]
 
 
 def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenance: Mapping[str, Any]) -> str:
-    """Lay out the rows. Whatever comes from the table is escaped here, and nowhere else."""
+    """Make the HTML table. All text from the released table is escaped here, and nowhere else."""
     try:
         import great_tables
     except ImportError:
@@ -318,10 +304,10 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenan
     numbers = [name for name in cells if name != "name"]
     shown = released.keys[: int(released.depth[rows].max())]
     page = (
-        great_tables.GT(pd.DataFrame(cells), rowname_col="name")  # whose cells are headers, too
+        great_tables.GT(pd.DataFrame(cells), rowname_col="name")  # its cells are headers, too
         .with_id("released")
         .tab_stubhead(markup(escape(" → ".join(map(str, shown)) or "total")))
-        .fmt(str, columns="name")  # the only cells with markup: already escaped
+        .fmt(str, columns="name")  # the only cells with markup, already escaped
         .cols_label(cases=labels)
         .cols_align("right", columns=numbers)
         .tab_options(table_margin_left="0", data_row_padding="3px", table_font_size="15px")
@@ -330,7 +316,7 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenan
 
 
 def _digits(value: Shown) -> tuple[int, int]:
-    """Choose the decimals of the values and of their errors, such that no error looks like none."""
+    """Choose the decimals of the values and of their errors, so that no error is shown as 0."""
     errors = np.zeros(0) if value.error is None else value.error
     errors = errors[np.isfinite(errors) & (errors > 0)]
     digits = -int(np.floor(np.log10(errors.min()))) if len(errors) else 2
@@ -338,11 +324,11 @@ def _digits(value: Shown) -> tuple[int, int]:
 
 
 def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
-    """Write numbers, with a dash for those that are missing."""
+    """Format numbers, with a dash for missing ones."""
     return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
 
 
-def _listed(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     """Join words: a, b and c."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 

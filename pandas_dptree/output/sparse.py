@@ -1,4 +1,4 @@
-"""The few nodes that were released of an implicit tree → the released table."""
+"""Released tables of the measured nodes of an implicit tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sparse_frame(
     noise_scales: Sequence[float] | None,
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Lay out one row per node, and one for what remains of each, level by level.
+    """Make a table of one row per node and one per remainder, level by level: see `ImplicitPlan.release`.
 
     Parameters
     ----------
@@ -37,20 +37,13 @@ def sparse_frame(
     levels : sequence of SparseLevel
         From the root down.
     keys : sequence of numpy.ndarray
-        For each level, the prefixes of its nodes; any for the root.
-    estimates : pair of sequences of numpy.ndarray of int64
-        The nodes and the remainders, from `sparse_estimates`.
-    bounds : pair of sequences of numpy.ndarray of int64
-        From `certain_bounds`.
+        For each level, the prefixes of its nodes; those of the root are ignored.
+    estimates, bounds : pairs of sequences of numpy.ndarray of int64
+        Estimates of the nodes and the remainders, from `sparse_estimates`; and bounds, from `certain_bounds`.
     noise_scales : sequence of float or None
-        That of each level, for a table that shows the measurements; None for one that does not.
+        Of each level, for a table that shows the measurements; otherwise None.
     attrs : mapping
-        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As `ImplicitPlan.release` tells.
+        The provenance of the release, stored in ``frame.attrs["dp"]``.
     """
     (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(levels, *bounds)
     errors = [np.sqrt(np.where(level.measured, level.variance, np.nan)) for level in levels]
@@ -85,22 +78,11 @@ def sparse_frame(
 def node_frame(
     tree: PrefixTree, keys: Levels, values: Mapping[str, Levels], attrs: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Lay out one row per node, level by level, where the ancestors of all nodes are nodes too.
+    """Make a table of one row per node, level by level, if the ancestors of all nodes are nodes too.
 
-    Parameters
-    ----------
-    tree : BitPrefixes or CharPrefixes
-    keys : sequence of numpy.ndarray
-        For each level, the prefixes of its nodes, rising; any for the root.
-    values : mapping of sequences of numpy.ndarray
-        By the name of a column, for each level what it shows.
-    attrs : mapping
-        A JSON-able provenance of the release, put into ``frame.attrs["dp"]``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``level`` (ordered categorical), one column per level (missing below a node's depth), and the values.
+    `keys` has the prefixes of each level, ascending, and `values`, for each column name, the values of each
+    level. The table has ``level`` (ordered categorical), one column per level (missing below a node's depth),
+    and the values. Its provenance is `attrs`.
     """
     lengths = tree.lengths
     paths = [
@@ -120,9 +102,9 @@ def node_frame(
 
 
 def _key_columns(tree: PrefixTree, keys: Levels, paths: Sequence[Sequence[IntArray]]) -> dict[Hashable, Any]:
-    """Name the level of each row, and the nodes on the path to it.
+    """Make the columns of each row's level and of the nodes on its path.
 
-    `paths` has for each level the rows' places among the nodes of all levels below the root, or -1.
+    For each level, `paths` has the rows' positions among the nodes of all levels below the root, or -1.
     """
     sizes = [len(path[0]) for path in paths]
     columns: dict[Hashable, Any] = {
@@ -140,16 +122,9 @@ def _key_columns(tree: PrefixTree, keys: Levels, paths: Sequence[Sequence[IntArr
 class _Rows:
     """The rows of one level: its nodes, and the remainders of the nodes above, family by family.
 
-    Attributes
-    ----------
-    order : numpy.ndarray of int64
-        Where each stands among the nodes, followed by the remainders.
-    rest : numpy.ndarray of int64
-        The nodes of the level above whose remainders are shown.
-    path : list of numpy.ndarray of int64
-        For each level from the first below the root to this one, which node it belongs to; -1 for none.
-    other : numpy.ndarray of bool
-        Whether it is a remainder.
+    `order` has the position of each row among the nodes, followed by the remainders, and `other` whether it
+    is a remainder. `rest` has the nodes of the level above whose remainders are shown. `path` has, for each
+    level from the first below the root to this one, the node that each row belongs to; -1 for none.
     """
 
     order: IntArray
@@ -159,7 +134,7 @@ class _Rows:
 
     @classmethod
     def of(cls, levels: Sequence[SparseLevel], place: int) -> _Rows:
-        """Line up the rows of a level."""
+        """Order the rows of a level."""
         n = len(levels[place].parent)
         rest = np.flatnonzero(~levels[place - 1].complete) if place else np.zeros(0, dtype=np.int64)
         parent = np.concatenate([levels[place].parent, rest])
@@ -173,7 +148,7 @@ class _Rows:
 
 
 def _stack(rows: Sequence[_Rows], nodes: Levels, rests: Levels) -> npt.NDArray[Any]:
-    """Put the values of nodes and of remainders into one column, level by level."""
+    """Concatenate the values of nodes and of remainders, level by level."""
     return np.concatenate(
         [
             np.concatenate([nodes[place], rests[place - 1][each.rest]])[each.order]

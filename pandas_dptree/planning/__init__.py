@@ -1,1 +1,1 @@
-"""How the budget is spent: shares per level and the errors they lead to, both public."""
+"""How the budget is split over levels and nodes, and the expected errors; both are public."""

@@ -1,20 +1,20 @@
 r"""Minimise the expected error of a release over the shares of its levels.
 
 The error J of the best linear estimate is a *concave* function of the levels' noise variances: it is a
-minimum, over linear estimators, of something linear in them. It lies below its tangent, so to minimise the
+minimum, over linear estimators, of something linear in them. It lies below its tangent, so minimising the
 tangent,
 
 .. math:: \min_s \sum_l c_l\,v_l(s_l), \qquad c_l = \partial J / \partial v_l, \qquad \sum_l s_l = 1,
 
-never makes matters worse. Two steps alternate: least squares is the best estimator for the present noise,
-and the tangent's minimum is the best noise for the present estimator. With variances that fall like
+never increases the error. Two steps alternate: least squares is the best estimator for the current noise, and
+the tangent's minimum is the best noise for the current estimator. With variances that fall like
 :math:`s^{-k}` it is at :math:`s_l \propto c_l^{1/(k+1)}`. Where each level's share equals its part of the
 error,
 
 .. math:: s_l = \frac{k_l c_l v_l}{\sum_j k_j c_j v_j}, \qquad k_l = -\frac{d \log v_l}{d \log s_l},
 
-a (local) minimum is reached. If the largest error of a level counts instead of their sum, J is the sum with
-multipliers, which rise and fall in proportion to the errors on the way.
+a (local) minimum is reached. If the largest error of a level is minimised instead of their sum, J is the sum
+with multipliers, which rise and fall in proportion to the errors during the descent.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = ["Model", "Problem", "VarianceFunction", "promising_splits"]
 Model = Callable[[FloatArray], tuple[FloatArray, Callable[[FloatArray], FloatArray]]]
 """From the precisions of the levels to their mean variances, and their vector-Jacobian product."""
 
-_NEGLIGIBLE = 1e-9  # a smaller share is none
+_NEGLIGIBLE = 1e-9  # smaller shares are set to 0
 _EXHAUSTIVE = 10  # up to this depth, every set of measured levels is tried
-_SEARCH_STEPS = 40  # enough to tell sets of levels apart; most are then at their minimum
+_SEARCH_STEPS = 40  # enough to compare sets of levels; most are then at their minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,10 @@ class VarianceFunction:
     def calibrated(
         cls, noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray
     ) -> VarianceFunction:
-        """Give that of the budget which a loss allows.
+        """Return the function for the budget that the loss of the whole release allows.
 
-        Parameters
-        ----------
-        noise : AdditiveNoise
-        loss : PrivacyLoss
-            That of the whole release.
-        sensitivity : Sensitivity
-            That of one level.
-        shares : numpy.ndarray, shape (n_levels,)
-            Of the levels that are measured, on which the budget of an (epsilon, delta) depends. Only their
-            proportions matter.
-
-        Returns
-        -------
-        VarianceFunction
+        The budget of an (epsilon, delta) depends on the `shares` of the levels, of which only the proportions
+        matter. The sensitivity is that of one level.
         """
         return _calibrated(noise, loss, sensitivity, tuple(shares.tolist()))
 
@@ -93,24 +81,24 @@ class VarianceFunction:
         return bool(self.elasticities(np.ones(1))[0] < 1 + 1e-5)
 
     def __call__(self, shares: FloatArray) -> FloatArray:
-        """Give the exact noise variances, in squared counts; inf where the share is 0."""
+        """Return the exact noise variances, in squared counts; inf where the share is 0."""
         with np.errstate(divide="ignore"):
             scales = np.maximum(self.unit_scale / shares ** (self.power / 2), SMALLEST_SCALE)
         return np.maximum(self.noise.variance(scales), 1e-100)  # keeps products of precisions finite
 
     def elasticities(self, shares: FloatArray) -> FloatArray:
-        """By how many per cent the variances fall when the shares rise by one per cent; at least `power`."""
+        """Return the percentage by which variances fall if shares rise by one percent; at least `power`."""
         step = 1e-4
         with np.errstate(invalid="ignore"):
             fall = self(shares * np.exp(-step)) / self(shares * np.exp(step))
         return np.fmax(np.log(fall) / (2 * step), self.power)  # a share of 0 has no ratio, and needs none
 
 
-@lru_cache(maxsize=64)  # that of equal shares is asked for again and again, and takes a root search
+@lru_cache(maxsize=64)  # that of equal shares is needed repeatedly, and takes a root search
 def _calibrated(
     noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: tuple[float, ...]
 ) -> VarianceFunction:
-    """Find the scale of a level that has the whole budget from that of the largest share."""
+    """Compute the scale of a level that has the whole budget from that of the largest share."""
     power, part = noise.variance_power(loss), max(shares) / math.fsum(shares)
     scale = noise.noise_scales(loss, sensitivity, shares).min()
     return VarianceFunction(noise, float(scale * part ** (power / 2)), power)
@@ -118,9 +106,9 @@ def _calibrated(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be minimised: the costs of the levels' errors, over splits of the budget.
+    """Minimize the costs of the levels' errors over splits of the budget.
 
-    A split is a column of shares, shape (n_levels,); several are dealt with side by side.
+    A split is a column of shares, shape (n_levels,); several are processed side by side.
 
     Parameters
     ----------
@@ -131,7 +119,7 @@ class Problem:
     weights : numpy.ndarray, shape (n_levels, 1)
         Cost of a unit of each level's mean variance.
     worst : bool
-        Whether the largest cost among the levels counts, or their sum.
+        Whether to minimise the largest cost of a level, or their sum.
     floor : numpy.ndarray, shape (n_levels, 1)
         Smallest share of each level.
     """
@@ -143,7 +131,7 @@ class Problem:
     floor: FloatArray
 
     def normalise(self, shares: FloatArray) -> FloatArray:
-        """Make each split sum to one, no share below its floor."""
+        """Scale each split to sum to one, with no share below its floor."""
         raised = np.maximum(shares / shares.sum(axis=0), self.floor)
         return np.asarray(raised / raised.sum(axis=0))
 
@@ -157,18 +145,17 @@ class Problem:
         splits : numpy.ndarray, shape (n_levels, n_splits)
             Where to start. A level whose share is 0 keeps it.
         steps : int
-            How many steps to take at most.
+            Maximum number of steps.
         tolerance : float
-            When to stop: no level's part of the error exceeds its share by more, relatively. If the
-            precision is proportional to the share, the sum of costs is then within this of its minimum, by
-            convexity.
+            When to stop: no level's part of the error exceeds its share by more, relatively. If the precision
+            is proportional to the share, the sum of costs is then within this of its minimum, by convexity.
 
         Returns
         -------
         splits : numpy.ndarray, shape (n_levels, n_splits)
-            The best on the way: never worse than the start.
+            The best found: never worse than the start.
         values : numpy.ndarray, shape (n_splits,)
-            What they cost.
+            Their costs.
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
@@ -178,17 +165,17 @@ class Problem:
             costs = self.weights * means
             values = costs.max(axis=0) if self.worst else costs.sum(axis=0)
             best, least = np.where(values < least, shares, best), np.minimum(values, least)
-            if not values.any():  # what is known settles all that has a weight, whatever the shares
+            if not values.any():  # the known counts determine everything with a weight, whatever the shares
                 break
             if self.worst:
-                multipliers = np.maximum(multipliers * costs / values, 1e-12)  # none is lost for ever
+                multipliers = np.maximum(multipliers * costs / values, 1e-12)  # so that none is lost for good
                 multipliers = multipliers / multipliers.sum(axis=0)
             # Derivatives by log share; rounding can leave those of useless levels below 0.
             parts = np.maximum(-vjp(multipliers * self.weights) / variances * elasticities, 0.0)
             parts = parts / parts.sum(axis=0)
             ratios = np.divide(parts, shares, out=np.zeros_like(shares), where=shares > 0)
             slack = values / (multipliers * costs).sum(axis=0)
-            free = np.where(shares > self.floor, shares, 0.0).sum(axis=0)  # what is not held by a floor
+            free = np.where(shares > self.floor, shares, 0.0).sum(axis=0)  # shares above their floor
             if max((ratios * free).max(), slack.max()) < 1 + tolerance:
                 break
             # An error that shrinks by 1 - r in one step shrinks by (1 - r)(1 - 3r) in a step and a threefold
@@ -204,19 +191,19 @@ def promising_splits(
 ) -> FloatArray:
     """Search the sets of levels that might be measured, for a cheap problem.
 
-    Where precision rises faster than the share, each set of measured levels has a minimum of its own.
-    Up to ten levels above the leaves all sets are tried. Beyond, the search starts with every level, every
-    second, every third, … up from the leaves, and goes on with all sets that differ by one or two levels
-    from the best so far while that helps.
+    Where precision rises faster than the share, each set of measured levels has a minimum of its own. Up to
+    ten levels above the leaves all sets are tried. Beyond, the search starts with every level, every second,
+    every third, … up from the leaves, and continues with all sets that differ by one or two levels from the
+    best so far while that helps.
 
     Parameters
     ----------
     problem : Problem
         Of ``depth + 1`` levels.
     depth : int
-        Level of the leaves, which are measured in any case.
+        Level of the leaves, which are always measured.
     keep : int
-        How many splits to return at most.
+        Maximum number of splits to return.
     unknown : numpy.ndarray of bool, shape (depth + 1,), optional
         The levels that may be measured, that of the leaves among them. By default all.
 
@@ -234,7 +221,7 @@ def promising_splits(
         order = np.argsort(values, kind="stable")
         return splits[:, order], values[order]
 
-    depth = len(measurable) - 1  # from here on, the other levels do not count
+    depth = len(measurable) - 1  # from here on, the other levels are ignored
     levels = np.arange(depth + 1)
     if depth <= _EXHAUSTIVE:
         below = np.arange(2**depth) >> levels[:-1, None] & 1

@@ -1,10 +1,10 @@
 r"""The best split of a uniform tree for noise whose precision is proportional to the share.
 
-All nodes of a level being alike, the leaf counts fall apart into orthogonal detail spaces, one for each
-level k: what level k tells beyond the level above. Space k has :math:`d_k = 1/s_k - 1/s_{k-1}` dimensions
+As all nodes of a level are equal, the leaf counts decompose into orthogonal detail spaces, one for each level
+k: the information of level k beyond the level above. Space k has :math:`d_k = 1/s_k - 1/s_{k-1}` dimensions
 for each leaf of the tree, with :math:`s_l` leaves below a node of level l and :math:`1/s_{-1} = 0`. Level l
-tells about the spaces :math:`k \le l`, so the precision in space k is :math:`\mu_k = \sum_{l \ge k} s_l p_l`,
-and with weights :math:`w_l` of the levels' mean variances the task is
+is informative about the spaces :math:`k \le l`, so the precision in space k is
+:math:`\mu_k = \sum_{l \ge k} s_l p_l`, and with weights :math:`w_l` of the levels' mean variances the task is
 
 .. math:: \min \sum_k \frac{d_k \lambda_k}{\mu_k}, \qquad \lambda_k = \sum_{l \ge k} w_l s_l^2, \qquad
           \sum_l p_l = \sum_l \frac{\mu_l - \mu_{l+1}}{s_l} = \sum_k d_k \mu_k = 1.
@@ -17,8 +17,8 @@ Where level m is known, so are the spaces :math:`k \le m`, and the levels down t
 price of :math:`\mu_{m+1}` is then :math:`1/s_{m+1}` in place of :math:`d_{m+1}`. If shares could be negative,
 the answer would be :math:`\mu_{m+1}^2 \propto d_{m+1} s_{m+1} \lambda_{m+1}`, the others as before. Where
 that is below :math:`\lambda_{m+2}`, neighbours are pooled as in isotonic regression. So the first
-:math:`\mu_k^2` is the largest mean that the errors of the spaces m + 1 … j have for their price, and no
-other exceeds it:
+:math:`\mu_k^2` is the largest mean that the errors of the spaces m + 1 … j have for their price, and no other
+exceeds it:
 
 .. math:: \mu_k^2 \propto \min(\lambda_k, \gamma), \qquad
           \gamma = \max_{j > m} s_j \sum_{k=m+1}^{j} d_k \lambda_k.
@@ -41,21 +41,11 @@ def uniform_tree_shares(
     weights: FloatArray,
     unknown: npt.NDArray[np.bool_],
 ) -> FloatArray:
-    """Give shares, not yet of sum 1, that are best on a uniform tree.
+    """Return the best shares on a uniform tree, at least 0 and not yet normalized to sum 1.
 
-    Parameters
-    ----------
-    level_sizes : sequence of float, shape (n_levels,)
-        Each at least as large as the one before; need not divide one another.
-    weights : numpy.ndarray, shape (n_levels,)
-        Cost of a unit of each level's mean variance, at least 0.
-    unknown : numpy.ndarray of bool, shape (n_levels,)
-        Which levels may be measured; all nodes of the others are known. True for the leaves.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        At least 0; all 0 where what is known leaves no error that has a weight.
+    Level sizes never fall, but need not divide one another. `weights` is the cost of a unit of each level's
+    mean variance, at least 0. Levels that are not `unknown` have only known nodes and are not measured; the
+    leaves are unknown. The shares are all 0 where what is known leaves no error that has a weight.
 
     Examples
     --------

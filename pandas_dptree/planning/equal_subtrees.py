@@ -1,9 +1,8 @@
 """A tree in which equal siblings are counted instead of listed.
 
-Siblings whose subtrees have the same shape have the same expected errors at equal places, so all
-computations on variances need only one node of each kind. A uniform tree of any size shrinks to one
-node per level; in a ragged tree, at least all leaves of a family become one. Whether a node's count is known
-is part of the shape.
+Siblings whose subtrees have the same shape have the same expected errors at equal places, so all computations
+on variances need only one node of each kind. A uniform tree of any size shrinks to one node per level; in a
+ragged tree, at least all leaves of a family become one. Whether a node's count is known is part of the shape.
 """
 
 from __future__ import annotations
@@ -29,6 +28,8 @@ FloatArray = npt.NDArray[np.float64]
 class Orbits:
     """The kinds of nodes of a tree, themselves a tree whose nodes stand for many.
 
+    Level values have shape (n_kinds, n_batch), for several assignments of variances at once.
+
     Parameters
     ----------
     child_counts : tuple of numpy.ndarray of int64
@@ -38,13 +39,9 @@ class Orbits:
     listed : tuple of numpy.ndarray, shape (n_kinds, 1)
         For each level, how many nodes of each kind a table shows: all of them, or none.
     kinds : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
-        For each level, the kind of each node; folded where all are alike.
+        For each level, the kind of each node; folded where all are equal.
     known : tuple of numpy.ndarray of bool, shape (n_kinds, 1) or (1, 1)
         For each level, the kinds whose counts are public.
-
-    Notes
-    -----
-    Level values have shape (n_kinds, n_batch): several assignments of variances are dealt with at once.
 
     Examples
     --------
@@ -60,18 +57,7 @@ class Orbits:
 
     @classmethod
     def of(cls, tree: Tree, known: Flags | None = None) -> Orbits:
-        """Sort the nodes of a tree by kind: first by that of their parent, then by the shape below.
-
-        Parameters
-        ----------
-        tree : Tree
-        known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-            For each level, which nodes' counts are public. By default none.
-
-        Returns
-        -------
-        Orbits
-        """
+        """Sort the nodes of a tree by kind: first by that of their parent, then by the shape below."""
         flags = [np.zeros(1, dtype=bool)] * (tree.depth + 1) if known is None else list(map(_fold, known))
         kind: IntArray = np.zeros(1, dtype=np.int64)
         sizes: FloatArray = np.ones(1)
@@ -94,17 +80,9 @@ class Orbits:
 
     @classmethod
     def from_sizes(cls, level_sizes: Sequence[int], unknown: npt.NDArray[np.bool_] | None = None) -> Orbits:
-        """Imagine a uniform tree with these level sizes, though no node may have a whole number of children.
+        """Return the orbits of a uniform tree with these level sizes, which need not divide one another.
 
-        Parameters
-        ----------
-        level_sizes : sequence of int
-        unknown : numpy.ndarray of bool, shape (n_levels,), optional
-            The levels whose counts are not public. By default all.
-
-        Returns
-        -------
-        Orbits
+        By default all levels are unknown.
 
         Examples
         --------
@@ -129,14 +107,14 @@ class Orbits:
 
     @cached_property
     def n_listed(self) -> FloatArray:
-        """How many nodes of each level a table shows: shape (n_levels,)."""
+        """Number of nodes of each level that a table shows: shape (n_levels,)."""
         return np.array([level.sum() for level in self.listed])
 
     @cached_property
     def part_unknown(self) -> FloatArray:
-        """What part of the nodes that a table shows has a count not known: shape (n_levels,).
+        """Fraction of the nodes shown by a table whose counts are not known: shape (n_levels,).
 
-        Of a level of which it shows none, 0 if all nodes are known and 1 if not.
+        For a level of which it shows none, 0 if all nodes are known and 1 if not.
         """
         parts = [
             (listed * ~known).sum() / listed.sum() if listed.any() else float(not known.all())
@@ -169,19 +147,19 @@ class Orbits:
         return self.sum_kinds(level, self.copies[level] * values)
 
     def spread(self, level: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Hand the values of each kind of node to all kinds of its children."""
+        """Give the values of each kind of node to all kinds of its children."""
         if len(self.child_counts[level]) == len(self.copies[level]):
             return values
         return np.repeat(values, self.child_counts[level], axis=0)
 
 
 def _fold(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Keep one flag of a level where all are alike."""
+    """Keep one flag of a level where all are equal."""
     return flags[:1] if (flags == flags[0]).all() else flags
 
 
 def _known_kinds(flags: npt.NDArray[np.bool_], kind: IntArray) -> npt.NDArray[np.bool_]:
-    """Say of each kind of nodes what is the same for all of them."""
+    """Return the flag of each kind of nodes, which is the same for all of them."""
     if len(flags) == 1:
         return flags[:, None]
     known = np.zeros((int(kind.max()) + 1, 1), dtype=bool)
@@ -190,24 +168,24 @@ def _known_kinds(flags: npt.NDArray[np.bool_], kind: IntArray) -> npt.NDArray[np
 
 
 def _subtree_shapes(tree: Tree, known: Flags) -> list[IntArray]:
-    """Number the shapes of the subtrees of each level, root first; folded where all are alike.
+    """Number the shapes of the subtrees of each level, root first; folded where all are equal.
 
-    The shape of a leaf is the level on which its path ends: what only continues a short path matters to
-    nobody. The shape of any other node is the multiset of its children's. It is identified by the sum, modulo
-    2**64, of one random number per shape: for two different multisets to agree is a matter of one in 2**64 or
-    so, and would make two expected errors trade places with their mean. Nodes differ in shape, too, where
-    one is known and the other is not.
+    The shape of a leaf is the level on which its path ends: nodes that only continue a short path do not
+    matter. The shape of any other node is the multiset of its children's. It is identified by the sum, modulo
+    2**64, of one random number per shape. Two different multisets agree with a probability of about one in
+    2**64, and two expected errors would then be replaced by their mean. Nodes differ in shape, too, where one
+    is known and the other is not.
     """
     random = np.random.default_rng(0)  # fixed: the same tree gives the same plan
-    shapes = [_told_apart(np.unique(tree.leaf_levels, return_inverse=True)[1], known[-1])]
+    shapes = [_distinguished(np.unique(tree.leaf_levels, return_inverse=True)[1], known[-1])]
     for level in reversed(range(tree.depth)):
         codes = random.integers(-(2**63), 2**63 - 1, size=int(shapes[-1].max()) + 1)
         sums = tree.sum_children(level, codes[shapes[-1]])
-        shapes.append(_told_apart(np.unique(sums, return_inverse=True)[1], known[level]))
+        shapes.append(_distinguished(np.unique(sums, return_inverse=True)[1], known[level]))
     return shapes[::-1]
 
 
-def _told_apart(shape: IntArray, flags: npt.NDArray[np.bool_]) -> IntArray:
+def _distinguished(shape: IntArray, flags: npt.NDArray[np.bool_]) -> IntArray:
     """Renumber shapes so that nodes with different flags differ."""
     return shape if len(flags) == 1 else np.unique(2 * shape + flags, return_inverse=True)[1]
 

@@ -1,6 +1,6 @@
-"""What is left to measure where some counts are public already.
+"""What is left to measure where some counts are already public.
 
-**Privacy**: which counts are known is public; what they are is not looked at.
+**Privacy**: which counts are known is public; their values are not used.
 """
 
 from __future__ import annotations
@@ -16,22 +16,11 @@ from pandas_dptree.hierarchy.tree import Tree
 __all__ = ["Flags", "levels_to_measure"]
 
 Flags = Sequence[npt.NDArray[np.bool_]]
-"""For each level which of its nodes are meant: shape (level_sizes[l],), or (1,) where all are alike."""
+"""For each level, which of its nodes are meant: shape (level_sizes[l],), or (1,) where all agree."""
 
 
 def levels_to_measure(tree: Tree, known: Flags | None = None) -> npt.NDArray[np.bool_]:
-    """Tell which levels have a node whose count is not known.
-
-    Parameters
-    ----------
-    tree : Tree
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public. By default none.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (n_levels,)
-        True for the leaves.
+    """Return which levels have a node whose count is not known: shape (n_levels,), True for the leaves.
 
     Raises
     ------
@@ -51,6 +40,6 @@ def levels_to_measure(tree: Tree, known: Flags | None = None) -> npt.NDArray[np.
         raise ArgumentError(
             "known",
             "covers all leaves, so there is nothing to measure.",
-            hint="leave out those counts that are not public.",
+            hint="leave out the counts that are not public.",
         )
     return unknown

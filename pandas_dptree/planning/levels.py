@@ -23,30 +23,15 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
-# A level that has to be measured though nobody asks for its error gets this much at least.
+# The least share of a level that has to be measured even if its error has no weight.
 _SMALLEST_SHARE = 1e-3
 _WORTHWHILE = 1.002  # a smaller gain in budget cannot change which split is best by more than that
 _CALIBRATIONS = 3  # of the budget, each followed by a descent
-_FINAL_STEPS = 3000  # trees of practical shapes take less than a hundred
+_FINAL_STEPS = 3000  # trees of practical shapes need less than a hundred
 
 
 def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
-    """Give every level the same share, but none to a level whose counts are all known.
-
-    Parameters
-    ----------
-    tree : Tree
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public. By default none.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-
-    Raises
-    ------
-    ArgumentError
-        If all leaves are known.
+    """Give every level the same share, and none to a level whose counts are all known.
 
     Examples
     --------
@@ -58,29 +43,12 @@ def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
 
 
 def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = None) -> FloatArray:
-    """Give each level a share by its size: the best split for all nodes alike, were there no least squares.
+    """Give each level a share by its size: the best split for all nodes equally, without least squares.
 
     With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for
-    shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the
-    square root under a rho.
-
-    Parameters
-    ----------
-    tree : Tree
-    variance_power : int
-        The k above; see `AdditiveNoise.variance_power`.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public. By default none. A level whose counts are all known
-        gets no share.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-
-    Raises
-    ------
-    ArgumentError
-        If all leaves are known.
+    shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the square
+    root under a rho. Here k is `variance_power`; see `AdditiveNoise.variance_power`. A level whose counts are
+    all known gets no share.
 
     Examples
     --------
@@ -103,7 +71,7 @@ def optimal_shares(
     least_squares: bool = True,
     known: Flags | None = None,
 ) -> FloatArray:
-    r"""Find the shares for which the estimates will be most accurate.
+    """Find the shares for which the estimates are most accurate.
 
     Parameters
     ----------
@@ -114,43 +82,40 @@ def optimal_shares(
     sensitivity : Sensitivity
         That of one level.
     objective : {"levels", "cells", "worst"}
-        What is to be small, the variance of a level being the mean over the nodes that a table shows:
-        ``"levels"``, its weighted mean over the levels; ``"cells"``, the mean over all nodes, a
-        node's weight being that of its level; ``"worst"``, the largest weight times variance of a level.
+        What is minimised, the variance of a level being the mean over the nodes that a table shows; see
+        `pandas_dptree.planning.objective.cost_weights`.
     level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level matters, at least 0. By default all matter alike.
+        How much the error of a level matters, at least 0. By default all matter equally.
     least_squares : bool
         Whether the estimates will be least squares on the tree, or the measurements as they are.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public: they have no error, and tell about the others. By
+    known : Flags, optional
+        The nodes whose counts are public: they have no error, and are informative about the others. By
         default none.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. That of the leaves is at least 1e-3; without least squares, every share is.
-        A level whose counts are all known has the share 0.
+        At least 0, with sum 1. That of the leaves is at least 1e-3; without least squares, every share is. A
+        level whose counts are all known has the share 0.
 
     Raises
     ------
     ArgumentError
-        If the objective is unknown, the weights are not numbers of at least 0, one of them more, or all
-        leaves are known.
+        If the objective is unknown, the weights are invalid, or all leaves are known.
 
     Notes
     -----
     Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
     whose levels are known as a whole or not at all, its solution has a closed form: see
-    `pandas_dptree.planning.closed_form`. Other trees are solved numerically, to within 1e-6 of the least
-    cost there is.
+    `pandas_dptree.planning.closed_form`. Other trees are solved numerically, to within 1e-6 of the minimum.
 
     For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
     The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
     refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
     uniform, the geometric and the closed-form split.
 
-    Measurements as they are, the worst of which is to be good, all levels mattering alike, are split evenly:
-    to give any level less noise than the noisiest has only costs privacy.
+    If the worst of the measurements as they are is to be good, and all levels matter equally, the split is
+    even: giving any level less noise than the noisiest only costs privacy.
 
     All comparisons use the exact variances of the discrete noise.
     """
@@ -180,11 +145,11 @@ def optimal_shares(
     geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
     if least_squares and not problem.variance.is_linear:
-        # A level of which the greater part is known is taken for known, but for the leaves.
+        # A level that is mostly known is treated as known, except for the leaves.
         useful = unknown & (orbits.part_unknown > 0.5) | (np.arange(tree.depth + 1) == tree.depth)
         imagined = Orbits.from_sizes(tree.level_sizes, useful)
         similar = replace(problem, model=partial(level_variances_and_vjp, imagined))
-        keep = max(4, 2**17 // orbits.n_kinds)  # as many as cost little to refine
+        keep = max(4, 2**17 // orbits.n_kinds)  # as many as are cheap to refine
         splits = np.concatenate(
             [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
         )

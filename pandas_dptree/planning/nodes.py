@@ -1,9 +1,9 @@
 r"""Shares of the budget that differ from node to node.
 
-One row is counted once on every level, in the nodes of one path from the root to a leaf. So it is not the
-levels whose shares must add up to the budget but the nodes of each path, and a node above few leaves may
-spend differently from its neighbour above many. With shares :math:`a_v` of a rho, Gaussian noise has
-precision :math:`p_v \propto a_v`, and the task is
+One row is counted once on every level, in the nodes of one path from the root to a leaf. So the shares need
+not add up to the budget level by level, but along each path, and a node above few leaves may spend
+differently from its neighbour above many. With shares :math:`a_v` of a rho, Gaussian noise has precision
+:math:`p_v \propto a_v`, and the task is
 
 .. math:: \min_a J(p), \qquad \sum_{v \in \text{path}} a_v \le 1 \text{ for every path},\; a \ge 0,
 
@@ -18,8 +18,8 @@ budget costs :math:`C_v = (\sqrt{c_v} + \sqrt{\sum_c C_c})^2`, and of what its a
 
 .. math:: f_v = \sqrt{c_v} / \sqrt{C_v}, \qquad f_v / (1 - f_v) = \sqrt{c_v} / \sqrt{\textstyle\sum_c C_c}.
 
-J falls like one over the budget, hence no shares whatever cost less than :math:`J^2 / M`, with M the most
-that a path-wise budget of one can make of the slopes: :math:`M_v = \max(h_v, \sum_c M_c)`. That tells when
+J falls like one over the budget, hence no shares cost less than :math:`J^2 / M`, with M the most that a
+path-wise budget of one can make of the slopes: :math:`M_v = \max(h_v, \sum_c M_c)`. This bound decides when
 to stop. A node whose count is known takes nothing: its slope is 0, and all of this holds for the others.
 
 **Privacy**: shares are a function of the tree and the objective, which are public.
@@ -49,21 +49,21 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["node_noise_scales", "node_shares"]
 
-_WHOLE = 2**52  # shares are multiples of 1 / _WHOLE: floats, and whole numbers that add up exactly
-_SMALLEST_LEAF = _WHOLE >> 30  # every leaf is measured, even if nobody asks for its error
-_NEGLIGIBLE = _WHOLE >> 34  # a smaller share is none
+_WHOLE = 2**52  # shares are multiples of 1 / _WHOLE, so that they are floats and add up exactly
+_SMALLEST_LEAF = _WHOLE >> 30  # every leaf is measured, even if its error has no weight
+_NEGLIGIBLE = _WHOLE >> 34  # smaller shares are set to 0
 
-_MOST_SCALES = 500  # of a tree: beyond, they are rounded up to a grid
-_GRID = 693.5  # steps an octave, of a thousandth each
-_TOLERANCE = 5e-7  # of the cost, relatively; a proven bound, usually missed by orders of magnitude
-_MOST_STEPS = 3000  # most trees take less than a hundred; strange weights, and the worst level, many more
-_MOST_WORK = 2**26  # steps times kinds of nodes: some five seconds, after which a large tree is left as it is
-# Log odds move towards the tangent's minimum by these multiples of the way, in turn. A single step leaves
-# 1 - r of what is wrong, with r from 0 to 1; where r is small, the four together leave 1 - 11.5 r, as much
+_MOST_SCALES = 500  # of a tree: if there are more, they are rounded up to a grid
+_GRID = 693.5  # steps per octave, of a thousandth each
+_TOLERANCE = 5e-7  # of the cost, relative; a proven bound, usually too large by orders of magnitude
+_MOST_STEPS = 3000  # most trees need less than a hundred; unusual weights and the worst level need many more
+_MOST_WORK = 2**26  # steps times kinds of nodes: about five seconds, then the search on a large tree ends
+# Log odds move towards the tangent's minimum by these multiples of the distance, in turn. A single step
+# leaves 1 - r of the error, with r from 0 to 1; where r is small, the four together leave 1 - 11.5 r, as much
 # as eleven single steps, and where it is not, at most the product of all |1 - stride * r|, which is 0.27.
 _STRIDES = (1.0, 1.5, 3.0, 6.0)
-_MOST_ODDS = 25.0  # in logarithms: beyond, a node takes all or nothing
-_FIRST_ODDS = 7.0  # what nothing is spent on at first would take long to be noticed
+_MOST_ODDS = 25.0  # log odds: beyond, a node takes all or nothing
+_FIRST_ODDS = 7.0  # a node without a share at the start would take many steps to get one
 
 
 def node_shares(
@@ -73,43 +73,42 @@ def node_shares(
     level_weights: FloatArray | None = None,
     known: Flags | None = None,
 ) -> tuple[FloatArray, ...]:
-    r"""Find the shares, node by node, for which least-squares estimates will be most accurate.
+    """Find the shares, node by node, for which least-squares estimates are most accurate.
 
     Parameters
     ----------
     tree : Tree
     objective : {"levels", "cells", "worst"}
-        What is to be small; see `pandas_dptree.planning.objective.cost_weights`.
+        What is minimised; see `pandas_dptree.planning.objective.cost_weights`.
     level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level matters, at least 0. By default all matter alike.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public: they have no error, and tell about the others. By
+        How much the error of a level matters, at least 0. By default all matter equally.
+    known : Flags, optional
+        The nodes whose counts are public: they have no error, and are informative about the others. By
         default none.
 
     Returns
     -------
     tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level the shares of its nodes, folded where all nodes of the tree's level are alike. They
-        are at least 0, those of the leaves above 0, and along every path from the root to a leaf they sum
-        to 1: exactly, since all of them are multiples of 2**-52. A known node above the leaves has the share
-        0; a known leaf has what is left, which need not be spent.
+        For each level the shares of its nodes, folded where all are equal. They are at least 0, those of the
+        leaves above 0, and along every path from the root to a leaf they sum to 1: exactly, since all of them
+        are multiples of 2**-52. A known node above the leaves has the share 0; a known leaf has what is left,
+        which need not be spent.
 
     Raises
     ------
     ArgumentError
-        If the objective is unknown, the weights are not numbers of at least 0, one of them more, or all
-        leaves are known.
+        If the objective is unknown, the weights are invalid, or all leaves are known.
 
     Notes
     -----
-    **Privacy**: a function of the tree, which is public. What the shares guarantee is proven in
-    `node_noise_scales`.
+    **Privacy**: a function of the tree, which is public. `node_noise_scales` proves what the shares
+    guarantee.
 
     The cost is within 5e-7 of its minimum over all shares, relatively, for noise whose precision is
-    proportional to the share: Gaussian noise of a scale above 1. (On trees of more than 20,000 kinds of
-    nodes the search may end before.) The minimum is not above that of any split by level, and on a uniform
-    tree equal to it. Nodes with subtrees of the same shape below parents of the same kind get the same
-    share, which costs nothing since the problem is convex.
+    proportional to the share: Gaussian noise of a scale above 1. (On trees of more than 20,000 kinds of nodes
+    the search may end before.) The minimum is not above that of any split by level, and on a uniform tree
+    equal to it. Nodes with subtrees of the same shape below parents of the same kind get the same share,
+    which costs nothing since the problem is convex.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def node_shares(
 def node_noise_scales(
     tree: Tree, loss: PrivacyLoss, sensitivity: Sensitivity, shares: Sequence[FloatArray]
 ) -> tuple[FloatArray, ...]:
-    r"""Give the scale of each node's Gaussian noise, rounded up, so that every path stays within the budget.
+    r"""Return the scale of each node's Gaussian noise, rounded up so that every path stays within the budget.
 
     Parameters
     ----------
@@ -159,9 +158,10 @@ def node_noise_scales(
 
     Notes
     -----
-    **Privacy**: counts plus discrete Gaussian noise of scales :math:`\sigma_v \ge \Delta_2 / \sqrt{2 \rho
-    a_v}` are rho-zero-concentrated differentially private, for every neighbouring relation of
-    `pandas_dptree.privacy.sensitivity.count_sensitivity` with its :math:`\Delta_2^2`.
+    **Privacy**: counts plus discrete Gaussian noise of scales
+    :math:`\sigma_v \ge \Delta_2 / \sqrt{2 \rho a_v}` are rho-zero-concentrated differentially private, for
+    every neighbouring relation of `pandas_dptree.privacy.sensitivity.count_sensitivity` with its
+    :math:`\Delta_2^2`.
 
     *Proof.* If the counts of neighbouring data sets differ by d, the release satisfies rho'-zCDP with
     :math:`\rho' = \sum_v d_v^2 / 2 \sigma_v^2 \le (\rho / \Delta_2^2)\,\lVert d \rVert_a^2`, where
@@ -180,11 +180,11 @@ def node_noise_scales(
     :math:`(b_v - b'_v)^2 \le b_v^2 + b_v'^2` in every node, shared ancestors included, and
     :math:`\lVert b - b' \rVert_a^2 \le \lVert b \rVert_a^2 + \lVert b' \rVert_a^2 \le 2k^2 = \Delta_2^2`. ∎
 
-    *Approximate loss.* With the norm's weights :math:`1 / (\sigma_v^2 - \tau_l^2)` in place of
-    :math:`a_v` the same three steps bound the distance of neighbours under the continuous Gaussian noise
-    that simulates the discrete one; `pandas_dptree.privacy.composition.node_gaussian_delta` has the rest.
-    The largest rho whose scales are proven to keep to delta is taken, and never less than the rho that
-    implies (epsilon, delta).
+    *Approximate loss.* With the norm's weights :math:`1 / (\sigma_v^2 - \tau_l^2)` in place of :math:`a_v`
+    the same three steps bound the distance of neighbours under the continuous Gaussian noise that simulates
+    the discrete one; `pandas_dptree.privacy.composition.node_gaussian_delta` has the rest. The rho used is
+    the largest whose scales are proven to keep to delta, and never less than the rho that implies (epsilon,
+    delta).
 
     *Rounding.* Shares are whole multiples of 2**-52, so the sums along all paths are checked in whole
     numbers, exactly. With u = 2**-53 and c a float not below :math:`\Delta_2^2 / 2\rho`, computing
@@ -225,7 +225,7 @@ def node_noise_scales(
 def _scales(
     rho: Fraction | float, sensitivity: Sensitivity, parts: list[FloatArray]
 ) -> tuple[FloatArray, ...]:
-    """Give the scales for a rho, rounded up."""
+    """Return the scales for a rho, rounded up."""
     exact = Fraction(sensitivity.l2_squared) / (2 * Fraction(rho))
     cost = float(min(exact, Fraction(10) ** 300))
     cost = cost if Fraction(cost) >= exact else float(np.nextafter(cost, np.inf))
@@ -237,14 +237,14 @@ def _scales(
 
 
 def _on_grid(scales: FloatArray) -> FloatArray:
-    """Round scales up to powers of 1.001, since noise is drawn for all nodes of one scale together."""
+    """Round scales up to powers of 1.001, since the noise of all nodes of one scale is drawn together."""
     steps = np.ceil(np.log2(scales) * _GRID)
     grid = np.exp2(steps / _GRID)
     return np.asarray(np.where(grid < scales, np.exp2((steps + 1) / _GRID), grid))
 
 
 def _delta(tree: Tree, scales: tuple[FloatArray, ...], epsilon: float, sensitivity: Sensitivity) -> float:
-    """Give a delta for these scales; 1 where more budget would change nothing."""
+    """Return a delta for these scales; 1 where more budget would change nothing."""
     least = np.array([scale.min() for scale in scales])
     measured = np.flatnonzero(np.isfinite(least))
     if least.min() <= SMALLEST_SCALE:
@@ -265,8 +265,8 @@ def _descend(
     orbits: Orbits, weights: FloatArray, unknown: npt.NDArray[np.bool_], *, worst: bool
 ) -> list[FloatArray]:
     """Find, for each kind of node above the leaves, the best log odds of taking what is left."""
-    alike = all(len(kind) == 1 for kind in orbits.listed)
-    odds = _first_odds(orbits, weights, unknown, _MOST_ODDS if alike else _FIRST_ODDS)
+    uniform = all(len(kind) == 1 for kind in orbits.listed)
+    odds = _first_odds(orbits, weights, unknown, _MOST_ODDS if uniform else _FIRST_ODDS)
     multipliers = np.where(weights > 0, 1.0, 0.0) / (np.count_nonzero(weights) if worst else 1)
     best, least, bound = odds, np.inf, 0.0
     for step in range(min(_MOST_STEPS, max(_MOST_WORK // orbits.n_kinds, 100))):
@@ -276,7 +276,7 @@ def _descend(
         value = float(costs.max() if worst else costs.sum())
         if value < least:
             best, least = odds, value
-        if value == 0:  # what is known settles all that has a weight, whatever the shares
+        if value == 0:  # the known counts determine everything with a weight, whatever the shares
             break
         slopes = [np.maximum(-slope, 0.0) for slope in vjp((multipliers * weights)[:, None])]
         # The largest cost is at least any mean of the costs; with multipliers, J is that mean.
@@ -310,7 +310,7 @@ def _first_odds(
 
 
 def _shares(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:
-    """Hand down what each node leaves: from log odds to shares."""
+    """Compute shares from log odds, passing down what each node leaves."""
     left: FloatArray = np.ones((1, 1))
     shares = []
     for level, odd in enumerate(_barred(orbits, odds)):
@@ -320,14 +320,14 @@ def _shares(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:
 
 
 def _barred(orbits: Orbits, odds: list[FloatArray]) -> list[FloatArray]:
-    """Leave nothing to nodes whose counts are known."""
+    """Set the odds so that known nodes take nothing."""
     if not orbits.has_known:
         return odds
     return [np.where(known, -np.inf, odd) for known, odd in zip(orbits.known[:-1], odds, strict=True)]
 
 
 def _tangent_minimum(orbits: Orbits, shares: list[FloatArray], slopes: list[FloatArray]) -> list[FloatArray]:
-    """Give the log odds at which the tangent at these shares is least."""
+    """Return the log odds at which the tangent at these shares is least."""
     roots = [share * np.sqrt(slope) for share, slope in zip(shares, slopes, strict=True)]  # of c_v
     whole, odds = roots[-1], []
     for level in reversed(range(orbits.depth)):
@@ -338,7 +338,7 @@ def _tangent_minimum(orbits: Orbits, shares: list[FloatArray], slopes: list[Floa
 
 
 def _most_of(orbits: Orbits, slopes: list[FloatArray]) -> float:
-    """Give the largest sum of slopes times shares, over all shares that keep to the budget."""
+    """Return the largest sum of slopes times shares, over all shares that stay within the budget."""
     most = slopes[-1]
     for level in reversed(range(orbits.depth)):
         most = np.maximum(slopes[level], orbits.sum_kinds(level, most))
@@ -346,7 +346,7 @@ def _most_of(orbits: Orbits, slopes: list[FloatArray]) -> float:
 
 
 def _whole_shares(orbits: Orbits, odds: list[FloatArray]) -> list[IntArray]:
-    """Hand down a whole number of units, each node taking its part: what is left is exact at every step."""
+    """Pass down a whole number of units, of which each node takes its part: every remainder is exact."""
     left: IntArray = np.full((1, 1), _WHOLE, dtype=np.int64)
     units = []
     for level, odd in enumerate(_barred(orbits, odds)):
@@ -367,10 +367,10 @@ def _check_paths(tree: Tree, shares: Sequence[FloatArray]) -> None:
     if not fits or not all(((part >= 0) & (part <= 1) & (part * _WHOLE % 1 == 0)).all() for part in given):
         raise ArgumentError("split", "must give every node a multiple of 2**-52 from 0 to 1.", hint=hint)
     if not (given[-1] > 0).all():
-        raise ArgumentError("split", "gives a leaf no share; the leaves are always measured.", hint=hint)
+        raise ArgumentError("split", "gives a leaf no share, but the leaves are always measured.", hint=hint)
     spent: IntArray = np.zeros(1, dtype=np.int64)
     for level, part in enumerate(given):
         above = tree.spread(level - 1, spent) if level else spent
         spent = above + (part * _WHOLE).astype(np.int64)
-        if (spent > _WHOLE).any():  # asked on every level, so that the sums stay far below 2**63
+        if (spent > _WHOLE).any():  # checked on every level, so that the sums stay far below 2**63
             raise ArgumentError("split", "spends more than the budget along a path.", hint=hint)

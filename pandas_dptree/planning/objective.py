@@ -1,6 +1,6 @@
-"""What is to be made small.
+"""The objectives that a split of the budget can minimise.
 
-**Privacy**: a function of the tree and of what the caller cares about, which are public.
+**Privacy**: a function of the tree and of the caller's priorities, which are public.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 def cost_weights(
     n_listed: Sequence[float] | FloatArray, objective: Objective, level_weights: FloatArray | None = None
 ) -> FloatArray:
-    """Give what a unit of each level's mean variance costs.
+    """Return the cost of a unit of each level's mean variance.
 
     The cost of a release is the sum of weight times mean variance over the levels, or with the objective
     ``"worst"`` the largest of these products.
@@ -38,7 +38,7 @@ def cost_weights(
         ``"levels"``: the mean variance of a level, averaged over the levels; ``"cells"``: the mean variance
         of all nodes; ``"worst"``: the mean variance of the worst level.
     level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level (of each of its nodes) matters, at least 0. By default all alike.
+        How much the error of a level (of each of its nodes) matters, at least 0. By default all equally.
 
     Returns
     -------
@@ -48,7 +48,8 @@ def cost_weights(
     Raises
     ------
     ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, one of them more.
+        If the objective is unknown, or the weights are not numbers of at least 0, at least one of them
+        positive.
 
     Examples
     --------
@@ -65,13 +66,13 @@ def cost_weights(
     given = (
         np.ones_like(listed)
         if level_weights is None
-        else real_numbers("level_weights", level_weights, hint="leave it out if all levels matter alike.")
+        else real_numbers("level_weights", level_weights, hint="leave it out if all levels matter equally.")
     )
     if given.shape != listed.shape or not np.isfinite(given).all() or (given < 0).any():
         raise ArgumentError(
             "level_weights",
             f"must hold a finite number of at least 0 for each of the {len(listed)} levels.",
-            hint="leave it out if all levels matter alike.",
+            hint="leave it out if all levels matter equally.",
         )
     weights = given * (listed if objective == "cells" else listed > 0)
     if not weights.any():
@@ -82,20 +83,9 @@ def cost_weights(
 
 
 def expected_cost(variances: FloatArray, weights: FloatArray, objective: Objective) -> float:
-    """Give the expected squared error that an objective speaks of.
+    """Return the cost of the levels' mean variances under an objective, in squared counts.
 
-    Parameters
-    ----------
-    variances : numpy.ndarray, shape (n_levels,)
-        Mean variance of each level, in squared counts; anything where the weight is 0.
-    weights : numpy.ndarray, shape (n_levels,)
-        From `cost_weights`.
-    objective : {"levels", "cells", "worst"}
-
-    Returns
-    -------
-    float
-        In squared counts.
+    Weights are from `cost_weights`. Where one is 0, the variance may be anything.
     """
     costs = np.where(weights > 0, weights, 0.0) * np.where(weights > 0, variances, 0.0)
     return float(costs.max() if objective == "worst" else costs.sum())
@@ -104,26 +94,14 @@ def expected_cost(variances: FloatArray, weights: FloatArray, objective: Objecti
 def by_level(
     argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
 ) -> FloatArray:
-    """Bring a mapping from level names to numbers into the order of the levels.
+    """Return the numbers of a mapping from level names in the order of the levels: shape (n_levels,).
 
-    Parameters
-    ----------
-    argument : str
-        Whose values they are, for errors.
-    values : mapping from hashable to float
-        Finite numbers of at least 0.
-    names : sequence of hashable, shape (n_levels,)
-    default : float
-        For the levels that are left out.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
+    Numbers are finite and at least 0; levels that are left out get the default.
 
     Raises
     ------
     ArgumentError
-        If `values` is no such mapping.
+        If `values` is no such mapping; the error names `argument`.
     """
     if not isinstance(values, Mapping):
         raise ArgumentError(

@@ -39,7 +39,7 @@ def split_budget(
     least_squares: bool = True,
     known: Flags | None = None,
 ) -> tuple[FloatArray, ...]:
-    """Give each node its share of the budget.
+    """Return each node's share of the budget.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ def split_budget(
     Raises
     ------
     ArgumentError
-        As `level_shares`; and if ``"nodes"`` is asked for without Gaussian noise, or without least squares.
+        As `level_shares`; and if ``"nodes"`` is chosen without Gaussian noise, or without least squares.
     """
     if isinstance(split, str) and split == "nodes":
         if not noise.euclidean or not least_squares:
-            kept = "raw measurements" if noise.euclidean else f"{noise.in_words} noise"
+            kept = "raw measurements" if noise.euclidean else f"{noise.description} noise"
             raise ArgumentError(
                 "split",
                 f"cannot differ from node to node with {kept}.",
-                hint='give a delta or a rho, for Gaussian noise, and let consistency be at least "linear".',
+                hint='give a delta or a rho, for Gaussian noise, and any consistency but "none".',
             )
         return node_shares(tree, objective=objective, level_weights=level_weights, known=known)
     shares = level_shares(
@@ -87,35 +87,28 @@ def level_shares(
     least_squares: bool = True,
     known: Flags | None = None,
 ) -> FloatArray:
-    """Give each level its share of the budget.
+    """Return each level's share of the budget.
 
     Parameters
     ----------
-    tree : Tree
-    noise : AdditiveNoise
-    loss : PrivacyLoss
-        That of the whole release.
-    sensitivity : Sensitivity
-        That of one level.
+    tree, noise, loss, sensitivity, level_weights, objective, least_squares
+        As for `optimal_shares`; no other split uses the last three.
     split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
         How to split, or the shares themselves.
-    level_weights, objective, least_squares
-        As for `optimal_shares`; no other split looks at them.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public. By default none. A level whose counts are all known
-        gets no share.
+    known : Flags, optional
+        The nodes whose counts are public. By default none. A level with only such nodes gets no share.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. The share of the leaves is above 0; without least squares, so is that of
-        every level that is not known.
+        At least 0, with sum 1. The share of the leaves is above 0; without least squares, so is that of every
+        level that is not known.
 
     Raises
     ------
     ArgumentError
-        If the split or the objective is unknown, shares or weights are no shares or weights, shares that
-        were given spend on a level whose counts are all known, or all leaves are known.
+        If the split or the objective is unknown, shares or weights are invalid, given shares spend on a level
+        whose counts are all known, or all leaves are known.
 
     Examples
     --------

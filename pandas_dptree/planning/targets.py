@@ -1,4 +1,4 @@
-"""How little privacy loss reaches the accuracy that is wanted.
+"""Find the smallest privacy loss that reaches a target accuracy.
 
 **Privacy**: a function of the tree, the noise and the targets, which are public.
 """
@@ -29,21 +29,21 @@ __all__ = ["LARGEST_LOSS", "Target", "relative"]
 _SMALLEST_LOSS = 1e-9
 
 LARGEST_LOSS = 1000.0
-"""An epsilon or rho beyond which nothing is left that could be called protection."""
+"""The largest meaningful epsilon or rho: beyond it, there is hardly any protection."""
 
-_ROUNDS = 8  # of choosing the shares and then the loss; two or three are the rule
+_ROUNDS = 8  # of choosing the shares and then the loss; usually two or three
 
 
 @public
 def relative(share: float, *, of: float) -> float:
-    """State a target as a share of a count.
+    """Return the standard error that is a share of a count, as a target.
 
     Parameters
     ----------
     share : float
         For example 0.05, for a standard error of five per cent.
     of : float
-        The count, as it is publicly known or guessed; never read off the records.
+        The count, as publicly known or guessed; never read from the records.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def relative(share: float, *, of: float) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Target:
-    """Standard errors that are wanted of a tree's levels, and how the budget may be split to reach them.
+    """Target standard errors of a tree's levels, and how the budget may be split to reach them.
 
     Parameters
     ----------
@@ -84,19 +84,18 @@ class Target:
     names : sequence of hashable, shape (n_levels,)
         Names of the levels, for messages.
     std_errors : numpy.ndarray, shape (n_levels,)
-        Largest expected standard error of each level, in units of what is added up; inf where none is
-        asked for.
+        Largest expected standard error of each level, in units of what is added up; inf for a level without a
+        target.
     sensitivity : Sensitivity
         That of one level.
     split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
         As for `level_shares`; ``"optimal"`` is the best split for these targets.
     least_squares : bool
         Whether the estimates will be least squares on the tree.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public; a level of which all are has no error. By default
-        none.
+    known : Flags, optional
+        The nodes whose counts are public; a level with only such nodes has no error. By default none.
     unit : float, default 1.0
-        What a unit is worth, for messages: 1 for counts.
+        The value of a unit, for messages: 1 for counts.
     """
 
     tree: Tree
@@ -110,7 +109,7 @@ class Target:
 
     @property
     def weights(self) -> FloatArray:
-        """Level weights for which the worst level is the one that is furthest from its target."""
+        """Level weights for which the worst level is the one furthest from its target."""
         return np.asarray(self.std_errors**-2.0)
 
     def __post_init__(self) -> None:
@@ -122,7 +121,7 @@ class Target:
             raise ArgumentError(
                 "target",
                 f"must name a level and a standard error from {least * self.unit:g} to {most * self.unit:g}, "
-                f"not {self._told(wanted)}.",
+                f"not {self._in_units(wanted)}.",
                 hint=f"for example {{{quote(self.names[-1])}: {min(25 * one_unit, most) * self.unit:g}}}, "
                 "or dpt.relative(0.05, of=2000).",
             )
@@ -132,8 +131,8 @@ class Target:
         ):
             raise ArgumentError(
                 "target",
-                "names only levels whose counts are all known, and have no error.",
-                hint="ask for a standard error on another level.",
+                "names only levels whose counts are all known, so they have no error.",
+                hint="state a standard error for another level.",
             )
 
     @cached_property
@@ -141,23 +140,14 @@ class Target:
         return Orbits.of(self.tree, self.known)
 
     def smallest_loss(self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss]) -> float:
-        """Find the smallest epsilon or rho for which every level is as accurate as is wanted.
+        """Find the smallest epsilon or rho for which every level reaches its target.
 
-        The best split hardly depends on the loss, and for a given split the error falls with the loss; so
-        the two are found in turn, until neither moves.
+        The best split hardly depends on the loss, and for a given split the error falls with the loss; so the
+        two are found in turn, until neither moves. `loss_of` maps an epsilon or rho to the privacy loss.
 
-        Parameters
-        ----------
-        noise : AdditiveNoise
-        loss_of : callable
-            From an epsilon or rho to the privacy loss.
-
-        Returns
-        -------
-        float
-            Larger by a few parts in a million at most than where the errors first come down to the targets,
-            and by about a thousandth where nothing is asked of the leaves, which get that much anyway;
-            inf if that is beyond every loss worth the name.
+        The result exceeds the loss at which the errors first meet the targets by a few parts in a million at
+        most, and by about a thousandth where the leaves have no target, since they get that share anyway. It
+        is inf if it is beyond every meaningful loss.
         """
         size = 1.0
         for _ in range(_ROUNDS):
@@ -166,14 +156,14 @@ class Target:
             if size <= _SMALLEST_LOSS:
                 raise ArgumentError(
                     "target",
-                    f"{self._told(self.std_errors)} is met by delta alone, whatever the epsilon.",
-                    hint="choose a smaller delta: one that a single person's fate can bear.",
+                    f"{self._in_units(self.std_errors)} is met by delta alone, whatever the epsilon.",
+                    hint="choose a smaller delta: the probability with which epsilon may fail.",
                 )
             if math.isinf(size):
                 return size
             if abs(size / before - 1) < 1e-6:
                 break
-        step = 1e-7  # the split is found to a few parts in ten million, and the loss moves it a little
+        step = 1e-7  # the split is accurate to a few parts in ten million, and depends on the loss a little
         while self._excess(noise, loss_of, self._shares(noise, loss_of(size)), size) > 1:
             size, step = size * (1 + step), 2 * step
         return size
@@ -181,7 +171,7 @@ class Target:
     def out_of_reach(
         self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], size: float, limit: float
     ) -> ArgumentError:
-        """Say that the target needs a larger epsilon or rho than is allowed, and what that one would give."""
+        """Return the error that the target needs a larger loss than allowed, and what the limit gives."""
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
         reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
         possible = ", ".join(
@@ -196,8 +186,8 @@ class Target:
             hint=f"{kind}={limit:g} would give standard errors of {{{possible}}}.",
         )
 
-    def _told(self, errors: FloatArray) -> list[float]:
-        """Write standard errors as their reader measures them, without rounding errors of the unit."""
+    def _in_units(self, errors: FloatArray) -> list[float]:
+        """Return standard errors in the reader's unit, without rounding errors of the unit."""
         return [float(f"{error * self.unit:.12g}") for error in errors]
 
     def _shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
@@ -211,7 +201,7 @@ class Target:
         return np.sqrt(self._means(1 / np.maximum(variances, LEAST_VARIANCE)))
 
     def _means(self, precisions: FloatArray) -> FloatArray:
-        """Give the mean variance of each level."""
+        """Return the mean variance of each level."""
         if self.least_squares:
             means, _ = level_variances_and_vjp(self._orbits, precisions[:, None])
         else:
@@ -221,12 +211,12 @@ class Target:
     def _excess(
         self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], shares: FloatArray, size: float
     ) -> float:
-        """Give the largest ratio of an error to its target."""
+        """Return the largest ratio of an error to its target."""
         return float((self._errors(noise, loss_of(size), shares) / self.std_errors).max())
 
 
 def _crossing(falling: Callable[[float], float], guess: float) -> float:
-    """Find where a positive falling function reaches 1: inf if it is beyond every loss worth the name."""
+    """Find where a positive falling function reaches 1; inf if beyond every meaningful loss."""
     from scipy.optimize import brentq  # costs a third of a second to import
 
     low = high = guess

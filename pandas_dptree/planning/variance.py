@@ -1,11 +1,11 @@
 r"""The expected error of a release, from the tree and the noise alone.
 
-After least squares on a tree the variance of every node is a fixed function of the noise variances: in an
+After least squares on a tree the variance of every node is a fixed function of the noise variances. In an
 upward pass each node's own measurement (precision p) is averaged with the sum of its children's estimates,
 
 .. math:: V_S = \sum_c V_c, \qquad V = \frac{1}{p + 1 / V_S},
 
-and in a downward pass what the parent knows better is handed to its children,
+and in a downward pass the parent's better estimate is passed on to its children,
 
 .. math:: \mathrm{Var}(x_c) = V_c (1 - r_c) + r_c^2\,\mathrm{Var}(x_{parent}), \qquad r_c = V_c / V_S,
 
@@ -33,29 +33,25 @@ __all__ = [
 
 
 def level_variances(tree: Tree, noise_variances: npt.ArrayLike, *, known: Flags | None = None) -> FloatArray:
-    """Give the mean variance of the least-squares estimates of each level.
+    """Return the mean variance of the least-squares estimates of each level.
 
     Parameters
     ----------
     tree : Tree
     noise_variances : array_like of float, shape (n_levels,)
-        The variance of each level's noise, in squared counts: inf for a level that is not measured, 0
-        for one that is known. The leaf level must be finite.
-    known : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,), optional
-        For each level, which nodes' counts are public. By default none.
+        The variance of each level's noise, in squared counts: inf for a level that is not measured, 0 for one
+        that is known. The leaf level must be finite.
+    known : Flags, optional
+        The nodes whose counts are public. By default none.
 
     Returns
     -------
     numpy.ndarray, shape (n_levels,)
         Mean over the nodes of the level that a table shows, in squared counts; nan where it shows none.
 
-    Notes
-    -----
-    **Privacy**: a function of the tree and the noise, which are public.
-
     Examples
     --------
-    A total measured together with its two parts: the parts alone would tell the total with variance 2.
+    A total measured together with its two parts: the parts alone would give the total with variance 2.
 
     >>> level_variances(Tree.from_branching([2]), [1.0, 1.0]).round(6).tolist()
     [0.666667, 0.666667]
@@ -76,7 +72,7 @@ def level_variances(tree: Tree, noise_variances: npt.ArrayLike, *, known: Flags 
 def level_variances_and_vjp(
     orbits: Orbits, precisions: FloatArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Give the mean variance of each level, and what it gains from more precise noise.
+    """Return the mean variance of each level, and its vector-Jacobian product by the precisions.
 
     Parameters
     ----------
@@ -92,8 +88,8 @@ def level_variances_and_vjp(
     means : numpy.ndarray, shape of `precisions`
         Mean variance of the nodes of each level that a table shows; 0 where it shows none.
     vjp : callable
-        From weights u of the levels to the gradient of ``sum(u * means)`` with respect to
-        `precisions`; both of the shape of `precisions`.
+        From weights u of the levels to the gradient of ``sum(u * means)`` with respect to `precisions`; both
+        of the shape of `precisions`.
     """
     means, node_vjp = node_variances_and_vjp(orbits, [level[None] for level in precisions])
     return means, lambda weights: np.stack([level.sum(axis=0) for level in node_vjp(weights)])
@@ -102,24 +98,11 @@ def level_variances_and_vjp(
 def node_variances_and_vjp(
     orbits: Orbits, precisions: Sequence[FloatArray]
 ) -> tuple[FloatArray, Callable[[FloatArray], list[FloatArray]]]:
-    """Give the mean variance of each level, and what it gains from more precise noise in each kind of node.
+    """Return the mean variance of each level, and its vector-Jacobian product by the kinds' precisions.
 
-    Parameters
-    ----------
-    orbits : Orbits
-        The tree, its equal siblings counted.
-    precisions : sequence of numpy.ndarray, shape (n_kinds, n_batch) or (1, n_batch)
-        For each level, one over the noise variance of its kinds of nodes: 0 where nothing is measured. Those
-        of the leaves must be above 0. For kinds of nodes that are known, inf is put in their place.
-
-    Returns
-    -------
-    means : numpy.ndarray, shape (n_levels, n_batch)
-        Mean variance of the nodes of each level that a table shows; 0 where it shows none.
-    vjp : callable
-        From weights u of the levels, shape (n_levels, n_batch), to the gradient of ``sum(u * means)`` with
-        respect to the common precision of all nodes of a kind: for each level shape (n_kinds, n_batch), 0
-        for a kind that is known.
+    As `level_variances_and_vjp`, but `precisions` has, for each level, the shape (n_kinds, n_batch) or (1,
+    n_batch). The means have the shape (n_levels, n_batch). The gradient is with respect to the common
+    precision of all nodes of a kind: for each level shape (n_kinds, n_batch), 0 for a kind that is known.
     """
     if orbits.has_known:
         precisions = [
@@ -168,19 +151,10 @@ def node_variances_and_vjp(
 def unrelated_variances_and_vjp(
     part_unknown: FloatArray, precisions: FloatArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Give the mean variance of each level where measurements are published as they are.
+    """Return the mean variance of each level where measurements are published as they are.
 
-    Parameters
-    ----------
-    part_unknown : numpy.ndarray, shape (n_levels,)
-        What part of the nodes of each level that a table shows is not known; see `Orbits.part_unknown`.
-    precisions : numpy.ndarray, shape (n_levels, n_batch)
-        Above 0 where that part is.
-
-    Returns
-    -------
-    means, vjp
-        As from `level_variances_and_vjp`.
+    `part_unknown` is `Orbits.part_unknown`; precisions are above 0 where it is. Otherwise as
+    `level_variances_and_vjp`.
     """
     parts = np.broadcast_to(part_unknown[:, None], precisions.shape)
 
@@ -191,6 +165,6 @@ def unrelated_variances_and_vjp(
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Divide; nothing is to be shared where the whole is known."""
+    """Divide; 0 where the whole is known, since nothing is to be divided there."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(whole > 0, part / whole, 0.0))

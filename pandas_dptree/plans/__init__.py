@@ -1,1 +1,1 @@
-"""What a release will do, described before it happens."""
+"""Plans: releases described before they happen."""

@@ -1,4 +1,4 @@
-"""Plans of additive noise on the nodes of a tree: counts, or sums of one column."""
+"""Plans of additive noise on the nodes of a tree, for counts or sums of one column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import release
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import Estimating
+from pandas_dptree.plans.options import Estimation
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import options_of
 
@@ -36,64 +36,38 @@ __all__ = ["AdditivePlan"]
 class AdditivePlan(Measurement):
     """A release of counts, or of sums of one column, with additive noise, described before it happens.
 
-    Made by `pandas_dptree.plan`. A plan is a function of the domain and the privacy parameters alone:
-    it can be printed and discussed before anything is spent.
+    Made by `pandas_dptree.plan`. A plan is a function of the domain and the privacy parameters alone.
 
     Attributes
     ----------
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        Its labels; None for a plan of numbers alone.
-    loss : PrivacyLoss
-        The privacy loss of one release.
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`.
+    tree, domain : Tree, Domain or None
+        The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
     noise : AdditiveNoise
-        The kind of noise.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
+        The distribution of the noise.
     quantity : Quantity
         What is added up: the records, or the values of a column.
     known : Known
-        Which counts are public already, and how small the others can be.
-    consistency : {"none", "linear", "nonnegative", "integer"}
-        How the noisy nodes become estimates.
-    fit : {"totals", "adaptive", "joint"}
-        How negative estimates are corrected.
-    confidence : float or None
-        How often an interval holds the true value; None for a table without intervals.
-    keep_measurements : bool
-        Whether the table shows the noisy values that it was made from.
-    split : {"optimal", "uniform", "geometric", "nodes", "given"}
-        How the budget was split.
-    objective : {"levels", "cells", "worst"}
-        Which error the plan is judged by.
+        Public counts, and public lower bounds of counts.
+    consistency, fit, confidence, keep_measurements, split, objective
+        As the options of `pandas_dptree.plan`; `split` is ``"given"`` for a mapping.
     level_weights : numpy.ndarray, shape (n_levels,)
-        How much the error of each level matters.
+        The weight of each level's error.
     node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, its nodes' part of the budget. On each path from the root to a leaf they sum to one.
+        For each level, the budget shares of its nodes. They sum to one on each path from the root to a leaf.
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
         grid of values); inf where nothing is measured.
-
-    Examples
-    --------
-    >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0, split="uniform")
-    >>> plan.noise_scales.round(3).tolist()
-    [3.0, 3.0, 3.0]
     """
 
     kind: ClassVar[str] = "additive"
 
-    # What it says of itself
+    # Description
 
     @property
     def headline(self) -> str:
-        """The release in a sentence: noise, privacy loss, privacy unit, split and consistency."""
+        """The release in one sentence: noise, privacy loss, privacy unit, split and consistency."""
         column = self.quantity.column
         summed = "" if column is None else f" for sums of {column!r}"
         return (
@@ -104,15 +78,15 @@ class AdditivePlan(Measurement):
 
     @property
     def remark(self) -> str:
-        """How close the plan is to the best possible one, which is printed below its table."""
+        """How close the plan is to the best possible plan."""
         return self.gap_reason
 
     @property
     def mechanism_name(self) -> str:
-        """The kind of noise, as ``attrs`` and JSON name it."""
+        """The name of the noise in ``attrs`` and JSON."""
         return self.noise.name
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         scales = zip(self.level_names, self.noise_scales.tolist(), strict=True)
         known = [
             int(np.count_nonzero(np.broadcast_to(exact, shown.shape) & shown)) if exact.any() else 0
@@ -129,10 +103,10 @@ class AdditivePlan(Measurement):
             "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
         }
 
-    # How good it is
+    # Accuracy
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plan out as a frame.
+        """Return the plan as a frame.
 
         Returns
         -------
@@ -149,70 +123,61 @@ class AdditivePlan(Measurement):
             }
         )
 
-    # What is done with it
+    # Release
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        """Spend the budget: measure the records, and return the table.
+        """Spend the budget: measure the records and return the table.
 
         Parameters
         ----------
         data : dataframe or numpy.ndarray
-            The records, one row each; or whole numbers, the exact counts of the leaves in the order of
-            the tree, shape ``(n_leaves,)``. Negative counts count as 0. Of exact counts the caller
-            answers for `max_contributions`.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private. By default
-            all randomness comes from the operating system's cryptographic source.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+            The records, one row each. Or the exact counts of the leaves in the order of the tree, whole
+            numbers of shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
+            `max_contributions`.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
         pandas.DataFrame
-            One row per node: ``level``, the keys, ``count`` and ``std_error``. The standard error is
-            that of the unbiased linear estimate (of the noise, with ``consistency="none"``).
-            ``attrs["dp"]`` tells how it was made; it is for display and proves nothing.
+            One row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of the
+            unbiased linear estimate (of the noise, with ``consistency="none"``). ``attrs["dp"]`` describes
+            how the table was made; it is for display and proves nothing.
 
         Raises
         ------
         ArgumentError
-            If `data` is neither, or does not fit the plan.
-        ColumnsError
-            If a column is missing or repeated, or is of a type that cannot equal the domain's labels.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` is neither, or does not fit the plan; `ColumnsError` if a column is missing or repeated,
+            or has a type that cannot equal the domain's labels.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. The answer's rows, columns and
-        types follow from the plan alone. Records outside the domain are dropped, and nothing tells how many.
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
+        alone. Records outside the domain are dropped, and their number is not reported.
         """
         return release(self, data, rng=rng, progress=progress)
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
-        r"""Predict how far off each level will be, not counting what is within a share of the true count.
+        r"""Predict each level's root mean squared error beyond a relative error `alpha`.
 
-        It is :math:`\sqrt{\mathrm{E} \max(|\tilde w - w| - \alpha w,\, 0)^2}`, the alpha-RMSE, of the least
-        accurate node of each level. It falls with the true count w. So for no count is it larger than for 0,
-        where it is the standard error whatever alpha: that is the level's alpha-mRMSE.
+        This is the alpha-RMSE, :math:`\sqrt{\mathrm{E} \max(|\tilde w - w| - \alpha w,\, 0)^2}`, of the least
+        accurate node of each level. It falls with the true count w. At 0, the worst case, it is the standard
+        error for any alpha: the level's alpha-mRMSE.
 
         Parameters
         ----------
         alpha : float
-            The relative error that counts as none, at least 0.
+            The relative error to ignore, at least 0.
         counts : mapping from level names to float, optional
-            A true count that nodes of the level might have, 0 where left out. It is a guess, not looked up
-            in any records.
+            A true count that nodes of the level might have, 0 if left out: a guess, not looked up in records.
 
         Returns
         -------
         numpy.ndarray, shape (n_levels,)
-            In counts, or in what the values of the column are in. Of the unbiased linear estimates; with
-            ``consistency="none"`` of the noise. nan for a level of which a table shows no node.
+            In counts, or in the unit of the column: of the unbiased linear estimates, or with
+            ``consistency="none"`` of the noise. nan for a level without nodes in the table.
 
         Raises
         ------
@@ -228,8 +193,6 @@ class AdditivePlan(Measurement):
         --------
         >>> import pandas_dptree as dpt
         >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0, split="uniform", consistency="none")
-        >>> plan.alpha_rmse(0.1).round(2).tolist()
-        [4.22, 4.22, 4.22]
         >>> plan.alpha_rmse(0.1, {"total": 100}).round(2).tolist()
         [0.8, 4.22, 4.22]
         """
@@ -243,30 +206,29 @@ class AdditivePlan(Measurement):
         Parameters
         ----------
         alpha : float, optional
-            Compares the errors beyond this share of the true count, and counts with bounded relative error
-            (`Multiplicative`, with clip) as well, if the loss has an epsilon and a delta.
+            Compare the errors beyond this share of the true count instead. If the loss has an epsilon and a
+            delta, counts with bounded relative error (`Multiplicative`, with clip) are compared too.
         counts : mapping from level names to float, optional
-            With alpha, a true count that nodes of the level might have; 0, which is the worst, where left
-            out. See `alpha_rmse`.
+            With alpha, as for `alpha_rmse`; 0 is the worst case.
 
         Returns
         -------
         pandas.DataFrame
-            One row per plan, indexed by ``mechanism`` and ``split``: this plan first, the others from the
-            best to the worst. One column per level with its expected standard error; ``objective``, the
-            root of the expected squared error that the objective speaks of; ``gap``. With alpha, one column
-            per level with the alpha-RMSE of its worst node, and ``alpha_mrmse``, the largest of them. Rows
-            called ``"multiplicative"`` have the calibration for a split, and upper bounds of their errors.
+            One row per plan, indexed by ``mechanism`` and ``split``: first this plan, then the others from
+            the best to the worst. Columns: each level's expected standard error; ``objective``, the root of
+            the expected squared error that the objective measures; ``gap``. With alpha: the alpha-RMSE of
+            each level's worst node, and ``alpha_mrmse``, the largest of them. Rows called
+            ``"multiplicative"`` have the calibration in place of the split, and upper bounds of the errors.
         """
         return compare(self, alpha, counts)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the expected standard error of each level, beside that of an even split.
+        """Plot the expected standard error of each level, beside that of an even split.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            The axes to draw on; by default those of a new figure.
 
         Returns
         -------
@@ -288,7 +250,7 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in options_of(Estimating)},
+            **{name: getattr(self, name) for name in options_of(Estimation)},
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -305,14 +267,14 @@ class AdditivePlan(Measurement):
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        plan = cls.part_from(data, hierarchy, **common)
+        plan = cls.from_part(data, hierarchy, **common)
         if plan.quantity.column is not None:
             check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
         return plan
 
     @classmethod
-    def part_from(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        """Read a plan for one of several quantities, whose table may call it otherwise than its column."""
+    def from_part(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
+        """Read the plan for one of several quantities. The table may name it differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
         return cls(
@@ -325,13 +287,13 @@ class AdditivePlan(Measurement):
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
-            **{name: data[name] for name in options_of(Estimating)},
+            **{name: data[name] for name in options_of(Estimation)},
             **common,
         )
 
 
 def _description(quantity: Quantity) -> dict[str, Any]:
-    """Describe what is added up, if not the records."""
+    """Describe the column that is added up; empty for counts."""
     if quantity == COUNT:
         return {}
     low, high = ((bound + quantity.shift) * quantity.unit for bound in (quantity.low, quantity.high))

@@ -1,4 +1,4 @@
-"""What every plan has: a privacy loss, whom it protects, what it says of itself, and its form in JSON."""
+"""The base classes of plans: privacy loss, privacy unit, display and JSON."""
 
 from __future__ import annotations
 
@@ -30,32 +30,31 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "share": "{:.3f}".format,
     **dict.fromkeys(("epsilon", "delta", "noise_scale", "std_error"), "{:.4g}".format),
 }
-"""How the columns of a plan's table are printed."""
+"""How to format the columns of a plan's table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan(ABC):
     """A release, described before it happens.
 
-    A plan is a function of public arguments alone: it can be printed, compared, approved and stored before
-    any budget is spent, and released as often as the budget allows. Whom it protects is checked when it is
-    made. This class is what all kinds of plans have in common; `pandas_dptree.plan` and its siblings make
-    them.
+    A plan is a function of public arguments alone. It can be printed, compared, approved and stored before
+    any budget is spent, and released as often as the budget allows. This is the base class of all kinds of
+    plans; `pandas_dptree.plan` and its siblings make them.
 
     Attributes
     ----------
     loss : PrivacyLoss
         The privacy loss of one release.
     neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
+        How neighbouring data sets differ.
     privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
+        The column that identifies whom to protect; None if each row is a unit of its own.
     max_contributions : int
-        How many rows of a unit are counted.
+        The maximum number of rows of a unit that are counted.
 
     Examples
     --------
-    A plan of any kind is read from JSON by this class:
+    This class reads plans of all kinds from JSON:
 
     >>> import pandas_dptree as dpt
     >>> tree = dpt.Tree.from_branching([2, 3])
@@ -65,11 +64,11 @@ class Plan(ABC):
     """
 
     kind: ClassVar[str]
-    """What JSON calls this kind of plan."""
+    """The name of this kind of plan in JSON."""
     kinds: ClassVar[dict[str, type[Plan]]] = {}
-    """All kinds of plans that can be read, by what JSON calls them."""
-    _most_rows: ClassVar[int | None] = None
-    """How many rows of its table are printed."""
+    """All kinds of plans that can be read, by their names in JSON."""
+    _max_rows: ClassVar[int | None] = None
+    """How many rows of the plan's table to print; None for all."""
 
     loss: PrivacyLoss
     neighbors: Neighbors = "add_remove"
@@ -77,17 +76,17 @@ class Plan(ABC):
     max_contributions: int
 
     def __init_subclass__(cls) -> None:
-        """List a kind of plan among those that can be read."""
+        """Register the kind of plan, so that it can be read from JSON."""
         if "kind" in vars(cls):
             Plan.kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        """Check whom the plan protects."""
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.columns_counted)
+        """Check the privacy unit."""
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.columns_used)
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)
 
-    # Whom it protects, and what it costs
+    # Privacy
 
     @property
     @abstractmethod
@@ -95,8 +94,8 @@ class Plan(ABC):
         """Names of the levels, from the root to the leaves."""
 
     @property
-    def columns_counted(self) -> Collection[Hashable]:
-        """Columns that say where a row is counted, so that none of them can be the privacy unit."""
+    def columns_used(self) -> Collection[Hashable]:
+        """Columns that decide where and how a row is counted; none of them can be the privacy unit."""
         return self.level_names[1:]
 
     @property
@@ -114,43 +113,43 @@ class Plan(ABC):
         """The rho of one release; None unless the loss is zero-concentrated."""
         return self.loss.rho
 
-    # What it says of itself
+    # Description
 
     @property
     @abstractmethod
     def headline(self) -> str:
-        """The release in a sentence."""
+        """The release in one sentence."""
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plan out as a frame."""
+        """Return the plan as a frame."""
 
     @property
     def protection(self) -> str:
-        """The privacy loss and whom it protects, in words for a headline."""
+        """The privacy loss and the privacy unit in words, for a headline."""
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        return f"{self.loss.in_words}, protecting {unit} ({self._rows}, {self.neighbors})"
+        return f"{self.loss.in_words}, protecting {unit} ({self._rows_in_words}, {self.neighbors})"
 
     @property
-    def _rows(self) -> str:
+    def _rows_in_words(self) -> str:
         return "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
 
     @property
     def remark(self) -> str:
-        """What is printed below the table of the plan; nothing for most kinds."""
+        """A line to print below the plan's table; empty for most kinds."""
         return ""
 
     def __repr__(self) -> str:
-        """Print the plan as a table."""
+        """Format the plan as text."""
         table = self.to_frame().to_string(
-            index=False, formatters=self._formats, max_rows=self._most_rows, na_rep="-"
+            index=False, formatters=self._formats, max_rows=self._max_rows, na_rep="-"
         )
         return "\n".join(filter(None, [self.headline, table, self.remark]))
 
     def _repr_html_(self) -> str:
-        """Show the plan as a table in a notebook."""
+        """Format the plan for a notebook."""
         table = self.to_frame().to_html(
-            index=False, formatters=self._formats, border=0, max_rows=self._most_rows, na_rep="-"
+            index=False, formatters=self._formats, border=0, max_rows=self._max_rows, na_rep="-"
         )
         remark = self.remark and f"<p>{escape(self.remark)}</p>"
         return "\n".join(filter(None, [f"<p>{escape(self.headline)}</p>", table, remark]))
@@ -160,7 +159,7 @@ class Plan(ABC):
         return FORMATS
 
     def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """Describe how a release by this plan is made: what a table carries in ``attrs["dp"]``.
+        """Describe how a release by this plan is made, as in the table's ``attrs["dp"]``.
 
         Parameters
         ----------
@@ -170,7 +169,7 @@ class Plan(ABC):
         Returns
         -------
         dict
-            Plain JSON. It is for display, and proves nothing.
+            Plain JSON, for display only: it proves nothing.
         """
         return {
             "mechanism": self.mechanism_name,
@@ -179,7 +178,7 @@ class Plan(ABC):
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
             "domain_source": self.domain_source,
-            **self._manner(),
+            **self._provenance_details(),
             "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
             "version": __version__,
         }
@@ -187,62 +186,73 @@ class Plan(ABC):
     @property
     @abstractmethod
     def mechanism_name(self) -> str:
-        """The mechanism, as ``attrs`` and JSON name it."""
+        """The name of the mechanism in ``attrs`` and JSON."""
 
     @property
     @abstractmethod
     def domain_source(self) -> Source | None:
-        """Where the public keys came from; None where no keys are public."""
+        """Where the public keys came from; None if no keys are public."""
 
     @abstractmethod
-    def _manner(self) -> Mapping[str, Any]:
-        """Describe in plain JSON what only this kind of plan says of a release."""
+    def _provenance_details(self) -> Mapping[str, Any]:
+        """Return the part of the provenance that is specific to this kind of plan, as plain JSON."""
 
-    # What is done with it
+    # Release
 
     @abstractmethod
     def release(self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
-        """Spend the budget: measure the data, and return what is released.
+        """Spend the budget: measure the data and return the release.
 
         Parameters
         ----------
         data : dataframe or numpy.ndarray
             The records, one row each; some kinds of plans take exact counts as well.
         rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private. By default
+            Makes the release repeatable, for tests and simulations: it is then not private. By default
             all randomness comes from the operating system's cryptographic source.
         progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm.
+            Whether to show a progress bar on standard error. Needs tqdm.
+
+        Raises
+        ------
+        ArgumentError
+            If `data` cannot be counted, or does not fit the plan.
+        MissingExtraError
+            If `progress` is True and tqdm is not installed.
+
+        Notes
+        -----
+        **Privacy**: each call spends the plan's whole privacy loss anew. The steps of the progress bar follow
+        from the plan alone. The times that it shows may depend on the records, so do not publish them.
         """
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:
-        """Compare the ways in which the same privacy loss could be spent on the same release."""
+        """Compare how the same privacy loss could be spent on the same release."""
 
     # JSON
 
     @property
     @abstractmethod
     def hierarchy(self) -> Any:
-        """The public description of what is counted where, which is needed to read the plan again."""
+        """The public hierarchy or groups, needed to read the plan from JSON."""
 
     @abstractmethod
     def _fields(self) -> Mapping[str, Any]:
-        """Describe in plain JSON what only this kind of plan has."""
+        """Return the fields that are specific to this kind of plan, as plain JSON."""
 
     @classmethod
     @abstractmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Any, **common: Any) -> Self:
-        """Make a plan of what `_fields` described, and of what all plans have."""
+        """Make a plan from the result of `_fields` and the attributes that all plans have."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the plan in plain JSON, to be approved today and released tomorrow.
+        """Serialize the plan as plain JSON, to be approved today and released tomorrow.
 
         Returns
         -------
         dict
-            Numbers, strings, lists and dicts alone; the labels of the domain are not in it, only a
-            fingerprint of them.
+            Only numbers, strings, lists and dicts. It holds a fingerprint of the domain, not its labels.
         """
         return {
             "format": serialize.FORMAT,
@@ -263,17 +273,16 @@ class Plan(ABC):
     def from_dict(cls, data: Mapping[str, Any], domain: Any = None) -> Self:
         """Read a plan of this kind from `to_dict`; ``Plan.from_dict`` reads a plan of any kind.
 
-        The noise is computed anew from the loss and the shares, so a plan that was tampered with still
-        spends no more than the loss that it states, on the privacy unit that it states: look at both
-        before releasing. Where the keys came from is the less certain of what the plan and `domain` say: a
-        plan for observed keys stays one, although the same keys are given as a list now.
+        The noise is computed anew from the loss and the shares. So even a plan that was tampered with spends
+        no more than the loss it states, on the privacy unit it states: check both before releasing. A plan
+        for observed keys remains one, even if the same keys are now given as a list.
 
         Parameters
         ----------
         data : mapping
-            From `to_dict`, perhaps by way of JSON.
+            From `to_dict`, possibly through JSON.
         domain : Domain, Tree, BitPrefixes, CharPrefixes or None
-            The one that the plan was made for: its `hierarchy`.
+            The plan's `hierarchy`.
 
         Returns
         -------
@@ -281,10 +290,8 @@ class Plan(ABC):
 
         Raises
         ------
-        DomainError
-            If the domain is another one.
         ArgumentError
-            If `data` is no plan, or one of another kind.
+            If `data` is not a plan of this kind; `DomainError` if the domain is not the plan's.
         """
         found = serialize.kind_of(data, cls.kinds)
         if not issubclass(found, cls):
@@ -299,7 +306,7 @@ class Plan(ABC):
 
 
 def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy an array of a plan, so that nobody can change what was checked."""
+    """Copy an array and make it read-only, so that a checked plan cannot change."""
     copy = np.array(values)
     copy.setflags(write=False)
     return copy
@@ -307,25 +314,17 @@ def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TreePlan(Plan):
-    """A plan for the nodes of a tree that is listed.
-
-    Attributes
-    ----------
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        Its labels; None for a plan of numbers alone.
-    """
+    """A plan for the nodes of a listed `tree`, with labels if it has a `domain`."""
 
     tree: Tree
     domain: Domain | None
 
     def __post_init__(self) -> None:
-        """Check that the labels are those of the tree, and whom the plan protects."""
+        """Check that the labels fit the tree, and the privacy unit."""
         tree = self.tree if self.domain is None else self.domain.tree
         if tree is not self.tree and fingerprint(tree) != fingerprint(self.tree):
             raise ArgumentError(
-                "domain", "is of another shape than the tree of the plan.", hint="pass tree=domain.tree."
+                "domain", "differs in shape from the plan's tree.", hint="pass tree=domain.tree."
             )
         super().__post_init__()
 
@@ -336,7 +335,7 @@ class TreePlan(Plan):
 
     @property
     def hierarchy(self) -> Domain | Tree:
-        """The domain; for a plan of numbers alone, the tree."""
+        """The domain, or without labels the tree."""
         return self.domain or self.tree
 
     @property
@@ -346,31 +345,25 @@ class TreePlan(Plan):
 
     @cached_property
     def labelled(self) -> Domain:
-        """The domain; for a plan of numbers alone, one that numbers the nodes."""
+        """The domain; without labels, one that numbers the nodes."""
         return self.domain or Domain.from_tree(self.tree)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrefixPlan(Plan):
-    """A plan for a tree of all prefixes, which is too large to be listed.
-
-    Attributes
-    ----------
-    tree : BitPrefixes or CharPrefixes
-        The tree.
-    """
+    """A plan for an implicit `tree` of all prefixes."""
 
     tree: PrefixTree
 
     def __post_init__(self) -> None:
-        """Check the tree, and whom the plan protects."""
+        """Check the tree and the privacy unit."""
         check_prefixes(self.tree)
         super().__post_init__()
         check_rows_of_records(self.privacy_unit, self.max_contributions)
 
     @property
-    def columns_counted(self) -> tuple[Hashable, ...]:
-        """The column that says where a row is counted."""
+    def columns_used(self) -> tuple[Hashable, ...]:
+        """The column that decides where a row is counted."""
         return (self.tree.column,)
 
     @property
@@ -385,5 +378,5 @@ class PrefixPlan(Plan):
 
     @property
     def domain_source(self) -> None:
-        """None: nobody lists the keys, and which nodes a table shows is protected."""
+        """None: the keys are not public, and the mechanism protects which nodes are shown."""
         return None

@@ -1,4 +1,4 @@
-"""Plans that could spend the same privacy loss on the same domain, side by side."""
+"""Comparison of plans that spend the same privacy loss on the same domain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Kind = TypeVar("Kind", bound=Measurement)
 
 
 def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, float] | None) -> pd.DataFrame:
-    """Compare the mechanisms and splits that could spend the same loss: see `AdditivePlan.compare`."""
+    """Compare mechanisms and splits for the same loss: see `AdditivePlan.compare`."""
     others = [
         variant(plan, noise, split)
         for noise in candidate_noises("auto", plan.loss)
@@ -40,7 +40,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
             raise ArgumentError(
                 "counts",
                 "has no meaning without alpha.",
-                hint="for example alpha=0.1; it is a relative error.",
+                hint="add alpha, a relative error, for example alpha=0.1.",
             )
         return _by_objective([plan, *sorted(others, key=lambda other: other.expected_error)])
     errors = {
@@ -57,7 +57,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
 
 
 def _by_objective(plans: Sequence[Measurement]) -> pd.DataFrame:
-    """Show each plan's standard errors, and what the objective makes of them."""
+    """Tabulate each plan's standard errors, and its error under the objective."""
     table = _table({(each.noise.name, str(each.split)): each.std_errors for each in plans}, plans[0])
     table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
     table.insert(len(table.columns), "gap", [each.gap for each in plans], True)
@@ -74,11 +74,11 @@ def _counts(plan: Measurement, counts: Mapping[Hashable, float] | None) -> Float
 
 
 def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> ClippedThresholds | None:
-    """Lay out the thresholds that the plan's loss allows on its tree, if any."""
+    """Return the thresholds that the plan's loss affords on its tree, if there are any."""
     if plan.quantity != COUNT:
         return None
-    wish = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
-    chain = wish.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
+    mechanism = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
+    chain = mechanism.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
     assert chain is None or isinstance(chain, ClippedThresholds)
     return chain
 
@@ -100,7 +100,7 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
 
 
 def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
-    """Plan the same release with another noise and another split."""
+    """Plan the same release with another noise and split."""
     shares = split_budget(
         plan.tree,
         noise=noise,

@@ -1,4 +1,4 @@
-"""The release of a distribution, described before it happens: which tree over the bins, how much noise."""
+"""Plans for the distribution of a column, over the bins of its range."""
 
 from __future__ import annotations
 
@@ -38,32 +38,25 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DistributionPlan(Plan):
-    """How a column will be counted in bins, and how accurate that will be.
+    """A release of the distribution of a column, described before it happens.
 
     Made by `plan_distribution`. It is a function of public arguments alone.
 
     Attributes
     ----------
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`.
     bins : Bins
-        The column, and where it is cut.
+        The column and the edges of its bins.
     domain : Domain or None
         The groups, on each level of a hierarchy; None for all records together.
-    loss : PrivacyLoss
-        The privacy loss of one release.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
     totals : tuple of numpy.ndarray of int64, shape (n_groups,)
-        For each level of groups, how many records they have if that is public, otherwise -1. Without a
-        domain there is one level, and its groups have no names: an array has one for each index of its other
-        dimensions.
+        For each level of groups, their numbers of records if public, otherwise -1. Without a domain there is
+        one level of groups without names: for an array, one group for each index of its other dimensions.
     strategy : Strategy
         What is measured of each group, the same on all levels.
     source : {"given", "categories", "observed"}
-        Where the edges come from, and the groups if there is no domain: observed if they stand in an array.
+        Where the edges come from, and without a domain the groups: observed if they stand in an array.
     """
 
     kind: ClassVar[str] = "distribution"
@@ -75,14 +68,14 @@ class DistributionPlan(Plan):
     source: Source = "given"
 
     def __post_init__(self) -> None:
-        """Check whom it protects, and that its noise is as large as its loss demands."""
+        """Check the privacy unit, and that the noise is as large as the loss demands."""
         super().__post_init__()
         sizes = [len(each) for each in self.totals]
         fits = self.domain is None or sizes == [*self.domain.tree.level_sizes]
         if self.strategy.n_bins != self.bins.n_bins or not fits:
             raise ArgumentError(
                 "totals",
-                "and `strategy` must be for these groups and bins.",
+                "and `strategy` must fit the groups and the bins.",
                 hint="make the plan with plan_distribution.",
             )
         if not all(scale > 0 for scale in self.strategy.noise_scales) or not self._is_within_loss:
@@ -94,7 +87,7 @@ class DistributionPlan(Plan):
 
     @property
     def _is_within_loss(self) -> bool:
-        """Whether all levels of groups together keep to the loss: what `noise_scales` of a noise promises."""
+        """Whether all levels of groups together keep to the loss, as `noise_scales` of a noise ensures."""
         noise, loss = self.strategy.noise, self.loss
         scales = np.tile(self.strategy.noise_scales, len(self.totals))
         sensitivity = self.strategy.sensitivity(
@@ -105,18 +98,18 @@ class DistributionPlan(Plan):
         return loss.epsilon is not None and noise.delta(loss.epsilon, scales, sensitivity) <= loss.delta
 
     @property
-    def columns_counted(self) -> tuple[Hashable, ...]:
-        """The keys of the groups, and the column that is counted."""
+    def columns_used(self) -> tuple[Hashable, ...]:
+        """The column that is counted, and the keys of the groups."""
         return (self.bins.column, *self.level_names[1:])
 
     @property
     def hierarchy(self) -> Domain | None:
-        """The groups; None if there is one."""
+        """The groups; None if there is only one."""
         return self.domain
 
     @property
     def domain_source(self) -> Source:
-        """Where the names of groups and bins come from: whichever is less certain to be public."""
+        """Where the names of groups and bins come from: of the two, the source less certain to be public."""
         return max(source_of(self.domain), self.source, key=SOURCES.index)
 
     @property
@@ -126,9 +119,9 @@ class DistributionPlan(Plan):
 
     @property
     def errors(self) -> FloatArray:
-        """Root of the mean variance of the cumulative counts of a group, for each level, in counts.
+        """Root of the mean variance of a group's cumulative counts, for each level, in counts.
 
-        Of a group whose total is not known, unless those of all groups of the level are.
+        For a group of unknown total, unless the totals of all groups of the level are known.
         """
         known = [bool((totals >= 0).all()) for totals in self.totals]
         error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
@@ -142,14 +135,11 @@ class DistributionPlan(Plan):
         Parameters
         ----------
         data : dataframe, or numpy.ndarray of int, shape (n_groups, n_bins)
-            The records, one row each. Or how many of them each group of the finest level, in the order of the
-            domain, has in each bin; of a plan without groups also of shape (n_bins,). Negative counts are
-            taken for 0, and so are those of structural zeros; the largest are clipped, so that no sum can
-            overflow.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+            The records, one row each. Or the counts of each bin, for each group of the finest level in the
+            order of the domain; shape (n_bins,) is allowed without groups. Negative counts and those of
+            structural zeros are set to 0; the largest are clipped, so that no sum overflows.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
@@ -159,28 +149,22 @@ class DistributionPlan(Plan):
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe or cannot be counted; if it is an array of another shape or type, or the
-            plan is for a privacy unit, whose rows counts do not tell.
-        ColumnsError
-            If a column is missing or repeated, or of a type that cannot be read.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` cannot be counted; if it is an array of the wrong shape or type, or the plan has a
+            privacy unit, which counts do not show. `ColumnsError` if a column is missing or repeated, or
+            cannot be read.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. Values outside the bounds are
-        clipped. Rows without a value, or outside the domain, are dropped, and nothing tells how many.
+        **Privacy**: as for `Plan.release`. Values outside the bounds are clipped. Rows without a value, or
+        outside the domain, are dropped, and their number is not reported.
 
-        Whoever passes counts answers for it that each record is in one of them at most, and that no unit has
-        more than `max_contributions` records in all groups together. Then they protect as much as records
-        do: the counts of all groups are a vector, of which one record moves one entry by one. So a unit with
-        at most k records moves it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k`
-        if they are replaced), be it in one group or in many. Each entry is counted once on each level of the
-        tree over the bins of its group, and so on for its group's ancestors: the noise is that of a single
-        group, however many there are side by side. Clipping brings no two counts further apart.
-
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        With counts, the caller is responsible that each record is in at most one of them, and that no unit
+        has more than `max_contributions` records in all groups together. They are then protected as records
+        are: one record moves one entry of the vector of all groups' counts by one. So a unit with at most k
+        records moves it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k` if they are
+        replaced), in one group or in many. Each entry is counted once on each level of the tree over the bins
+        of its group, and likewise for the group's ancestors: the noise is that of a single group, however
+        many groups a level has. Clipping moves no two counts further apart.
         """
         source = noise_source(rng)
         with progress_bar(progress, self._steps) as done:
@@ -202,7 +186,7 @@ class DistributionPlan(Plan):
 
     @property
     def _groups(self) -> pd.DataFrame | None:
-        """The keys of the groups, or their numbers if they have no names; None for a single one."""
+        """The keys of the groups, or their numbers if they have no names; None for a single group."""
         if self.domain is not None:
             return release_frame(self.domain, {}, {})
         n_groups = len(self.totals[0])
@@ -210,7 +194,7 @@ class DistributionPlan(Plan):
 
     @property
     def _steps(self) -> list[Step]:
-        """List what is done to release, with the groups that it goes over."""
+        """List the steps of a release, with the number of groups of each."""
         sizes = [len(totals) for totals in self.totals]
         measuring = [
             (f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)
@@ -218,7 +202,7 @@ class DistributionPlan(Plan):
         return [("reading the records", sizes[-1]), *measuring]
 
     def _exact(self, data: Any, source: ByteSource) -> IntArray:
-        """Count the records of each group of the finest level in bins, exactly. The answer is secret."""
+        """Count the records in each bin of each group of the finest level, exactly. The result is secret."""
         n_groups = len(self.totals[-1])
         if isinstance(data, np.ndarray):
             check_rows_of_counts(self.privacy_unit)
@@ -256,7 +240,7 @@ class DistributionPlan(Plan):
         return estimates
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Put the groups that a table shows below each other, level by level."""
+        """Concatenate the groups that a table shows, level by level."""
         return np.concatenate([each[rows] for each, rows in zip(levels, self._listed, strict=True)])
 
     @cached_property
@@ -270,11 +254,11 @@ class DistributionPlan(Plan):
 
     @property
     def mechanism_name(self) -> str:
-        """The noise."""
+        """The name of the noise."""
         return self.strategy.noise.name
 
-    def _manner(self) -> dict[str, Any]:
-        """Describe what is measured, in plain JSON."""
+    def _provenance_details(self) -> dict[str, Any]:
+        """Return what is measured, as plain JSON."""
         return {
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
@@ -282,7 +266,7 @@ class DistributionPlan(Plan):
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plan out as a frame.
+        """Return the plan as a frame.
 
         Returns
         -------
@@ -300,12 +284,12 @@ class DistributionPlan(Plan):
         )
 
     def compare(self) -> pd.DataFrame:
-        """Compare the ways to measure the same bins at the same privacy loss.
+        """Compare the strategies that measure the same bins at the same privacy loss.
 
         Returns
         -------
         pandas.DataFrame
-            One row for each kind of noise and of measurement that the loss allows, the most accurate first:
+            One row for each kind of noise and strategy that the loss allows, the most accurate first:
             ``mechanism``, ``strategy``, and for each level of groups the expected standard error, as in
             `to_frame`.
 
@@ -316,10 +300,12 @@ class DistributionPlan(Plan):
         ['gaussian', 'gaussian', 'laplace']
         """
         known_total = all((each >= 0).all() for each in self.totals)
-        ways = Strategies(
+        strategies = Strategies(
             self.bins.n_bins, self.loss, self.neighbors, self.max_contributions, len(self.totals)
         ).all(known_total=known_total)
-        plans = sorted((replace(self, strategy=way) for way in ways), key=lambda each: each.errors.mean())
+        plans = sorted(
+            (replace(self, strategy=each) for each in strategies), key=lambda plan: plan.errors.mean()
+        )
         return pd.DataFrame(
             [
                 {
@@ -333,7 +319,7 @@ class DistributionPlan(Plan):
 
     @property
     def headline(self) -> str:
-        """The release in a sentence."""
+        """The release in one sentence."""
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "
             f"{self.strategy.noise.name} noise, {self.protection}"
@@ -352,8 +338,8 @@ class DistributionPlan(Plan):
         elif len(self.totals[0]) > 1:
             raise ArgumentError(
                 "totals",
-                "cannot be written down: they are of groups without names.",
-                hint="write the plan of one distribution down; it releases any number of them side by side.",
+                "cannot be serialized: the groups have no names.",
+                hint="serialize the plan of one distribution; it releases any number of them side by side.",
             )
         elif self.totals[0][0] >= 0:
             known = {"total": int(self.totals[0][0])}
@@ -361,27 +347,27 @@ class DistributionPlan(Plan):
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
-        """Make the plan anew, with noise that follows from the loss, whatever the file holds."""
+        """Make the plan with noise computed anew from the loss, whatever the file holds."""
         bins, known = Bins.from_dict(data["bins"]), data["known"]
         check_columns(bins.column, hierarchy)
         totals = known_totals(
             hierarchy, known if hierarchy is None else Known.from_dict(hierarchy.tree, known)
         )
-        ways = Strategies(
+        strategies = Strategies(
             bins.n_bins, common["loss"], common["neighbors"], common["max_contributions"], len(totals)
         )
         return cls(
             bins=bins,
             domain=hierarchy,
             totals=totals,
-            strategy=ways.read(data["strategy"]),
+            strategy=strategies.read(data["strategy"]),
             source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
             **common,
         )
 
 
 def check_columns(column: Any, domain: Any) -> None:
-    """Check that the column, the groups and what the tables tell can all have names of their own."""
+    """Check that the column, the groups and the columns of the tables have different names."""
     if column is None or not is_name(column):
         raise ArgumentError(
             "column",
@@ -394,27 +380,27 @@ def check_columns(column: Any, domain: Any) -> None:
         raise ArgumentError(
             "domain",
             f"must be a Domain, not {kind_of_object(domain)}.",
-            hint="make one of public keys, for example with Domain.from_frame.",
+            hint="make one from public keys, for example with Domain.from_frame.",
         )
     clashing = [key for key in domain.by if key in (column, *COMPANIONS)]
     if clashing:
         raise ColumnsError(
             "by",
-            "names columns that the tables of the distribution have besides",
+            "names columns that the tables of a distribution use themselves",
             columns=clashing,
-            hint=f"rename or copy the columns; taken are that of the values, and {', '.join(COMPANIONS)}.",
+            hint=f"rename or copy the columns; the value column and {', '.join(COMPANIONS)} are taken.",
         )
     if column in ("level", *COMPANIONS):
         raise ColumnsError(
             "column",
-            "is named like another column of the tables",
+            "has the name of another column of the tables",
             columns=[column],
             hint=f"rename it; with groups, the names level, {', '.join(COMPANIONS)} are taken.",
         )
 
 
 def known_totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
-    """Bring known numbers of records into the order of the groups."""
+    """Return the known numbers of records in the order of the groups; -1 where unknown."""
     if domain is None:
         if known is None:
             return (np.full(1, -1, dtype=np.int64),)

@@ -1,4 +1,4 @@
-"""From options to the best plan for the distribution of a column."""
+"""The search for the best plan for the distribution of a column."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.plans.distribution import DistributionPlan, check_columns, known_totals
-from pandas_dptree.plans.options import DistributionOptions, completed
+from pandas_dptree.plans.options import DistributionOptions, with_defaults
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_distribution_plan"]
 
-_MOST_CELLS = 10**8
-"""Bins of all groups of a level together: more would not fit into memory."""
+_MAX_CELLS = 10**8
+"""The maximum number of bins of all groups of a level together: more would not fit into memory."""
 
 
 def find_distribution_plan(
@@ -29,31 +29,31 @@ def find_distribution_plan(
     **options: Unpack[DistributionOptions],
 ) -> DistributionPlan:
     """Find the plan of least expected error: see `pandas_dptree.plan_distribution`."""
-    given = completed(DistributionOptions, options)
-    cut = Bins.of(column, bounds=bounds, bins=bins)
+    given = with_defaults(DistributionOptions, options)
+    column_bins = Bins.of(column, bounds=bounds, bins=bins)
     check_columns(column, domain)
     n_groups = 1 if domain is None else max(domain.tree.level_sizes)
-    if n_groups * cut.n_bins > _MOST_CELLS:
+    if n_groups * column_bins.n_bins > _MAX_CELLS:
         raise ArgumentError(
             "bins",
-            f"are too many: {cut.n_bins:,} in each of {n_groups:,} groups, and together at most "
-            f"{_MOST_CELLS:,} can be counted.",
-            hint="take fewer bins, or leave out the finest level of the groups.",
+            f"are too many: {column_bins.n_bins:,} in each of {n_groups:,} groups; all groups together can "
+            f"have at most {_MAX_CELLS:,}.",
+            hint="use fewer bins, or leave out the finest level of the groups.",
         )
     keys = () if domain is None else domain.by
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     totals = known_totals(domain, given["known"])
-    ways = Strategies(cut.n_bins, loss, given["neighbors"], most, len(totals))
+    strategies = Strategies(column_bins.n_bins, loss, given["neighbors"], most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
     warn_if_useless(loss)
     return DistributionPlan(
-        bins=cut,
+        bins=column_bins,
         domain=domain,
         loss=loss,
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=most,
         totals=totals,
-        strategy=ways.best(given["mechanism"], given["tree"], known_total=known_total),
+        strategy=strategies.best(given["mechanism"], given["tree"], known_total=known_total),
     )

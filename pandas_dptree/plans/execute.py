@@ -1,4 +1,4 @@
-"""The way of the data: records → exact values → noisy values → estimates → the released table.
+"""The execution of plans: records → exact values → noisy values → estimates → the released table.
 
 Everything secret lives between the first line of `measured` and the call of `measure`.
 """
@@ -37,11 +37,11 @@ from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_recor
 __all__ = [
     "Measured",
     "causes_of",
+    "column_prefix",
     "columns_of",
     "exact_leaves",
     "measured",
     "measurement_columns",
-    "prefix_for",
     "release",
     "release_steps",
     "unbiased",
@@ -53,7 +53,7 @@ Levels = Sequence[npt.NDArray[Any]]
 def release(
     plan: Measurement, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
 ) -> pd.DataFrame:
-    """Measure records by a plan, and lay out the table: see `AdditivePlan.release`."""
+    """Measure records by a plan and return the table: see `AdditivePlan.release`."""
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
     with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
@@ -67,35 +67,28 @@ def release(
 
 
 def causes_of(plans: Sequence[Measurement]) -> str:
-    """Hint at what makes a release by plans for the same records nearly empty."""
+    """Hint at the likely causes of a nearly empty release by plans for the same records."""
     columns = [plan.quantity.column for plan in plans if plan.quantity.column is not None]
     return usual_causes(plans[0].domain, values=columns, privacy_unit=plans[0].privacy_unit)
 
 
 def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
-    """List what is done to release several quantities of the same records, and how much work it is.
-
-    These are the steps of `measured`, and one more for the table.
-    """
+    """List the steps that release several quantities: those of `measured`, and one for the table."""
     tree = next(iter(plans.values())).tree
     n_nodes = sum(tree.level_sizes)
     steps = [("reading the records", tree.n_leaves)]
     for name, plan in plans.items():
-        passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode goes on from the one before
+        passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode extends the one before
         steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
-    return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as whole estimates
+    return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as integer estimates
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of one quantity, and estimated from it, in its units: for each level one array.
+    """The measurements and estimates of one quantity, in its units: one array per level.
 
-    Attributes
-    ----------
-    noisy : sequence of (numpy.ndarray of int64 or None)
-        The measurements, known values in the place of theirs; None for a level that was not measured.
-    shown : sequence of numpy.ndarray
-        The estimates that the table shows.
+    `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
+    the estimates in the table.
     """
 
     noisy: Sequence[IntArray | None]
@@ -107,11 +100,11 @@ def measured(
 ) -> list[Measured]:
     """Measure the same records by several plans that agree on all but the quantity and the noise.
 
-    `done` is called after each of the `release_steps`, but for the table.
+    `done` is called after each of the `release_steps`, except the last.
     """
     source = noise_source(rng)
     words = partial(random_words, source)
-    answers = []
+    results = []
     values = exact_leaves(plans[0], [plan.quantity for plan in plans], data, source)
     done()
     for plan, leaves in zip(plans, values, strict=True):
@@ -124,20 +117,20 @@ def measured(
             signed=not plan.quantity.non_negative,
         )  # fmt: skip
         done()
-        answers.append(Measured(noisy, shown))
-    return answers
+        results.append(Measured(noisy, shown))
+    return results
 
 
-def prefix_for(name: Hashable) -> str:
-    """Give what the names begin with of the columns that say how accurate a value is."""
+def column_prefix(name: Hashable) -> str:
+    """Return the prefix of the columns that describe a value's accuracy."""
     return prefix_of(None if name == COUNT.name else name)
 
 
 def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hashable, Levels]:
-    """Name what the table shows of a quantity, in what its values are in."""
-    prefix = prefix_for(name)
+    """Return the columns of a quantity by name, in the unit of the column."""
+    prefix = column_prefix(name)
     columns: dict[Hashable, Levels] = {
-        name: list(map(plan.in_column, values.shown)),
+        name: list(map(plan.in_column_units, values.shown)),
         f"{prefix}std_error": plan.node_std_errors,
     }
     if plan.confidence is not None:
@@ -148,7 +141,7 @@ def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hash
 
 
 def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[IntArray | None]:
-    """Put what is known in the place of what was measured; what is neither is 0, without precision."""
+    """Replace measurements by known values; what is neither is 0, without precision."""
     return [
         np.where(exact, least, np.zeros(size, dtype=np.int64) if values is None else values)
         if exact.any()
@@ -160,49 +153,49 @@ def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[Int
 
 
 def unbiased(plan: Measurement, values: Measured) -> Levels:
-    """Give the estimates whose errors `Measurement.node_std_errors` speaks of, in units."""
+    """Return the estimates to which `Measurement.node_std_errors` applies, in units."""
     if plan.consistency in ("none", "linear"):
         return values.shown
     return least_squares(plan.tree, values.noisy, plan.variances)
 
 
 def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
-    """Lay an interval around each unbiased estimate, within what is possible."""
+    """Compute an interval around each unbiased estimate, within the possible range."""
     ends = [
         intervals(*level, whole=True, shown=shown)
         for *level, shown in zip(
-            unbiased(plan, values), plan.node_half_widths, *plan.possible, values.shown, strict=True
+            unbiased(plan, values), plan.node_half_widths, *plan.possible_range, values.shown, strict=True
         )
     ]
     lower, upper = (
-        [plan.in_column(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
+        [plan.in_column_units(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
     )
     return {f"{prefix}lower": lower, f"{prefix}upper": upper}
 
 
 def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
-    """Give the noisy values and their noise scales, missing where nothing was measured."""
+    """Return the noisy values and their noise scales, missing where nothing was measured."""
     measurements: list[npt.NDArray[Any]] = []
     scales = []
     for noisy, exact, scale, size in zip(
         values.noisy, plan.known.exact, plan.node_noise_scales, plan.tree.level_sizes, strict=True
     ):
         unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
-        scales.append(np.where(unknown, plan.in_column(scale), np.nan))
+        scales.append(np.where(unknown, plan.in_column_units(scale), np.nan))
         filled = np.zeros(size, dtype=np.int64) if noisy is None else noisy
         if plan.quantity == COUNT:
             measurements.append(np.ma.array(filled, mask=~unknown))
         else:
-            measurements.append(np.where(unknown, plan.in_column(filled), np.nan))
+            measurements.append(np.where(unknown, plan.in_column_units(filled), np.nan))
     return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
 
 
 def exact_leaves(
     plan: TreePlan, quantities: Sequence[Quantity], data: Any, source: ByteSource
 ) -> Sequence[IntArray]:
-    """Add up each quantity over the records of each leaf, exactly. The answer is secret."""
+    """Add up each quantity over the records of each leaf, exactly. The result is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
-        return [_given_leaves(plan, quantities[0], data)]
+        return [_leaves_from_array(plan, quantities[0], data)]
     if plan.domain is None:
         raise ArgumentError(
             "data",
@@ -222,8 +215,8 @@ def exact_leaves(
     return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
 
 
-def _given_leaves(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
-    """Take what the caller has counted or added up; structural zeros hold nobody."""
+def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
+    """Check leaf values that the caller has added up; structural zeros become 0."""
     check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
     if plan.domain is not None:

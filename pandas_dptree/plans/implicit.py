@@ -1,14 +1,13 @@
-r"""Releases of implicit trees: all prefixes of addresses, numbers or texts.
+"""Plans for implicit trees: all prefixes of addresses, numbers or texts.
 
-Only nodes that hold somebody are looked at, and of these only the ones with a large noisy count are released.
-Each level gets a part of the budget, and truncated discrete Laplace noise of some radius R. A node is
-released if its noisy count is above R. So a node that is not released holds at most 2R records, with
-certainty, and one that holds more is released, with certainty.
+Only non-empty nodes are examined. Each level gets a part of the budget, and truncated discrete Laplace noise
+of some radius R; a node is released if its noisy count is above R. So with certainty, a node that is not
+released holds at most 2R records, and one that holds more is released.
 
-**Privacy.** What is released of one level is as private as its noise (`large_counts` has the proof); the
-levels' epsilons and deltas add up. A unit of k rows moves the counts of a level by k in all, wherever its
-rows lie, or by 2k if it is replaced: that is the sensitivity of the noise. All that follows, the ancestors of
-released nodes that are shown as well and the number of rows among it, is a function of what was released.
+**Privacy.** The release of one level is as private as its noise (`large_counts` has the proof); the levels'
+epsilons and deltas add up. A unit of k rows moves the counts of a level by k in all, wherever its rows lie,
+or by 2k if it is replaced: that is the sensitivity of the noise. Everything else, such as the ancestors that
+are shown with released nodes and the number of rows, is a function of what was released.
 
 References
 ----------
@@ -54,31 +53,25 @@ from pandas_dptree.signatures import public
 __all__ = ["ImplicitPlan", "detection_probability"]
 
 Released = list[tuple[npt.NDArray[Any], IntArray]]
-"""For each level, from the root down, the prefixes of the released nodes and their noisy counts."""
+"""For each level from the root down, the prefixes of the released nodes and their noisy counts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImplicitPlan(PrefixPlan):
-    """What a release of an implicit tree will measure, and which nodes it will show.
+    """A release of the large nodes of an implicit tree, described before it happens.
 
     Made by `plan_implicit`. It is a function of the tree and the privacy parameters alone.
 
     Attributes
     ----------
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`; the loss has an epsilon and a delta.
     tree : BitPrefixes or CharPrefixes
         The tree.
-    loss : PrivacyLoss
-        The privacy loss of one release: epsilon and delta.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
     shares : tuple of float
         Each level's part of epsilon and of delta. Only their proportions matter.
     keep_measurements : bool
-        Whether the table shows the noisy counts that it was made from.
+        Whether the table shows the noisy counts too.
     noise : tuple of TruncatedLaplace
         The noise of each level. A node is released if its noisy count is above ``radius``.
     """
@@ -90,19 +83,19 @@ class ImplicitPlan(PrefixPlan):
     noise: tuple[TruncatedLaplace, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments, and find the noise that the shares allow."""
+        """Check the arguments, and compute the noise from the shares."""
         super().__post_init__()
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         if self.loss.kind != "approximate":
             raise ArgumentError(
                 "delta",
-                "must be above 0, beside an epsilon: which nodes appear in the table depends on the records.",
+                "must be above 0, and given with an epsilon: the records decide which nodes the table has.",
                 hint="for example epsilon=1.0, delta=1e-6.",
             )
         if not isinstance(self.keep_measurements, bool):
             raise ArgumentError(
                 "keep_measurements", f"must be True or False, not {quote(self.keep_measurements)}.",
-                hint="True adds the noisy counts that the table was made from.",
+                hint="True adds the noisy counts from which the table is computed.",
             )  # fmt: skip
         if len(self.shares) != len(self.level_names) or not all(
             math.isfinite(share) and share > 0 for share in self.shares
@@ -117,15 +110,14 @@ class ImplicitPlan(PrefixPlan):
         object.__setattr__(self, "noise", tuple(noise))
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plan out as a frame.
+        """Return the plan as a frame.
 
         Returns
         -------
         pandas.DataFrame
             One row per level: ``level``, ``epsilon``, ``delta``, ``noise_scale``, ``std_error`` (of a noisy
-            count), ``released_above`` (the noisy count, R, that a released node exceeds) and
-            ``largest_unseen`` (2R, the most that a node can hold that is not released). The root is
-            released in any case.
+            count), ``released_above`` (R, which the noisy count of a released node exceeds) and
+            ``largest_unseen`` (2R, the most that an unreleased node can hold). The root is always released.
         """
         radius = np.array([noise.radius for noise in self.noise])
         return pd.DataFrame(
@@ -143,16 +135,14 @@ class ImplicitPlan(PrefixPlan):
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        """Spend the budget: measure the records, and return the table of the large nodes.
+        """Spend the budget: measure the records and return the table of the large nodes.
 
         Parameters
         ----------
         data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
@@ -161,14 +151,12 @@ class ImplicitPlan(PrefixPlan):
             one column per level such as ``ip/8`` (missing below a node's depth), and
 
             - ``count``: whole and non-negative. A node's children and their remainder add up to it.
-            - ``std_error``: that of the noise, as if the node had been released in any case. Missing for
-              an ancestor whose own noisy count was not above R, and for remainders of which such a count is
-              a part.
+            - ``std_error``: that of the noise, as if the node were released in any case. Missing for an
+              ancestor that was not released itself, and for remainders that depend on its noisy count.
             - ``max_error``: how far the true count can be from `count`, with certainty. (True counts are
               those of the rows that fit the tree and were kept for their unit.)
-            - ``other``: True for a remainder, what a node of the level above holds beside the children that
-              are shown. Its own key is missing. There is one for each such node, unless all its children
-              are shown.
+            - ``other``: True for a remainder: what a node of the level above holds beside its children in the
+              table. Its own key is missing. Each such node has one, unless all its children are in the table.
 
             With `keep_measurements` also ``measurement``, the noisy count, and its ``noise_scale``; missing
             where nothing was released.
@@ -176,19 +164,14 @@ class ImplicitPlan(PrefixPlan):
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe or cannot be counted.
-        ColumnsError
-            If a column is missing or repeated, or is of a type that cannot fit the tree.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
+            cannot fit the tree.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
-        follow from the plan alone; which nodes appear is covered by delta. Records that do not fit the tree
-        are dropped, and nothing tells how many.
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        **Privacy**: as for `Plan.release`. The columns and types of the table follow from the plan alone;
+        which nodes appear is covered by delta. Records that do not fit the tree are dropped, and their number
+        is not reported.
         """
         source = noise_source(rng)
         with progress_bar(progress, _steps(self)) as done:
@@ -210,33 +193,34 @@ class ImplicitPlan(PrefixPlan):
         warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
         return table
 
-    def compare(self, *, alpha: float = 0.25, failure: float | None = None) -> pd.DataFrame:
-        """Lay the mechanisms that could spend the same loss on the same tree side by side.
+    def compare(self, *, alpha: float = 0.25, failure_probability: float | None = None) -> pd.DataFrame:
+        """Compare the mechanisms that could spend the same loss on the same tree.
 
         Parameters
         ----------
-        alpha, failure : float
-            Of `Multiplicative`; `failure` also of what truncated Laplace noise does not make certain.
+        alpha, failure_probability : float
+            Of `Multiplicative`; `failure_probability` also of what truncated Laplace noise does not make
+            certain.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by ``mechanism`` and, of `Multiplicative`, ``calibration``. In numbers of records:
+            Indexed by ``mechanism`` and the ``calibration`` of `Multiplicative`. In numbers of records:
 
             - ``released_from``: the smallest count of a node that is released with probability
-              ``1 - failure`` or more, on whichever level below the root it stands. With `Multiplicative` the
-              smallest of which that is proven.
+              ``1 - failure_probability`` or more (with `Multiplicative`, provably), on any level
+              below the root.
             - ``largest_unseen``: the largest count of a node that may not be released. With truncated Laplace
               noise that is certain; with `Multiplicative` it holds for each node with probability
-              ``1 - failure``.
-            - ``error_bound``: how far from the truth the noisy count, or the estimate, of a node that holds
-              `released_from` is at most, with probability ``1 - failure``. (With truncated Laplace noise it
+              ``1 - failure_probability``.
+            - ``error_bound``: the maximum error of the noisy count, or estimate, of a node that holds
+              `released_from`, with probability ``1 - failure_probability``. (With truncated Laplace noise it
               is also at most half of `largest_unseen`, with certainty.)
 
         Raises
         ------
         ArgumentError
-            If `alpha` or `failure` is out of range, or the loss too small for `Multiplicative`.
+            If `alpha` or `failure_probability` is out of range, or the loss too small for `Multiplicative`.
 
         Examples
         --------
@@ -253,25 +237,27 @@ class ImplicitPlan(PrefixPlan):
             calibration: ImplicitMultiplicativePlan(
                 tree=self.tree,
                 loss=self.loss,
-                mechanism=Multiplicative(alpha=alpha, failure=failure, calibration=calibration),
+                mechanism=Multiplicative(
+                    alpha=alpha, failure_probability=failure_probability, calibration=calibration
+                ),
                 neighbors=self.neighbors,
                 privacy_unit=self.privacy_unit,
                 max_contributions=self.max_contributions,
             )
             for calibration in sorted(get_args(Calibration))
         }
-        failure = factors["exact"].failure
+        failure_probability = factors["exact"].failure_probability
         noises = self.noise[1:]
         table = {
             ("truncated_laplace", ""): (
-                max(released_from(noise, failure) for noise in noises),
+                max(released_from(noise, failure_probability) for noise in noises),
                 max(2 * noise.radius for noise in noises),
-                max(largest_error(noise, failure) for noise in noises),
+                max(largest_error(noise, failure_probability) for noise in noises),
             )
         }
         for calibration, other in factors.items():
             least = other.largest_unseen + 1
-            # the factor is above any rounding error
+            # the factor exceeds any rounding error
             error = math.floor(alpha * max(least, other.threshold) * (1 + 2.0**-48))
             table["multiplicative", calibration] = (least, other.largest_unseen, error)
         return pd.DataFrame(
@@ -282,7 +268,7 @@ class ImplicitPlan(PrefixPlan):
 
     @property
     def headline(self) -> str:
-        """The release in a sentence."""
+        """The release in one sentence."""
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
             f"{self.protection}"
@@ -290,10 +276,10 @@ class ImplicitPlan(PrefixPlan):
 
     @property
     def mechanism_name(self) -> str:
-        """The mechanism, as ``attrs`` and JSON name it."""
+        """The name of the mechanism in ``attrs`` and JSON."""
         return "truncated_laplace"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         levels = list(zip(self.level_names, self.noise, strict=True))
         return {
             "noise_scale": {name: noise.noise_scale for name, noise in levels},
@@ -310,7 +296,7 @@ class ImplicitPlan(PrefixPlan):
 
 
 def _steps(plan: ImplicitPlan) -> list[Step]:
-    """List what is done to release, all alike: how many nodes a level has is secret."""
+    """List the steps of a release, of equal size: how many nodes a level has is secret."""
     root, *levels = plan.level_names
     noise = [f"adding noise to {level}" for level in (root, *reversed(levels))]
     return [(step, 1) for step in ("reading the records", *noise, "estimating", "laying out the table")]
@@ -341,7 +327,7 @@ def _released(plan: ImplicitPlan, frame: Any, source: ByteSource, done: Done = n
 def _with_ancestors(
     plan: ImplicitPlan, released: Released
 ) -> tuple[list[SparseLevel], list[npt.NDArray[Any]]]:
-    """Add the ancestors of released nodes that were not released themselves, and find all parents."""
+    """Add the ancestors of released nodes, and find the parent of every node."""
     tree, lengths = plan.tree, plan.tree.lengths
     keys = [released[-1][0]]
     for place in reversed(range(len(lengths) - 1)):
@@ -369,13 +355,13 @@ def _with_ancestors(
 
 @public
 def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
-    r"""Give the probability that a node of so many records is released.
+    r"""Compute the probability that a node with a given number of records is released.
 
-    With radius R, noise scale b and :math:`q = e^{-1/b}`, that of a node of :math:`1 \le w \le R` is
+    With radius R, noise scale b and :math:`q = e^{-1/b}`, for :math:`1 \le w \le R` records it is
 
-    .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}},
+    .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}}.
 
-    and from there to 2R + 1, where it is 1, it is one less that of a node of :math:`2R + 1 - w`.
+    For :math:`R < w \le 2R + 1` it is one minus that for :math:`2R + 1 - w` records, so 1 at the end.
 
     Parameters
     ----------
@@ -386,13 +372,13 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Indexed by the counts, with one column per level. The root is released in any case. An ancestor of
-        released nodes is shown in any case, too.
+        Indexed by the counts, with one column per level. The root, and ancestors of released nodes, are
+        always shown.
 
     Raises
     ------
     ArgumentError
-        If the counts are no whole numbers of at least 0.
+        If the counts are not whole numbers of at least 0.
 
     Examples
     --------

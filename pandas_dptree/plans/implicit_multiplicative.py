@@ -1,12 +1,9 @@
-r"""Counts with bounded relative error, of implicit trees.
+"""Plans for counts with bounded relative error of implicit trees.
 
-The algorithm runs on the few nodes that can reach a threshold at all. That gives what it would give on the
-complete tree, so it is as private: `pandas_dptree.mechanisms.threshold_rounds.settle` has the proof. Which
-nodes there can be is public: a tree of prefixes follows from its description.
-
-References
-----------
-Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private counting on trees*, 2023.
+The algorithm (its source is in `pandas_dptree.plans.multiplicative`) runs only on the few nodes that can
+reach a threshold. The result is that of the complete tree, so it is as private: see the proof in
+`pandas_dptree.mechanisms.threshold_rounds.decide_nodes`. The set of possible nodes is public: it follows
+from the description of the tree.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from pandas_dptree.ingest.prefixes import Keys, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
-    Settled,
+    ReleasedNodes,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
@@ -44,27 +41,17 @@ __all__ = ["ImplicitMultiplicativePlan"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
-    """What a release of the large nodes of an implicit tree will ask, and how far their counts can be off.
+    """A release of large nodes of an implicit tree, with bounded relative error, described before it happens.
 
     Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
-    privacy parameters alone.
+    privacy parameters alone. Its attributes are those of `Plan` (the loss has an epsilon and a delta), and:
 
     Attributes
     ----------
     tree : BitPrefixes or CharPrefixes
         The tree.
-    loss : PrivacyLoss
-        The privacy loss of one release: epsilon and delta, for one unit.
-    mechanism : Multiplicative
-        What is asked for.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
-    chain : Thresholds or ClippedThresholds
-        The thresholds, at the loss that `group_loss` gives for one row.
+    mechanism, chain
+        As for `MultiplicativePlan`.
 
     Examples
     --------
@@ -82,65 +69,54 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
     @property
     def largest_unseen(self) -> int:
-        """The most that a node below the root counts if it is not released.
+        """The largest count that an unreleased node below the root can have.
 
-        For each node, the probability that it counts more and is not released is at most `failure`. The
-        promise is for data sets of at most 2**40 rows.
+        For each node, the probability that it counts more and is not released is at most
+        `failure_probability`. The guarantee is for data sets of at most 2**40 rows.
         """
         return int(self.thresholds.bounds[0])
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        r"""Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
+        """Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 
         Parameters
         ----------
         data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
         pandas.DataFrame
-            Level by level, one row for each node that reached a threshold, and for the root in any case:
-            ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a node's
-            depth), and
+            Level by level, one row for the root and each node that reached a threshold, and for its
+            ancestors: ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a
+            node's depth), and ``count`` and ``error_bound`` as for `MultiplicativePlan.release`. **The table
+            does not add up.** A root that reaches no threshold has the value of small counts, with clip moved
+            into its window.
 
-            - ``count``: whole and non-negative. **The table does not add up**: children do not sum to their
-              parent. A root that reaches no threshold has the one value that stands for all small counts,
-              with clip moved into its window.
-            - ``error_bound``: how far the true count is from `count` at most,
-              :math:`\alpha \max(c/(1 - \alpha), \tau)`. For each node, the probability that it is released
-              with a bound that does not hold is at most `failure`. (True counts are those of the rows that
-              fit the tree and were kept for their unit. The guarantee is for data sets of at most 2**40 such
-              rows.) With clip, no count is further off than `max_error`.
-
-            The ancestors of a released node are there, too. A node that holds nobody never is; one that is
-            not released holds `largest_unseen` at most, but for the same probability.
+            Empty nodes other than the root are never in the table. (True counts are those of the rows that
+            fit the tree and were kept for their unit; the guarantee is for data sets of at most 2**40 such
+            rows.) For each node, the probability that it is released with a bound that does not hold is at
+            most `failure_probability`, and so is the probability that it is not released and holds more than
+            `largest_unseen`.
 
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe or cannot be counted.
-        ColumnsError
-            If a column is missing or repeated, or is of a type that cannot fit the tree.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
+            cannot fit the tree.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. Columns and types of the answer
-        follow from the plan alone; which nodes appear is covered by the loss. Records that do not fit the
-        tree are dropped, and nothing tells how many. The bounds are functions of the released counts.
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        **Privacy**: as for `Plan.release`. The columns and types of the table follow from the plan alone;
+        which nodes appear is covered by the loss. Records that do not fit the tree are dropped, and their
+        number is not reported. The bounds are functions of the released counts.
         """
         with progress_bar(progress, STEPS) as done:
-            names, counts = zip(*self._settled(data, rng, done), strict=True)
+            names, counts = zip(*self._estimates(data, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
             table = node_frame(
@@ -150,7 +126,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         warn_if_empty(table, self.total_of(table), causes)
         return table
 
-    def _settled(self, frame: Any, rng: np.random.Generator | None, done: Done) -> Settled:
+    def _estimates(self, frame: Any, rng: np.random.Generator | None, done: Done) -> ReleasedNodes:
         """Estimate the counts of the large nodes. Exact counts do not leave this function."""
         keys, rows = sorted_keys(
             frame,
@@ -165,8 +141,8 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
             return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)
         return sparse_threshold_counts(total, nodes_above, self.chain, rng=rng)
 
-    def _manner(self) -> dict[str, Any]:
-        return {**RelativeErrorPlan._manner(self), "largest_unseen": self.largest_unseen}
+    def _provenance_details(self) -> dict[str, Any]:
+        return {**RelativeErrorPlan._provenance_details(self), "largest_unseen": self.largest_unseen}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:
@@ -174,18 +150,15 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
 
     @property
     def headline(self) -> str:
-        """The release in a sentence."""
+        """The release in one sentence."""
         return (
-            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self.promise}. "
+            f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._guarantee_sentence}. "
             f"Nodes that are not released count {self.largest_unseen} at most, but for the same probability"
         )
 
 
 def _nodes_above(keys: Keys, rows: IntArray, tree: PrefixTree, least: int) -> list[Nodes]:
-    """List the nodes below the root that more than so many records have, by their prefixes.
-
-    A node has no more records than its parent, which is therefore listed too.
-    """
+    """List the nodes below the root with more than `least` records; their parents are then listed too."""
     found = []
     for prefixes, counts in nonempty_levels(keys, rows, tree):
         above = counts > least

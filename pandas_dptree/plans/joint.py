@@ -1,4 +1,4 @@
-"""Several quantities under one privacy loss: counts, sums and means of the same records, or variables."""
+"""Plans for several quantities under one privacy loss: counts, sums and means, or several variables."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from pandas_dptree.plans.execute import (
     Levels,
     Measured,
     causes_of,
+    column_prefix,
     columns_of,
     measured,
     measurement_columns,
-    prefix_for,
     release_steps,
     unbiased,
 )
-from pandas_dptree.plans.options import JointOptions, completed
+from pandas_dptree.plans.options import JointOptions, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -47,17 +47,17 @@ __all__ = ["JointPlan", "plan_jointly", "plan_means", "plan_sums", "scale_of_sum
 
 FloatArray = npt.NDArray[np.float64]
 
-_FEWEST = 4.0
-"""A mean is shown where the count is at least so many of its standard errors, and at least one record.
+_MIN_COUNT = 4.0
+"""A mean is shown if the count is at least this many of its standard errors, and at least one record.
 
-In a sparse table chance makes small counts look larger than they are: means at 3 to 4 standard errors were
-off by up to 1.4 times what the table tells, those at 4 to 5 by up to 1.1, and from 5 on by what it tells.
+In a sparse table chance makes small counts look larger than they are. At 3 to 4 standard errors, the errors
+of means were up to 1.4 times those in the table; at 4 to 5, up to 1.1 times; from 5 on, as in the table.
 """
 
-_MADE_BY = "make the plan with plan_agg, plan_sums or plan_means."
+_HINT = "make the plan with plan_agg, plan_sums or plan_means."
 
 _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho")
-"""What plans for several quantities do not share."""
+"""The keys of the provenance that each quantity has separately."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -70,28 +70,18 @@ class JointPlan(Plan):
 
     Attributes
     ----------
-    loss : PrivacyLoss
-        That of the whole release.
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`: the loss of the whole release, and the largest `max_contributions` of all plans.
     plans : mapping of AdditivePlan
-        What is measured, by the name that the table gives it. The plans agree on all but what is added up,
-        how many records of a unit they hold, and their part of the loss. A count of records that is called
-        ``"count"`` has an error called ``"std_error"``; of all else the names of errors begin with its own.
+        What is measured, by the name that the table gives it. The plans differ only in what is added up, how
+        many records of a unit they count, and their part of the loss. The error column of a count named
+        ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the quantity.
     means : tuple of hashable
-        Names of sums in whose place the table shows means: their quotients by the count.
+        Names of the sums that the table shows as means: divided by the count.
     count : hashable or None
-        The name of the plan that counts the records of these means.
+        The name of the plan that counts the records for these means.
     shows_count : bool
         Whether the table shows that count.
-    neighbors, privacy_unit
-        As for each of the plans.
-    max_contributions : int
-        How many rows of a unit are counted: the most in any of the plans.
-
-    Raises
-    ------
-    ArgumentError
-        If the plans are for different hierarchies, units or kinds of noise, or spend more than the loss
-        together.
     """
 
     kind: ClassVar[str] = "joint"
@@ -109,23 +99,23 @@ class JointPlan(Plan):
         object.__setattr__(self, "plans", MappingProxyType(dict(self.plans)))
         self._check_parts()
         first, *others = self.plans.values()
-        alike = all(
+        compatible = all(
             each.tree is first.tree
             and (each.neighbors, each.privacy_unit, each.noise)
             == (first.neighbors, first.privacy_unit, first.noise)
             for each in others
         )
-        if not alike:
+        if not compatible:
             raise ArgumentError(
                 "plans",
-                "differ in the hierarchy, the privacy unit, the relation of neighbours or the noise.",
-                hint=_MADE_BY,
+                "differ in the hierarchy, the privacy unit, the neighbouring relation or the noise.",
+                hint=_HINT,
             )
-        if not _keep_to(self.loss, list(self.plans.values())):
+        if not _within_loss(self.loss, list(self.plans.values())):
             raise ArgumentError(
                 "plans",
-                "spend more than the stated loss together.",
-                hint=_MADE_BY,
+                "together spend more than the stated loss.",
+                hint=_HINT,
             )
         object.__setattr__(self, "neighbors", first.neighbors)
         object.__setattr__(self, "privacy_unit", first.privacy_unit)
@@ -135,14 +125,14 @@ class JointPlan(Plan):
         super().__post_init__()
 
     def _check_parts(self) -> None:
-        """Check what is measured, under which names, and what the table makes of it."""
+        """Check the quantities, their names, and how the table shows them."""
         named = all(name is not None and is_name(name) for name in self.plans)
         if (
             not self.plans
             or not named
             or not all(isinstance(each, AdditivePlan) for each in self.plans.values())
         ):
-            raise ArgumentError("plans", "must hold at least one AdditivePlan, by its name.", hint=_MADE_BY)
+            raise ArgumentError("plans", "must map names to AdditivePlans, at least one.", hint=_HINT)
         counted = self.count in self.plans and self.plans[self.count].quantity == COUNT
         shifted = [
             name for name, each in self.plans.items() if name not in self.means and each.quantity.shift
@@ -151,18 +141,18 @@ class JointPlan(Plan):
         if shifted or not set(self.means) <= set(summed) or (self.means and not counted):
             raise ArgumentError(
                 "means",
-                "must name the sums of differences from the middle of the bounds, beside a count of records.",
-                hint=_MADE_BY,
+                "must name sums of differences from the middle of the bounds, and needs a count of records.",
+                hint=_HINT,
             )
         if not isinstance(self.shows_count, bool) or not (counted or self.count is None):
-            raise ArgumentError("count", "must name a count of records, or be None.", hint=_MADE_BY)
+            raise ArgumentError("count", "must name a count of records, or be None.", hint=_HINT)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what is needed to copy the plan, or to pickle it."""
+        """Return the state for copying and pickling."""
         return {**self.__dict__, "plans": dict(self.plans)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make a copy, of what `__getstate__` gave."""
+        """Restore the state returned by `__getstate__`."""
         self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
 
     @property
@@ -186,12 +176,12 @@ class JointPlan(Plan):
 
     @property
     def mechanism_name(self) -> str:
-        """The kind of noise, as ``attrs`` and JSON name it."""
+        """The name of the noise in ``attrs`` and JSON."""
         return self._first.mechanism_name
 
     @property
     def headline(self) -> str:
-        """The release in a sentence: quantities and their parts of the loss, noise, and the whole loss."""
+        """The release in one sentence: quantities and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(
             f"{name} ({plan.loss.in_words if plan.spends else 'public'})" for name, plan in self.plans.items()
         )
@@ -201,20 +191,20 @@ class JointPlan(Plan):
         )
 
     @property
-    def _rows(self) -> str:
+    def _rows_in_words(self) -> str:
         bounds = {name: plan.max_contributions for name, plan in self.plans.items()}
         if len(set(bounds.values())) == 1:
-            return super()._rows
+            return super()._rows_in_words
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay the plans out as a frame.
+        """Return the plans as one frame.
 
         Returns
         -------
         pandas.DataFrame
-            One row per quantity and level: ``quantity``, and what `AdditivePlan.to_frame` tells. A share is
-            that of the quantity's own part of the loss.
+            One row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`. Shares
+            refer to the quantity's own part of the loss.
         """
         tables = [plan.to_frame() for plan in self.plans.values()]
         names = [name for name, table in zip(self.plans, tables, strict=True) for _ in table.index]
@@ -236,17 +226,14 @@ class JointPlan(Plan):
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
     ) -> pd.DataFrame:
-        """Spend the budget: measure the records, and return the table.
+        """Spend the budget: measure the records and return the table.
 
         Parameters
         ----------
         data : dataframe
-            The records, one row each. (A plan for a dataset is released by `dataset.dp.release`.)
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private. By default
-            all randomness comes from the operating system's cryptographic source.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm.
+            The records, one row each. (`dataset.dp.release` releases a plan for a dataset.)
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
@@ -256,28 +243,27 @@ class JointPlan(Plan):
         Raises
         ------
         ArgumentError
-            If `data` is no dataframe, or cannot be counted.
-        ColumnsError
-            If a column is missing or repeated, or of a type that cannot be read.
+            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
+            cannot be read.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew, once for all quantities together. A
-        record that lacks one of the values is dropped from all of them, like one outside the domain.
+        **Privacy**: as for `Plan.release`; the loss is spent once for all quantities together. A record that
+        lacks one of the values is dropped from all of them, like one outside the domain.
         """
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
         check_names(self.level_names[1:], named, argument="plans")
         if isinstance(data, np.ndarray):
             raise ArgumentError(
                 "data",
-                "must be a dataframe of records, for a plan of several quantities.",
-                hint="counts that were made already are released by the plan of one quantity: dpt.plan(...).",
+                "must be a dataframe of records for a plan of several quantities.",
+                hint="to release exact counts, use a plan of one quantity: dpt.plan(...).",
             )
         if len({plan.max_contributions for plan in self.plans.values()}) > 1:
             raise ArgumentError(
                 "data",
                 "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
-                hint="such a plan is for the variables of a dataset: dataset.dp.release(plan).",
+                hint="the plan is for the variables of a dataset: use dataset.dp.release(plan).",
             )
         plans = list(self.plans.values())
         with progress_bar(progress, release_steps(self.plans)) as done:
@@ -294,55 +280,44 @@ class JointPlan(Plan):
         return table
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
-        """Read the totals of counts and sums. A mean tells nothing of how many there are; its count does."""
+        """Return the totals of counts and sums. Those of means do not show how many records there are."""
         totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
         for name, plan in self.plans.items():
             if name not in self.means:
                 root = {
-                    name: plan.in_column(values[name].shown[0]),
-                    f"{prefix_for(name)}std_error": plan.node_std_errors[0],
+                    name: plan.in_column_units(values[name].shown[0]),
+                    f"{column_prefix(name)}std_error": plan.node_std_errors[0],
                 }
                 totals |= totals_of(root, {name: plan.quantity})
         return totals
 
     def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
-        """Describe how a release by this plan is made: what all quantities share, and what is each one's.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator, optional
-            The source of noise, if it is not the operating system's.
-
-        Returns
-        -------
-        dict
-            Plain JSON. It is for display, and proves nothing.
-        """
+        """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
         each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
         common = each[next(iter(each))].copy()
-        unlike = [
+        differing = [
             key for key in common if key not in _OWN and any(one[key] != common[key] for one in each.values())
         ]
         own = {
-            str(name): {key: one[key] for key in (*_OWN, *unlike) if key in one}
+            str(name): {key: one[key] for key in (*_OWN, *differing) if key in one}
             | {"shown": self._shown(name)}
             for name, one in each.items()
         }
         for name, plan in self.plans.items():
             if not plan.spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
-        shared = {key: value for key, value in common.items() if key not in (*_OWN, *unlike)}
+        shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
         return {**shared, **self.loss.to_dict(), "quantities": own}
 
     def _shown(self, name: Hashable) -> str:
-        """Say as what the table shows a quantity."""
+        """Return how the table shows a quantity."""
         if name in self.means:
             return "mean"
         if self.plans[name].quantity != COUNT:
             return "sum"
         return "count" if self.shows_count or name != self.count else "not shown"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         return {}
 
     # JSON
@@ -358,7 +333,7 @@ class JointPlan(Plan):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: AdditivePlan.part_from(
+            name: AdditivePlan.from_part(
                 each,
                 hierarchy,
                 loss=PrivacyLoss(**each["loss"]),
@@ -369,7 +344,7 @@ class JointPlan(Plan):
             for name, each in data["plans"]
         }
         if max(plan.max_contributions for plan in plans.values()) != common["max_contributions"]:
-            raise ValueError("the plans have other bounds on the rows of a unit")
+            raise ValueError("the plans have different bounds on the rows of a unit")
         return cls(
             loss=common["loss"],
             plans=plans,
@@ -384,7 +359,7 @@ def plan_sums(
     quantities: Sequence[Quantity],
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Plan the sums of several columns, whose errors are measured by the most that a row can add."""
+    """Plan the sums of several columns; each error is scaled by the most that a row can add."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     named = {each.name: each for each in quantities}
     return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
@@ -400,24 +375,23 @@ def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack
 
 
 def scale_of_sum(quantity: Quantity) -> float:
-    """Give the most that a row can add to a sum, by which its errors are measured."""
+    """Return the most that a row can add to a sum, by which its errors are scaled."""
     return float(max(abs(quantity.low), abs(quantity.high)) * quantity.unit)
 
 
 def scale_of_mean(centred: Quantity) -> float:
-    """Give half the width of the bounds of a mean, by which its errors are measured."""
+    """Return half the width of the bounds of a mean, by which its errors are scaled."""
     return float((centred.high - centred.low) * centred.unit) / 2
 
 
 def scale_of_count(n_means: int, *, shown: bool = False) -> float:
-    r"""Give the scale by which the errors of a count are measured that means are made with.
+    r"""Return the scale of the errors of a count by which means are divided.
 
     With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and
     :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
-    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. The budget is divided such that this is least on
-    the average over all t between the bounds, each of the columns measured by half the width h of its
-    bounds: :math:`t^2` is then :math:`h^2 / 3`. A count that is asked for as well matters as much as any
-    other quantity.
+    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. On average over all t between the bounds,
+    :math:`t^2 = h^2 / 3`, where h is half their width, by which each column is scaled. A count that the table
+    shows too matters as much as any other quantity.
     """
     return float(np.sqrt(3 / (n_means + 3 * shown)))
 
@@ -433,26 +407,14 @@ def plan_jointly(
     shows_count: bool = True,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    r"""Divide a privacy loss such that the squared errors, each in its own scale, have the least sum.
+    r"""Divide a privacy loss to minimize the sum of squared errors, each divided by its scale.
 
-    An error whose variance falls like :math:`s^{-k}` with the share s of the loss, from
-    :math:`\Delta^2` in its scale, has the least sum with the others for :math:`s \propto \Delta^{2/(1+k)}`.
-
-    Parameters
-    ----------
-    domain : Domain
-    quantities : mapping of Quantity
-        By the names that the table gives them.
-    scales : sequence of float
-        For each quantity, by what its errors are measured.
-    contributions : mapping of int, optional
-        How many records of one unit each quantity holds, if they differ.
-    means, count, shows_count
-        As of `JointPlan`.
-    **options
-        As of a plan of one quantity.
+    For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
+    is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
+    `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
+    and `shows_count` are those of `JointPlan`.
     """
-    given = completed(JointOptions, options)
+    given = with_defaults(JointOptions, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
     public = Known.read(domain, known)
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
@@ -492,10 +454,10 @@ def plan_jointly(
                 "known": public if quantities[name] == COUNT else None,
             }
             plans.append(find_plan(domain, quantities[name], **own))
-        named = dict(zip(spending, _tightened(plans, loss, shares), strict=True))
+        named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
-            nothing = tuple(np.zeros(1) for _ in public.exact)
-            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=nothing)
+            no_shares = tuple(np.zeros(1) for _ in public.exact)
+            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=no_shares)
         found.append({name: named[name] for name in quantities})
 
     def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
@@ -522,8 +484,10 @@ def _shares(
     ]
 
 
-def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]) -> list[AdditivePlan]:
-    """Spend what an (epsilon, delta) allows beyond the rho that implies it, as far as that is proven."""
+def _with_all_budget(
+    plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]
+) -> list[AdditivePlan]:
+    """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
     if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
         return plans
     epsilon = loss.epsilon
@@ -539,8 +503,8 @@ def _tightened(plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[fl
     return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
 
 
-def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
-    """Find out whether plans for the same records keep to a loss together.
+def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
+    """Check whether plans for the same records together keep to a loss.
 
     Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
     """
@@ -562,11 +526,11 @@ def _keep_to(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
 
 
 def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
-    """Give a delta of plans together: 1, unless their noise composes as Gaussian noise does."""
+    """Return a delta of the plans together: 1 unless their noise composes as Gaussian noise does."""
     if not all(plan.noise.euclidean for plan in plans):
         return 1.0
     scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
-    # At the smallest of scales, more budget changes nothing.
+    # At the smallest scale, more budget changes nothing.
     at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
     return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)
 
@@ -574,40 +538,40 @@ def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
 def _mean_columns(
     name: Hashable, plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
 ) -> dict[Hashable, Levels]:
-    """Divide sums by counts, with the errors of the quotients to first order: see `tree_means`."""
+    """Divide sums by counts, with the quotients' errors to first order: see `tree_means`."""
     unit = float(plan.quantity.unit)
     means, errors = [], []
     for total, count, error, count_error in zip(
         sums.shown, counts.shown, plan.node_std_errors, count_plan.node_std_errors, strict=True
     ):
-        records = np.where(count >= np.maximum(1.0, _FEWEST * count_error), count, np.nan)
+        records = np.where(count >= np.maximum(1.0, _MIN_COUNT * count_error), count, np.nan)
         mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
         means.append(_from_middle(plan, mean))
         errors.append(np.hypot(error, unit * mean * count_error) / records)
-    prefix = prefix_for(name)
+    prefix = column_prefix(name)
     columns: dict[Hashable, Levels] = {name: means, f"{prefix}std_error": errors}
     if plan.confidence is not None:
         ends = [
             [_from_middle(plan, end) for end in level]
             for level in _mean_intervals(plan, sums, count_plan, counts)
         ]
-        # They are laid around the unbiased estimates, and hold what is shown besides.
+        # They surround the unbiased estimates, and are extended to the means that are shown.
         columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
         columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
     return columns | (measurement_columns(plan, sums, prefix) if plan.keep_measurements else {})
 
 
 def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
-    """Give the value that is so many units from the middle of the bounds, and within them as floats are."""
+    """Convert units from the middle of the bounds to values, clipped to the bounds as floats."""
     quantity = plan.quantity
     low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
-    return np.clip(float(quantity.origin) + plan.in_column(units), low, high)
+    return np.clip(float(quantity.origin) + plan.in_column_units(units), low, high)
 
 
 def _mean_intervals(
     plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Give the ends of the intervals around the means of each level, in units of the sums."""
+    """Return the ends of the intervals around the means of each level, in units of the sums."""
     assert plan.confidence is not None
     unit = float(plan.quantity.unit)
     return [

@@ -1,4 +1,4 @@
-"""What is measured on a tree with additive noise, and how accurate the estimates will be."""
+"""The measurement of a quantity on a tree with additive noise, and the accuracy of the estimates."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ __all__ = ["Measurement"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Measurement(TreePlan):
-    """A quantity that is measured on each node of a tree, with how much noise, and what follows from it.
-
-    Its attributes are those that `pandas_dptree.plans.additive.AdditivePlan` describes.
-    """
+    """A quantity measured on each node of a tree with additive noise: the base of `AdditivePlan`."""
 
     noise: AdditiveNoise
     quantity: Quantity
@@ -49,20 +46,20 @@ class Measurement(TreePlan):
     node_noise_scales: tuple[FloatArray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the shares, and find the noise that they allow."""
+        """Check the shares, and compute the noise scales from them."""
         super().__post_init__()
         column = self.quantity.column
         if not is_name(column) or (column is None and self.quantity != COUNT):
             raise ArgumentError(
                 "column",
-                f"must name what is added up, not {quote(column)}.",
+                f"must name the column to add up, not {quote(column)}.",
                 hint=naming("column", "income", column),
             )
         if column is not None and any(least.any() for least in self.known.least):
             raise ArgumentError(
-                "known", "holds counts, which say nothing of sums.", hint="know nothing but empty leaves."
+                "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
             )
-        cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are none
+        cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_choice("consistency", self.consistency, CONSISTENCIES)
         check_choice("fit", self.fit, FITS)
         _check_display(self.confidence, self.keep_measurements)
@@ -80,15 +77,15 @@ class Measurement(TreePlan):
         ):
             raise ArgumentError(
                 "split",
-                "must give every node a share of at least 0, and the leaves more.",
-                hint='with consistency="none", so does every node that is released, unless it is known.',
+                "must give every node a share of at least 0, and every leaf more than 0.",
+                hint='with consistency="none", every released node needs more than 0, unless it is known.',
             )
         by_level = all(len(share) == 1 for share in self.node_shares)
         if not by_level and not self.noise.euclidean:
             raise ArgumentError(
-                "split", "can differ from node to node with Gaussian noise alone.", hint="split by level."
+                "split", "can differ from node to node only with Gaussian noise.", hint="split by level."
             )
-        if not any(share.any() for share in self.node_shares):  # all is known
+        if not any(share.any() for share in self.node_shares):  # all counts are known
             scales = tuple(np.full(1, np.inf) for _ in self.node_shares)
         elif by_level:
             levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
@@ -101,41 +98,38 @@ class Measurement(TreePlan):
         object.__setattr__(self, "level_weights", read_only(self.level_weights))
 
     @property
-    def columns_counted(self) -> tuple[Hashable, ...]:
+    def columns_used(self) -> tuple[Hashable, ...]:
         """The keys, and the column that is added up."""
         column = self.quantity.column
         return (*self.level_names[1:], *([] if column is None else [column]))
 
     @property
     def spends(self) -> bool:
-        """Whether anything is measured; a plan of counts that are all public spends nothing."""
+        """Whether anything is measured; a plan in which all counts are public spends nothing."""
         return any(np.isfinite(scale).any() for scale in self.node_noise_scales)
 
     @property
     def n_listed(self) -> list[int]:
-        """How many nodes of each level a table shows."""
+        """The number of nodes of each level in the table."""
         return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one privacy unit can move the values of a level, in units of the quantity."""
+        """Sensitivity of the values of a level to one privacy unit, in units of the quantity."""
         return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
     def shares(self) -> FloatArray:
-        """Each level's part of the budget, shape (n_levels,): the mean over its nodes."""
+        """Each level's share of the budget, shape (n_levels,): the mean over its nodes."""
         return np.array([self.tree.mean_listed(level, share) for level, share in enumerate(self.node_shares)])
 
     @property
     def noise_scales(self) -> FloatArray:
-        """Noise scale of each level, shape (n_levels,): the root mean square over its nodes.
-
-        In counts, or in what the values of the column are in; inf where no node is measured.
-        """
-        return self.in_column(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
+        """Noise scale of each level, in the column's unit: root mean square over nodes; inf if unmeasured."""
+        return self.in_column_units(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
 
     def _level_scale(self, level: int) -> float:
-        """Noise scale of a level, in units: the root mean square over its nodes that are measured."""
+        """Noise scale of a level, in units: the root mean square over its measured nodes."""
         scale = self.node_noise_scales[level]
         if len(scale) == 1:
             return float(scale[0])
@@ -146,7 +140,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def _measured_variances(self) -> list[FloatArray]:
-        """Variance of each node before estimation, in squared units: 0 for what is known."""
+        """Variance of each node before estimation, in squared units: 0 for known counts."""
         variances = [self.noise.variance(scale) for scale in self.node_noise_scales]
         return [
             np.where(exact, 0.0, variance) if exact.any() else variance
@@ -155,7 +149,7 @@ class Measurement(TreePlan):
 
     @cached_property
     def variances(self) -> Variances:
-        """How the variances of the measurements go through the two passes of least squares."""
+        """The variances of the measurements, propagated through the two passes of least squares."""
         noise = [
             np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
             for exact, variance in zip(self.known.exact, self._measured_variances, strict=True)
@@ -172,11 +166,8 @@ class Measurement(TreePlan):
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
-        """Standard error of every node: for each level, shape (level_sizes[l],) or (1,).
-
-        In counts, or in what the values of the column are in.
-        """
-        return list(map(self.in_column, self._unit_errors))
+        """Standard errors of each level's nodes, in the column's unit: shape (level_sizes[l],) or (1,)."""
+        return list(map(self.in_column_units, self._unit_errors))
 
     @cached_property
     def _noise_cumulants(self) -> list[FloatArray]:
@@ -188,17 +179,14 @@ class Measurement(TreePlan):
 
     @cached_property
     def error_cumulants(self) -> list[FloatArray]:
-        """Fourth cumulants of the errors that `node_std_errors` speaks of, in units to the fourth power."""
+        """Fourth cumulants of the errors in `node_std_errors`, in units to the fourth power."""
         if self.consistency == "none":
             return self._noise_cumulants
         return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
 
     @cached_property
     def node_half_widths(self) -> list[FloatArray]:
-        """Half the width of each node's interval, in units, before it is cut to what is possible.
-
-        For each level, shape (level_sizes[l],) or (1,).
-        """
+        """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
         if self.consistency != "none":
             return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
@@ -208,44 +196,40 @@ class Measurement(TreePlan):
         ]
 
     @cached_property
-    def possible(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
-        """The least and the most that each node can hold, as is publicly known, in units."""
+    def possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
+        """The least and the most that each node can hold according to public knowledge, in units."""
         if self.quantity.non_negative:
             return self.known.least, self.known.most(self.tree)
         least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
         return least, [-low for low in least]
 
-    def in_column(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give what units are worth in the column that is added up; counts stay what they are."""
+    def in_column_units(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Convert units to the unit of the column that is added up; counts are unchanged."""
         return units if self.quantity == COUNT else self.quantity.from_units(units)
 
     @cached_property
     def std_errors(self) -> FloatArray:
-        """Expected standard error of each level: the root mean square over its nodes.
-
-        In counts, or in what the values of the column are in.
-        """
+        """Expected standard error of each level, in the column's unit: root mean square over its nodes."""
         errors = self.node_std_errors
         return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
     @property
     def expected_error(self) -> float:
-        """Root of the expected squared error that the objective speaks of, in the unit of `std_errors`."""
+        """Root of the expected squared error that the objective measures, in the unit of `std_errors`."""
         weights = cost_weights(self.n_listed, self.objective, self.level_weights)
         return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
 
     @property
     def gap(self) -> float | None:
-        """Expected squared error, divided by the least that any additive Gaussian noise could have.
+        """Expected squared error divided by the least possible with additive Gaussian noise.
 
-        1 for a plan that cannot be improved; None where no tight bound is known, for which
-        `gap_reason` says why.
+        1 for a plan that cannot be improved; None if no tight bound is known (`gap_reason` says why).
         """
         return self._gap_and_reason[0]
 
     @property
     def gap_reason(self) -> str:
-        """What the gap is measured against, or why there is none."""
+        """The optimum that the gap refers to, or why there is no gap."""
         return self._gap_and_reason[1]
 
     @cached_property
@@ -254,7 +238,7 @@ class Measurement(TreePlan):
 
 
 def _check_display(confidence: float | None, keep_measurements: bool) -> None:
-    """Check what the table is to show beside the estimates."""
+    """Check the options for additional columns."""
     if confidence is not None and (
         isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
     ):
@@ -267,5 +251,5 @@ def _check_display(confidence: float | None, keep_measurements: bool) -> None:
         raise ArgumentError(
             "keep_measurements",
             f"must be True or False, not {quote(keep_measurements)}.",
-            hint="True adds the noisy values that the table was made from.",
+            hint="True adds the noisy values from which the table is computed.",
         )

@@ -1,4 +1,4 @@
-r"""Releases of counts with bounded relative error, each with a bound on its error.
+"""Plans for counts with bounded relative error of listed trees.
 
 References
 ----------
@@ -32,26 +32,17 @@ __all__ = ["MultiplicativePlan"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MultiplicativePlan(RelativeErrorPlan, TreePlan):
-    """What a release of counts with bounded relative error will ask, and how far they can be off.
+    """A release of counts with bounded relative error, described before it happens.
 
-    Made by `plan` with ``mechanism=Multiplicative(...)``. It is a function of public arguments alone.
+    Made by `plan` with ``mechanism=Multiplicative(...)``. It is a function of public arguments alone. Its
+    attributes are those of `Plan` (the loss has an epsilon and a delta), and:
 
     Attributes
     ----------
-    tree : Tree
-        The shape of the hierarchy.
-    domain : Domain or None
-        The labelled hierarchy; None for numbers alone.
-    loss : PrivacyLoss
-        The privacy loss of one release: epsilon and delta, for one unit.
+    tree, domain : Tree, Domain or None
+        The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
     mechanism : Multiplicative
-        What is asked for.
-    neighbors : {"add_remove", "replace"}
-        What may differ between neighbouring data sets.
-    privacy_unit : hashable or None
-        The column that names whom to protect; None where each row is a unit of its own.
-    max_contributions : int
-        How many rows of a unit are counted.
+        The guarantee that was asked for.
     chain : Thresholds or ClippedThresholds
         The thresholds, at the loss that `group_loss` gives for one row.
 
@@ -66,7 +57,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     kind: ClassVar[str] = "multiplicative"
     implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
-    """Options that say what such a plan does anyway: its tables do not add up, asked for or not."""
+    """Values of options that such a plan has in any case: its tables never add up."""
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
@@ -76,14 +67,9 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
         Parameters
         ----------
         data : dataframe or numpy.ndarray
-            The records, one row each; or whole numbers, the exact counts of the leaves in the order of
-            the tree, shape ``(n_leaves,)``. Negative counts count as 0. Of exact counts the caller
-            answers for `max_contributions`.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulation: it is then not private. By default
-            all randomness comes from the operating system's cryptographic source.
-        progress : bool, default False
-            Shows the steps on a bar, on standard error. Needs tqdm. See the notes.
+            The records, or the exact counts of the leaves, as for `AdditivePlan.release`.
+        rng, progress
+            As for `Plan.release`.
 
         Returns
         -------
@@ -91,32 +77,28 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             One row per node, from the root to the leaves: ``level`` (ordered categorical), the keys (missing
             below a node's depth), and
 
-            - ``count``: whole and non-negative. One value stands for all small counts, 0 included, and is
-              not 0 itself. **The table does not add up**: children do not sum to their parent.
+            - ``count``: whole and non-negative. One value, which is not 0, stands for all small counts, 0
+              included. **The table does not add up**: children do not sum to their parent.
             - ``error_bound``: how far the true count is from `count` at most, with probability
-              ``1 - failure`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`. (True counts are those
-              of the rows that fit the domain and were kept for their unit. The guarantee is for data sets
-              of at most 2**40 such rows.) With clip, no count is further off than `max_error`.
+              ``1 - failure_probability`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`.
+              (True counts are those of the rows that fit the domain and were kept for their unit. The
+              guarantee is for data sets of at most 2**40 such rows.) With clip, no error exceeds
+              `max_error`.
 
-            Structural zeros have the count and the bound 0. ``attrs["dp"]`` tells how the table was
-            made; it is for display and proves nothing.
+            Structural zeros have the count and the bound 0. ``attrs["dp"]`` describes how the table was made;
+            it is for display and proves nothing.
 
         Raises
         ------
         ArgumentError
-            If `data` is neither, or does not fit the plan.
-        ColumnsError
-            If a column is missing or repeated, or is of a type that cannot equal the domain's labels.
-        MissingExtraError
-            If a bar is asked for, and tqdm is not installed.
+            If `data` is neither, or does not fit the plan; `ColumnsError` if a column is missing or repeated,
+            or has a type that cannot equal the domain's labels.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. The answer's rows, columns and
-        types follow from the plan alone. Records outside the domain are dropped, and nothing tells how many.
-        The bounds are functions of the released counts.
-        The steps of the progress bar follow from the plan alone. The time that it shows may depend on the
-        records, so it is for whoever runs the release, and not for publishing.
+        **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
+        alone. Records outside the domain are dropped, and their number is not reported. The bounds are
+        functions of the released counts.
         """
         with progress_bar(progress, STEPS) as done:
             counts = self._estimates(data, rng, done)
@@ -124,8 +106,8 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             bounds = [self.error_bound(level) for level in counts]
             if self.domain is not None and len(self.domain.structural_zeros):
                 exact = Known.read(self.domain, None).exact
-                counts = [np.where(nobody, 0, level) for nobody, level in zip(exact, counts, strict=True)]
-                bounds = [np.where(nobody, 0, level) for nobody, level in zip(exact, bounds, strict=True)]
+                counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
+                bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
             columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
             table = release_frame(self.labelled, columns, self.provenance(rng))
         domain = None if isinstance(data, np.ndarray) else self.domain
@@ -135,8 +117,8 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     @property
     def headline(self) -> str:
-        """The release in a sentence."""
-        return f"Plan of {self.promise}{source_in_words(self.domain)}"
+        """The release in one sentence."""
+        return f"Plan of {self._guarantee_sentence}{source_in_words(self.domain)}"
 
     def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
         """Estimate the count of every node. Exact counts do not leave this function."""

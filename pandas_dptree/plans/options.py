@@ -1,8 +1,8 @@
-"""Every option of the public functions, once: its type, its default, and its text in the documentation.
+"""The options of all public functions: type, default and documentation of each.
 
-Options that go together are a group. A kind of plan declares which groups it takes, as in `AdditiveOptions`.
-A public function does so by ``**options: Unpack[...]``, which type checkers understand, and
-`pandas_dptree.signatures.public` spells out its signature and its documentation from here.
+A TypedDict is a group of options that belong together. A kind of plan combines the groups that it takes, as
+in `AdditiveOptions`. A public function takes a combination by ``**options: Unpack[...]``, which type checkers
+understand; `pandas_dptree.signatures.public` completes its signature and documentation from here.
 """
 
 from __future__ import annotations
@@ -26,59 +26,59 @@ from pandas_dptree.signatures import Option, options_of
 
 __all__ = [
     "AdditiveOptions",
-    "Aiming",
     "AllOptions",
     "AlphaOptions",
     "AnyMechanism",
     "ArrayOptions",
     "Bounds",
+    "BudgetSplit",
     "CellDistributionOptions",
     "CellOptions",
     "Cells",
     "DistributionOptions",
-    "Estimating",
+    "EpsilonDelta",
+    "ErrorObjective",
+    "Estimation",
     "Groups",
     "ImplicitOptions",
     "JointOptions",
-    "Judging",
     "Keys",
-    "Knowing",
+    "KnownCounts",
     "KnownTotals",
     "Loss",
     "NamedNoise",
     "Noise",
-    "Pair",
     "PlanOptions",
     "PrefixOptions",
     "Relation",
     "RelativeErrorOptions",
     "Running",
-    "Splitting",
     "Strategies",
     "SumOptions",
+    "TargetErrors",
     "Tolerance",
     "Unit",
-    "completed",
-    "has_no_meaning",
-    "refuse_others",
+    "require_supported",
     "taken_from",
+    "unsupported_options",
+    "with_defaults",
 ]
 
-Given = TypeVar("Given")
+Kind = TypeVar("Kind")
 
 # Groups ---------------------------------------------------------------------------------------------------
 
 
-class Pair(TypedDict, total=False):
-    """A privacy loss as an epsilon, perhaps with a delta."""
+class EpsilonDelta(TypedDict, total=False):
+    """A privacy loss: epsilon, with or without a delta."""
 
     epsilon: Annotated[
         float | None,
         Option(
             None,
             "float",
-            "The privacy loss of this release: alone it is pure differential privacy, with `delta` "
-            "approximate.",
+            "The privacy loss of this release, under pure differential privacy if `delta` is 0, otherwise "
+            "under approximate differential privacy.",
         ),
     ]
     delta: Annotated[
@@ -86,12 +86,12 @@ class Pair(TypedDict, total=False):
         Option(
             0.0,
             "float",
-            "The probability, below 1, with which the promise of `epsilon` may fail.",
+            "The probability, below 1, with which the guarantee of `epsilon` may fail.",
         ),
     ]
 
 
-class Loss(Pair, total=False):
+class Loss(EpsilonDelta, total=False):
     """A privacy loss of any kind."""
 
     rho: Annotated[
@@ -99,34 +99,35 @@ class Loss(Pair, total=False):
         Option(
             None,
             "float",
-            "The privacy loss as zero-concentrated differential privacy, in place of `epsilon` and `delta`.",
+            "The loss under zero-concentrated differential privacy, instead of `epsilon` and `delta`.",
         ),
     ]
 
 
 class Relation(TypedDict, total=False):
-    """What may differ between neighbouring data sets."""
+    """The neighbouring relation."""
 
     neighbors: Annotated[
         Neighbors,
         Option(
             "add_remove",
             '{"add_remove", "replace"}',
-            "What may differ between neighbouring data sets: that a privacy unit is there, or what it is.",
+            'How neighbouring data sets differ. ``"add_remove"``: one privacy unit is added or removed. '
+            '``"replace"``: the data of one privacy unit are replaced.',
         ),
     ]
 
 
 class Unit(Relation, total=False):
-    """Whom a release of records protects."""
+    """The privacy unit of a release of records."""
 
     privacy_unit: Annotated[
         Hashable | None,
         Option(
             None,
             "hashable or dpt.ROWS",
-            "The column that names whom to protect. By default each row is a unit of its own, which "
-            "`dpt.ROWS` states explicitly.",
+            "The column that identifies whom to protect, such as a user ID. By default each row is a unit of "
+            "its own; `dpt.ROWS` states this explicitly.",
         ),
     ]
     max_contributions: Annotated[
@@ -134,23 +135,24 @@ class Unit(Relation, total=False):
         Option(
             None,
             "int",
-            "How many rows of one unit are kept, chosen uniformly at random. It must be given with a "
-            "column as `privacy_unit`. Noise grows in proportion to it; and of a unit with more rows, "
-            "those beyond are dropped, so that the table counts less than all rows.",
+            "The maximum number of rows to keep of each unit. If a unit has more rows, this many are chosen "
+            "uniformly at random, and the table does not count the others. Noise grows in proportion to this "
+            "number. Required if `privacy_unit` is a column.",
         ),
     ]
 
 
 class Cells(Relation, total=False):
-    """Whom a release of an array protects."""
+    """The privacy unit of a release of an array."""
 
     max_contributions: Annotated[
         int | None,
         Option(
             None,
             "int",
-            "How many records of one privacy unit the whole array may hold, wherever they are; by default "
-            "1. An array cannot be asked whose its records are: the caller answers for it.",
+            "The maximum number of records of one privacy unit in the whole array, in any of its cells; by "
+            "default 1. It cannot be checked, because an array does not say which unit a record belongs to: "
+            "the caller is responsible for it.",
         ),
     ]
 
@@ -163,65 +165,68 @@ class Noise(TypedDict, total=False):
         Option(
             "auto",
             '{"auto", "laplace", "gaussian"} or AdditiveNoise',
-            'The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure '
-            "differential privacy.",
+            'The distribution of the noise. ``"auto"`` chooses the one with the smaller expected error. Only '
+            "Laplace noise gives pure differential privacy.",
         ),
     ]
 
 
 class AnyMechanism(TypedDict, total=False):
-    """Noise, or another kind of counts."""
+    """Additive noise, or counts with bounded relative error."""
 
     mechanism: Annotated[
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
             '{"auto", "laplace", "gaussian"}, AdditiveNoise or Multiplicative',
-            'The noise. ``"auto"``: whichever promises the smaller error; only Laplace noise gives pure '
-            "differential privacy. Or `Multiplicative`: counts with bounded relative error.",
+            'The distribution of the noise. ``"auto"`` chooses the one with the smaller expected error. Only '
+            "Laplace noise gives pure differential privacy. `Multiplicative` gives counts with bounded "
+            "relative error instead.",
         ),
     ]
 
 
 class Tolerance(TypedDict, total=False):
-    """Which errors count as none."""
+    """The relative error to ignore."""
 
     alpha: Annotated[
         float | None,
         Option(
             None,
             "float",
-            "Up to which share of a true count an error counts as none. It takes the place of `objective` "
-            "and `level_weights`: what is made small is the largest error beyond it of all nodes, whatever "
-            'they count (the alpha-mRMSE, see `AdditivePlan.alpha_rmse`). ``mechanism="auto"`` then takes '
-            "`Multiplicative` with clip into account, which wins on very deep trees alone.",
+            "A relative error to ignore: only the part of an error that exceeds this share of the true count "
+            "matters. The plan minimizes the root mean square of that part, for the worst node and the worst "
+            "true count (the alpha-mRMSE, see `AdditivePlan.alpha_rmse`), so `objective` and `level_weights` "
+            'cannot be given as well. ``mechanism="auto"`` then also considers `Multiplicative` with clip, '
+            "which is better only on very deep trees.",
         ),
     ]
 
 
-class Splitting(TypedDict, total=False):
-    """How a budget is spent on the levels of a tree."""
+class BudgetSplit(TypedDict, total=False):
+    """How the privacy budget is divided among the levels of a tree."""
 
     split: Annotated[
         Split | Mapping[Hashable, float],
         Option(
             "optimal",
             '{"optimal", "uniform", "geometric", "nodes"} or mapping',
-            'How the budget is split over the levels, or with ``"nodes"`` (Gaussian noise) over the nodes '
-            "of each path; or each level's share (by name; 0 if left out), which sum to one.",
+            'How to divide the privacy budget among the levels, or with ``"nodes"`` (Gaussian noise only) '
+            "among the nodes of each path from the root to a leaf. A mapping gives each level's share by "
+            "name; shares must sum to 1, and levels left out get 0.",
         ),
     ]
 
 
-class Judging(TypedDict, total=False):
-    """Which error a plan makes small."""
+class ErrorObjective(TypedDict, total=False):
+    """The error that a plan minimizes."""
 
     level_weights: Annotated[
         Mapping[Hashable, float] | None,
         Option(
             None,
             "mapping",
-            "How much the error of a level matters, by name; 1 for those left out.",
+            "The weight of each level's error, by name; 1 for levels left out.",
         ),
     ]
     objective: Annotated[
@@ -229,29 +234,30 @@ class Judging(TypedDict, total=False):
         Option(
             "levels",
             '{"levels", "cells", "worst"}',
-            'What ``split="optimal"`` makes small: the mean variance of a level averaged over the levels, '
-            "the mean variance over all nodes, or the variance of the worst level.",
+            'The error that ``split="optimal"`` minimizes. ``"levels"``: the mean variance of a level, '
+            'averaged over the levels. ``"cells"``: the mean variance over all nodes. ``"worst"``: the '
+            "variance of the worst level.",
         ),
     ]
 
 
-class Aiming(TypedDict, total=False):
-    """What error is wanted."""
+class TargetErrors(TypedDict, total=False):
+    """The errors to achieve."""
 
     target: Annotated[
         Mapping[Hashable, float] | None,
         Option(
             None,
             "mapping",
-            "The standard errors that are wanted, by level, in counts (`relative` makes them from a share "
-            "of a stated count). Finds the smallest epsilon for them, or with Gaussian noise and no "
-            "`delta` the smallest rho, and the split that needs it. If `epsilon` or `rho` is stated too, "
-            "it must be enough.",
+            "The standard errors to achieve, by level, in counts (`relative` computes them from a share of a "
+            "stated count). The plan has the smallest epsilon that achieves them, or with Gaussian noise and "
+            "no `delta` the smallest rho, and the split for it. If `epsilon` or `rho` is given too, it must "
+            "be large enough.",
         ),
     ]
 
 
-class Estimating(TypedDict, total=False):
+class Estimation(TypedDict, total=False):
     """How noisy values become a table."""
 
     consistency: Annotated[
@@ -259,9 +265,10 @@ class Estimating(TypedDict, total=False):
         Option(
             "integer",
             '{"integer", "nonnegative", "linear", "none"}',
-            "Whole numbers that add up; non-negative and additive; unbiased and additive; raw noisy "
-            "nodes. Of sums the whole numbers are multiples of the granularity, and they are kept "
-            "non-negative only where no value can be negative.",
+            '``"integer"``: non-negative whole numbers that add up. ``"nonnegative"``: non-negative values '
+            'that add up. ``"linear"``: unbiased estimates that add up. ``"none"``: the noisy values '
+            'themselves. In a table of sums, ``"integer"`` gives multiples of the granularity, and values '
+            "are kept non-negative only if the column's bounds allow no negative value.",
         ),
     ]
     fit: Annotated[
@@ -269,12 +276,12 @@ class Estimating(TypedDict, total=False):
         Option(
             "totals",
             '{"totals", "adaptive", "joint"}',
-            'How negative estimates are corrected. ``"totals"``: family by family from the top, which '
-            'keeps the totals as good as least squares makes them. ``"adaptive"``: likewise, but large '
-            "counts are left alone and small ones made smaller, as far as the noisy counts of a level "
-            "speak for it; more accurate where most leaves are empty, and a few times slower. "
-            '``"joint"``: in one least-squares fit of all nodes, closest to the truth as a whole, but '
-            "with totals that are too large where most leaves are empty.",
+            'How to correct negative estimates. ``"totals"``: one family at a time (the children of a node), '
+            'from the root down; totals stay as accurate as in least squares. ``"adaptive"``: likewise, but '
+            "small counts shrink and large counts hardly change, to the degree that the level's noisy counts "
+            "suggest it; more accurate where most leaves are empty, and a few times slower. "
+            '``"joint"``: one least-squares fit of all nodes, closest to the truth as a whole, but with '
+            "totals that are too large where most leaves are empty.",
         ),
     ]
     confidence: Annotated[
@@ -282,8 +289,8 @@ class Estimating(TypedDict, total=False):
         Option(
             None,
             "float",
-            "For example 0.95: adds the columns ``lower`` and ``upper``, an interval that holds the true "
-            "value with this probability.",
+            "The confidence level of intervals, for example 0.95. Adds the columns ``lower`` and ``upper``, "
+            "the ends of an interval that holds the true value with this probability.",
         ),
     ]
     keep_measurements: Annotated[
@@ -291,41 +298,42 @@ class Estimating(TypedDict, total=False):
         Option(
             False,
             "bool",
-            "Adds ``measurement`` and ``noise_scale``: the noisy values that the estimates were made from.",
+            "Whether to add the columns ``measurement`` and ``noise_scale``: the noisy values from which the "
+            "estimates are computed, and the scales of their noise.",
         ),
     ]
 
 
-class Knowing(TypedDict, total=False):
-    """What is public of the counts."""
+class KnownCounts(TypedDict, total=False):
+    """The counts that are public."""
 
     known: Annotated[
         Any,
         Option(
             None,
             "mapping or DataFrame",
-            'Counts that are public already, kept exactly: by level, as in ``{"total": 81203}`` or '
-            '``{"state": populations}`` (indexed like ``groupby(["state"]).size()``); or a frame of keys '
-            "with a column ``count``, and perhaps ``at_least`` for the least that a node can hold. They "
-            "come from the caller alone, are never compared with the records, and take none of the "
-            "budget.",
+            "Counts that are already public, which the table shows exactly. A mapping gives them by level: "
+            '``{"total": 81203}`` or ``{"state": populations}``, a Series indexed like '
+            '``groupby(["state"]).size()``. A frame has the keys, and a column ``count``, a column '
+            "``at_least`` (the least that a node can hold), or both. These counts must come from the caller; "
+            "they are never compared with the records, and spend no budget.",
         ),
     ]
 
 
 class Keys(TypedDict, total=False):
-    """Which keys are public."""
+    """The public keys."""
 
     domain: Annotated[
         Any,
         Option(
             None,
             'DataFrame, MultiIndex, Domain, "observed" or "categories"',
-            "The public keys: one row per leaf; of a single key column, any list of them. Or the statement "
-            'that the keys that stand in the records are public (``"observed"``), or that the categories of '
-            'the categorical key columns are, in every combination (``"categories"``). Derived levels have '
-            "domains of their own, and are crossed with what is given for the other keys; if there are none, "
-            "leave it out.",
+            "The public keys, one row per leaf; for a single key column, any list of keys. "
+            '``"observed"`` states that the keys in the records are public. ``"categories"`` states that the '
+            "categories of the categorical key columns are public, in every combination. Derived levels have "
+            "their own domains, which are crossed with the keys given here; if all levels are derived, leave "
+            "`domain` out.",
         ),
     ]
 
@@ -338,7 +346,7 @@ class Running(TypedDict, total=False):
         Option(
             None,
             "numpy.random.Generator",
-            "Makes the release repeatable, for tests and simulation: it is then not private. By default "
+            "Makes the release repeatable, for tests and simulations: it is then not private. By default "
             "all randomness comes from the operating system's cryptographic source.",
         ),
     ]
@@ -347,7 +355,7 @@ class Running(TypedDict, total=False):
         Option(
             False,
             "bool",
-            "Shows the steps of the work on a bar, on standard error. Needs tqdm.",
+            "Whether to show a progress bar on standard error. Needs tqdm.",
         ),
     ]
 
@@ -360,7 +368,7 @@ class NamedNoise(TypedDict, total=False):
         Option(
             "auto",
             '{"auto", "laplace", "gaussian"}',
-            'The noise; ``"auto"`` takes what promises the smaller error.',
+            'The distribution of the noise. ``"auto"`` chooses the one with the smaller expected error.',
         ),
     ]
 
@@ -373,191 +381,190 @@ class Strategies(TypedDict, total=False):
         Option(
             "auto",
             '{"auto", "tree", "factorization"} or sequence of int',
-            "What is measured: counts of the nodes of the best tree over the bins, or of one with this many "
-            "children per node, level by level; or, with Gaussian noise, weighted sums of bins that give "
-            'cumulative counts better than any tree. ``"auto"`` takes what promises the smallest error.',
+            'What to measure. ``"tree"``: the counts of the nodes of the best tree over the bins. '
+            "A sequence: those of a tree with this many children per node, level by level. "
+            '``"factorization"`` (Gaussian noise only): weighted sums of bins, which give more accurate '
+            'cumulative counts than any tree. ``"auto"``: whichever has the smallest expected error.',
         ),
     ]
 
 
 class KnownTotals(TypedDict, total=False):
-    """What is public of the records that are counted in bins."""
+    """The public numbers of records, in a release of a distribution."""
 
     known: Annotated[
         Any,
         Option(
             None,
             "mapping",
-            "Numbers of records that are public, by level of the groups, as for `tree_counts`: "
-            '``{"total": 10_000}`` if there are none. They must be those of the records that are counted: '
-            "with a value, and within the bound on their unit. They are used group by group, and lower "
-            "bounds are not.",
+            "Public numbers of records, by level of the groups, as for `tree_counts`; without groups "
+            '``{"total": 10_000}``. They must count exactly the measured records: those that have a value, '
+            "and are kept under `max_contributions`. Each number is used for its own group only, and lower "
+            "bounds are not used.",
         ),
     ]
 
 
 class Bounds(TypedDict, total=False):
-    """Which values there are."""
+    """The public range of the values."""
 
     bounds: Annotated[
         Any,
         Option(
             None,
             "pair",
-            "The least and the greatest value: numbers, timestamps or durations. What lies outside is "
-            "clipped. They must be known without looking at the records; edges of bins take their place.",
+            "The smallest and the largest value: numbers, timestamps or durations. Values outside are "
+            "clipped. Bounds must be known without looking at the records. Leave them out if `bins` lists "
+            "the edges.",
         ),
     ]
 
 
 class Groups(Keys, total=False):
-    """Of which groups there is a distribution each."""
+    """The groups, each with a distribution."""
 
     by: Annotated[
         By | None,
         Option(
             None,
             "sequence of hashable",
-            "Key columns and derived levels, from the coarsest to the finest, as for `tree_counts`: the "
-            "distribution of each group, on every level. The levels share the budget evenly; the groups of a "
-            "level do not cost each other anything.",
+            "Key columns and derived levels, from the coarsest to the finest, as for `tree_counts`. The "
+            "result has the distribution of each group of every level. The levels share the budget evenly; "
+            "more groups in a level cost nothing.",
         ),
     ]
 
 
-# What kinds of plans take ---------------------------------------------------------------------------------
+# Options of kinds of plans --------------------------------------------------------------------------------
 
 
-class SumOptions(Loss, Unit, Noise, Splitting, Judging, Estimating, total=False):
-    """What plans for sums of several columns take."""
+class SumOptions(Loss, Unit, Noise, BudgetSplit, ErrorObjective, Estimation, total=False):
+    """Options of a plan for sums of several columns."""
 
 
-class JointOptions(SumOptions, Knowing, total=False):
-    """What plans for several quantities take, counts among them."""
+class JointOptions(SumOptions, KnownCounts, total=False):
+    """Options of a plan for several quantities that may include counts."""
 
 
-class AlphaOptions(Loss, Unit, Noise, Splitting, Knowing, Estimating, total=False):
-    """What plans of additive noise take that are judged by their largest error beyond a share of a count."""
+class AlphaOptions(Loss, Unit, Noise, BudgetSplit, KnownCounts, Estimation, total=False):
+    """Options of a plan of additive noise that minimizes the error beyond a relative error `alpha`."""
 
 
-class AdditiveOptions(AlphaOptions, Judging, Aiming, total=False):
-    """What a plan of additive noise on a tree takes."""
+class AdditiveOptions(AlphaOptions, ErrorObjective, TargetErrors, total=False):
+    """Options of a plan of additive noise on a tree."""
 
 
-class RelativeErrorOptions(Pair, Unit, total=False):
-    """What a plan of counts with bounded relative error takes."""
+class RelativeErrorOptions(EpsilonDelta, Unit, total=False):
+    """Options of a plan of counts with bounded relative error."""
 
 
 class PrefixOptions(Unit, total=False):
-    """What a plan of truncated noise on a tree of all prefixes takes, beside its loss."""
+    """Options of a plan of truncated noise on an implicit tree, except its loss."""
 
     split: Annotated[
         Literal["optimal", "uniform"] | Mapping[Hashable, float],
         Option(
             "optimal",
             '{"optimal", "uniform"} or mapping',
-            "How epsilon and delta are split over the levels. Evenly with both names: that makes the largest "
-            "radius of all levels as small as it can be. Or each level's share by name, above 0, which sum "
-            "to one.",
+            'How to divide epsilon and delta among the levels. ``"optimal"`` and ``"uniform"`` both mean '
+            "evenly, which makes the largest noise on any level as small as possible. A mapping gives the "
+            "share of each level by name; shares must be above 0 and sum to 1.",
         ),
     ]
     keep_measurements: Annotated[
         bool,
-        Option(False, "bool", "Whether the table shows the noisy counts that it was made from."),
+        Option(
+            False,
+            "bool",
+            "Whether to add the columns ``measurement`` and ``noise_scale``: the noisy counts from which the "
+            "table is computed, and the scales of their noise.",
+        ),
     ]
 
 
-class ImplicitOptions(Pair, PrefixOptions, total=False):
-    """What a plan of truncated noise on a tree of all prefixes takes."""
+class ImplicitOptions(EpsilonDelta, PrefixOptions, total=False):
+    """Options of a plan of truncated noise on an implicit tree."""
 
 
 class DistributionOptions(Loss, Unit, NamedNoise, Strategies, KnownTotals, total=False):
-    """What a plan for the distribution of a column takes."""
+    """Options of a plan for the distribution of a column."""
 
 
 class CellDistributionOptions(Loss, Cells, NamedNoise, Strategies, total=False):
-    """What a plan for the distribution along a dimension of an array takes."""
+    """Options of a plan for the distribution along a dimension of an array."""
 
 
-class CellOptions(Loss, Relation, Noise, Splitting, Judging, Estimating, total=False):
-    """What a plan of additive noise for several variables of a dataset takes."""
+class CellOptions(Loss, Relation, Noise, BudgetSplit, ErrorObjective, Estimation, total=False):
+    """Options of a plan of additive noise for several variables of a dataset."""
 
 
 class ArrayOptions(CellOptions, Cells, total=False):
-    """What a plan of additive noise for an array takes."""
+    """Options of a plan of additive noise for an array."""
 
 
-# What is offered where a choice of the mechanism decides about the kind of plan
+# Where the mechanism decides the kind of plan
 
 
 class PlanOptions(
-    Loss, Unit, AnyMechanism, Tolerance, Splitting, Judging, Aiming, Knowing, Estimating, total=False
+    Loss,
+    Unit,
+    AnyMechanism,
+    Tolerance,
+    BudgetSplit,
+    ErrorObjective,
+    TargetErrors,
+    KnownCounts,
+    Estimation,
+    total=False,
 ):
-    """What can be said of a plan before its kind is known."""
+    """Options of `plan`, whichever kind of plan results."""
 
 
 class AllOptions(PlanOptions, Keys, Running, total=False):
-    """Every option there is of a table."""
+    """Options of a table of counts, whichever kind of plan results."""
 
 
-# How options are read -------------------------------------------------------------------------------------
+# Reading options ------------------------------------------------------------------------------------------
 
 
-def completed(kind: type[Given], options: Mapping[str, Any]) -> Given:
-    """Give all options of a kind: those that are set, and the defaults of the others."""
-    return cast(Given, {name: options.get(name, each.default) for name, each in options_of(kind).items()})
+def with_defaults(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
+    """Return all options of a kind, with defaults for those that are not given."""
+    return cast(Kind, {name: options.get(name, each.default) for name, each in options_of(kind).items()})
 
 
-def taken_from(kind: type[Given], options: Mapping[str, Any]) -> Given:
-    """Pick the options of a kind out of others."""
-    return cast(Given, {name: given for name, given in options.items() if name in options_of(kind)})
+def taken_from(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
+    """Select the options of a kind from others."""
+    return cast(Kind, {name: given for name, given in options.items() if name in options_of(kind)})
 
 
-def has_no_meaning(
+def unsupported_options(
     kind: type[Any], options: Mapping[str, Any], implied: Mapping[str, object] = MappingProxyType({})
 ) -> list[str]:
-    """List the options that are set, and that a kind of plan does not take.
+    """List the options that are set, but not taken by a kind of plan.
 
-    Parameters
-    ----------
-    kind : TypedDict
-        What the kind of plan takes.
-    options : mapping
-        What is given. What is left at its default is not set.
-    implied : mapping, optional
-        Values of other options that say what the kind of plan does anyway.
+    An option is not set if it has its default, or the value in `implied`: what such a plan does in any case.
     """
     defaults = options_of(AllOptions)
 
     def is_set(name: str, given: object) -> bool:
-        without = [defaults[name].default, *([implied[name]] if name in implied else [])]
-        return not any(given is each or (isinstance(given, str) and given == each) for each in without)
+        no_effect = [defaults[name].default, *([implied[name]] if name in implied else [])]
+        return not any(given is each or (isinstance(given, str) and given == each) for each in no_effect)
 
     return [name for name, given in options.items() if name not in options_of(kind) and is_set(name, given)]
 
 
-def refuse_others(
-    kind: type[Given],
+def require_supported(
+    kind: type[Kind],
     options: Mapping[str, Any],
     *,
     implied: Mapping[str, object] = MappingProxyType({}),
     what: str,
     hint: str,
-) -> Given:
-    """Pick the options of a kind of plan out of others, after a check that none of these is set.
+) -> Kind:
+    """Select the options of a kind of plan; raise ArgumentError if any other option is set.
 
-    Parameters
-    ----------
-    kind, options, implied
-        As for `has_no_meaning`.
-    what, hint : str
-        For the error.
-
-    Raises
-    ------
-    ArgumentError
-        If an option is set that has no meaning.
+    The first arguments are those of `unsupported_options`; `what` and `hint` are parts of the error.
     """
-    for name in has_no_meaning(kind, options, implied):
+    for name in unsupported_options(kind, options, implied):
         raise ArgumentError(name, f"has no meaning for {what}.", hint=hint)
     return taken_from(kind, options)

@@ -1,8 +1,4 @@
-"""What plans of counts with bounded relative error have in common, whether their trees are listed or not.
-
-The privacy loss is stated for a unit, and the mechanism takes it for one row that is added or removed:
-`group_loss` stands between the two.
-"""
+"""The base class of plans for counts with bounded relative error, on listed and implicit trees."""
 
 from __future__ import annotations
 
@@ -29,28 +25,24 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 __all__ = ["STEPS", "RelativeErrorPlan"]
 
 STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
-"""What is done to release such counts."""
+"""The steps of a release, each with its size."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RelativeErrorPlan(Plan):
-    """Thresholds, and how far the counts can be off that come of them: a function of public arguments alone.
+    """Thresholds, and the errors of counts estimated with them: a function of public arguments alone.
 
-    Attributes
-    ----------
-    mechanism : Multiplicative
-        What is asked for.
-    chain : Thresholds or ClippedThresholds
-        The thresholds, at the loss that `group_loss` gives for one row.
+    `mechanism` is the guarantee that was asked for. `chain` has the thresholds, for one added or removed row:
+    at the loss that `group_loss` derives from that of a unit.
     """
 
-    _most_rows: ClassVar[int | None] = 12
+    _max_rows: ClassVar[int | None] = 12
 
     mechanism: Multiplicative
     chain: Thresholds | ClippedThresholds = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments, and lay out the thresholds."""
+        """Check the arguments, and compute the thresholds."""
         if not isinstance(self.mechanism, Multiplicative):
             raise ArgumentError(
                 "mechanism",
@@ -58,10 +50,10 @@ class RelativeErrorPlan(Plan):
                 hint="for example dpt.Multiplicative(alpha=0.25).",
             )
         super().__post_init__()
-        object.__setattr__(self, "chain", self._chain(self.mechanism))
+        object.__setattr__(self, "chain", self._thresholds_for(self.mechanism))
 
-    def _chain(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
-        """Lay out the thresholds of a mechanism, at the loss that is left for one row."""
+    def _thresholds_for(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
+        """Compute the thresholds of a mechanism, at the loss of one row."""
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         return mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
 
@@ -72,39 +64,35 @@ class RelativeErrorPlan(Plan):
 
     @property
     def threshold(self) -> float:
-        """The count up to which errors are relative to this threshold, and not to the count."""
+        """The threshold: errors of smaller counts are relative to it instead of the count."""
         return self.thresholds.tau
 
     @property
-    def failure(self) -> float:
-        """The probability with which any one count may be further off than what is promised."""
+    def failure_probability(self) -> float:
+        """The probability with which any one count may be further off than is guaranteed."""
         return self.thresholds.eta
 
     @property
     def max_error(self) -> int | None:
-        """How far a released count can be from the true one, with certainty; None without clip.
-
-        That is twice the radius of the window. Without clip there is no such bound.
-        """
+        """Maximum error of a released count, with certainty: twice the window's radius; None without clip."""
         return _max_error(self.chain)
 
     @property
     def rmse_bound(self) -> float | None:
-        """The bound on each count's alpha-RMSE that `ClippedThresholds` has; None without clip.
+        """Bound on each count's alpha-RMSE, from `ClippedThresholds`; None without clip.
 
-        An estimate may then be off by any amount, however rarely. Of an implicit tree, a
-        node that is not released counts as no error: the bound is on the mean over all releases, and not over
-        those with the node in them. For the root, which is always there, the two are one.
+        Without clip, an estimate can be off by any amount, however rarely. In an implicit tree, a node that
+        is not released counts as no error: the bound is on the mean over all releases, not only those that
+        show the node. For the root, which is always shown, there is no difference.
         """
         return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
 
     def error_bound(self, counts: npt.ArrayLike) -> IntArray:
-        r"""Tell how far the true counts can be from released ones.
+        r"""Compute how far true counts can be from released ones.
 
         Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
-        :math:`w \le c/(1 - \alpha)`. So the distance is at most
-        :math:`\alpha \max(c/(1 - \alpha), \tau)`, and it is a whole number. With clip it is never above
-        `max_error`.
+        :math:`w \le c/(1 - \alpha)`. So the distance is a whole number of at most
+        :math:`\alpha \max(c/(1 - \alpha), \tau)`. With clip it is also at most `max_error`.
 
         Parameters
         ----------
@@ -123,50 +111,50 @@ class RelativeErrorPlan(Plan):
         released = released_counts(counts)
         alpha = self.mechanism.alpha
         bound = alpha * np.maximum(released / (1 - alpha), self.threshold)
-        # the factor is above any rounding error, so that no whole number is lost
+        # the factor exceeds any rounding error, so that no whole number is lost
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
     def total_of(self, table: pd.DataFrame) -> Totals:
-        """Read the total out of a released table, with how far that of nobody can be from 0."""
+        """Return the total of a released table, and the error bound of an empty table's total."""
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
     def to_frame(self) -> pd.DataFrame:
-        """Lay out what can come out.
+        """Return the values that a count can take.
 
         Returns
         -------
         pandas.DataFrame
-            One row for each value that a count can take: ``count`` and its ``error_bound``. With clip, the
-            values before they are moved into their windows.
+            One row per value: ``count`` and its ``error_bound``; with clip, before it is moved into its
+            window.
         """
         counts = self.thresholds.estimates
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
 
     @property
     def mechanism_name(self) -> str:
-        """The mechanism, as ``attrs`` and JSON name it."""
+        """The name of the mechanism in ``attrs`` and JSON."""
         return "multiplicative"
 
-    def _manner(self) -> dict[str, Any]:
+    def _provenance_details(self) -> dict[str, Any]:
         return {
             "consistency": "none",
             "alpha": self.mechanism.alpha,
             "threshold": self.threshold,
-            "failure": self.failure,
+            "failure_probability": self.failure_probability,
             "calibration": self.mechanism.calibration,
             "clip": self.mechanism.clip,
             "rmse_bound": self.rmse_bound,
         }
 
     @property
-    def promise(self) -> str:
-        """What is promised of the counts, and to whom, for a headline."""
+    def _guarantee_sentence(self) -> str:
+        """The accuracy and the protection of the counts in words, for a headline."""
         in_any_case = "" if self.max_error is None else f", and by {self.max_error:.15g} in any case"
         return (
             f"counts that are off by at most {self.mechanism.alpha:g} of the count or of "
             f"{math.ceil(self.threshold):.15g}, whichever is larger, but for a probability of "
-            f"{self.failure:g} each{in_any_case}: {self.protection}"
+            f"{self.failure_probability:g} each{in_any_case}: {self.protection}"
         )
 
     def compare(self) -> pd.DataFrame:
@@ -175,26 +163,26 @@ class RelativeErrorPlan(Plan):
         Returns
         -------
         pandas.DataFrame
-            Indexed by ``calibration`` and ``clip``: this plan's first. In numbers of records: ``threshold``;
-            ``error_bound``, that of a released count up to the threshold, and ``max_error``, which holds in
-            any case (missing without clip); and ``failure``, the probability with which a count may be
-            further off than its bound. For a threshold that is given, with this plan alone.
+            Indexed by ``calibration`` and ``clip``, this plan's first; only this plan if the threshold is
+            given. In numbers of records: ``threshold``, ``error_bound`` of a count up to the threshold, and
+            ``max_error``, which always holds (missing without clip). ``failure_probability``: the probability
+            that a count is further off than its bound.
         """
         own = self.mechanism
-        wishes = [own]
+        mechanisms = [own]
         if own.threshold is None:
             both = [(calibration, clip) for clip in (False, True) for calibration in get_args(Calibration)]
-            ways = [replace(own, calibration=calibration, clip=clip) for calibration, clip in both]
-            wishes += [way for way in ways if way != own]
+            others = [replace(own, calibration=calibration, clip=clip) for calibration, clip in both]
+            mechanisms += [each for each in others if each != own]
         rows = {}
-        for wish in wishes:
-            chain = self._chain(wish)
+        for each in mechanisms:
+            chain = self._thresholds_for(each)
             thresholds = chain.thresholds if isinstance(chain, ClippedThresholds) else chain
-            rows[wish.calibration, wish.clip] = {
+            rows[each.calibration, each.clip] = {
                 "threshold": thresholds.tau,
                 "error_bound": math.floor(own.alpha * thresholds.tau),
                 "max_error": _max_error(chain),
-                "failure": thresholds.eta,
+                "failure_probability": thresholds.eta,
             }
         index = pd.MultiIndex.from_tuples(rows, names=["calibration", "clip"])
         return pd.DataFrame(list(rows.values()), index=index).astype({"max_error": "Int64"})
@@ -206,10 +194,10 @@ class RelativeErrorPlan(Plan):
 
     @classmethod
     def _guarantee(cls, data: Mapping[str, Any]) -> Multiplicative:
-        """Read what is asked for; none of it may be left to a default."""
+        """Read the guarantee; none of its fields may be left to a default."""
         return Multiplicative(**{each.name: data["guarantee"][each.name] for each in fields(Multiplicative)})
 
 
 def _max_error(chain: Thresholds | ClippedThresholds) -> int | None:
-    """Give how far a released count can be from the true one, with certainty; None without clip."""
+    """Return how far a released count can be from the true one, with certainty; None without clip."""
     return 2 * chain.window_noise.radius if isinstance(chain, ClippedThresholds) else None

@@ -1,4 +1,4 @@
-"""From options to the best plan that they allow."""
+"""The search for the best plan that the options allow."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from pandas_dptree.plans.options import (
     AdditiveOptions,
     AllOptions,
     AlphaOptions,
-    Estimating,
+    Estimation,
     ImplicitOptions,
     PlanOptions,
     RelativeErrorOptions,
-    completed,
-    has_no_meaning,
-    refuse_others,
+    require_supported,
     taken_from,
+    unsupported_options,
+    with_defaults,
 )
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -51,7 +51,7 @@ __all__ = [
     "noises_for",
 ]
 
-_FACTOR = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
+_OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_best_plan(
@@ -66,13 +66,13 @@ def find_best_plan(
     if isinstance(mechanism, Multiplicative):
         if alpha is not None:
             raise ArgumentError(
-                "alpha", "is stated by the mechanism already.", hint='leave it out, or take mechanism="auto".'
+                "alpha", "is already given by the mechanism.", hint='leave it out, or use mechanism="auto".'
             )
         del options["mechanism"]
         plan = _find_multiplicative_plan(domain, quantity, mechanism, options)
     else:
         if not isinstance(mechanism, AdditiveNoise):
-            check_choice("mechanism", mechanism, MECHANISMS, or_else=_FACTOR)
+            check_choice("mechanism", mechanism, MECHANISMS, or_else=_OR_MULTIPLICATIVE)
         if alpha is None:
             plan = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
         else:
@@ -85,24 +85,24 @@ def _find_plan_by_alpha(
     domain: Domain | Tree, quantity: Quantity, alpha: float, options: PlanOptions
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least alpha-mRMSE."""
-    hint = "leave it out: with alpha, what is made small is the largest error of all nodes."
-    judged = refuse_others(AlphaOptions, options, what="plans that are judged by alpha", hint=hint)
-    given = completed(AlphaOptions, judged)
+    hint = "leave it out: with alpha, the plan minimizes the largest error of all nodes."
+    alpha_options = require_supported(AlphaOptions, options, what="plans with alpha", hint=hint)
+    given = with_defaults(AlphaOptions, alpha_options)
     automatic = given["mechanism"] == "auto"
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     noises = noises_for(given["mechanism"], loss, given["split"])
     plans = []
     for noise in noises:
-        own: AlphaOptions = {**judged, "mechanism": noise}
+        own: AlphaOptions = {**alpha_options, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = has_no_meaning(RelativeErrorOptions, judged, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RelativeErrorOptions, alpha_options, implied=MultiplicativePlan.implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
-    wish = Multiplicative(alpha=alpha, clip=True)
-    if wish.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
+    mechanism = Multiplicative(alpha=alpha, clip=True)
+    if mechanism.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
         return best
-    clipped = _find_multiplicative_plan(domain, quantity, wish, judged)
+    clipped = _find_multiplicative_plan(domain, quantity, mechanism, alpha_options)
     assert clipped.rmse_bound is not None
     return clipped if clipped.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
 
@@ -113,16 +113,16 @@ def _find_multiplicative_plan(
     mechanism: Multiplicative,
     options: PlanOptions | AlphaOptions,
 ) -> MultiplicativePlan:
-    """Plan counts with bounded relative error, as far as the options of `pandas_dptree.plan` allow."""
+    """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
-    hint = 'leave it out, or take mechanism="laplace" or "gaussian".'
-    own = refuse_others(
+    hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
+    own = require_supported(
         RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
     )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
-    given = completed(RelativeErrorOptions, own)
-    _check_epsilon(given["epsilon"])
+    given = with_defaults(RelativeErrorOptions, own)
+    _require_epsilon(given["epsilon"])
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
         domain=domain if isinstance(domain, Domain) else None,
@@ -139,7 +139,7 @@ def find_plan(
 ) -> AdditivePlan:
     """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
     check_public(domain)
-    given = completed(AdditiveOptions, options)
+    given = with_defaults(AdditiveOptions, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
     check_choice("consistency", given["consistency"], CONSISTENCIES)
@@ -147,7 +147,7 @@ def find_plan(
     if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
             "known",
-            "holds counts of records; sums of a column are not known from them.",
+            "holds counts of records, which do not give the sums of a column.",
             hint="leave out `known`.",
         )
     public = Known.read(domain, given["known"])
@@ -167,10 +167,10 @@ def find_plan(
         if given["level_weights"] is not None or given["objective"] != "levels" or split == "nodes":
             raise ArgumentError(
                 "target",
-                "says already how much each level matters, and is met level by level.",
+                "already decides how much each level matters, and applies to whole levels.",
                 hint='leave out `level_weights`, `objective` and split="nodes".',
             )
-        aim = Target(
+        goal = Target(
             tree=tree,
             names=names,
             std_errors=by_level("target", given["target"], names, math.inf) / float(quantity.unit),
@@ -180,8 +180,8 @@ def find_plan(
             known=public.exact,
             unit=float(quantity.unit),
         )
-        losses = [_loss_for(aim, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
-        weights, objective = aim.weights, "worst"
+        losses = [_loss_for(goal, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
+        weights, objective = goal.weights, "worst"
     plans = [
         AdditivePlan(
             tree=tree,
@@ -193,7 +193,7 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
-            **taken_from(Estimating, given),
+            **taken_from(Estimation, given),
             split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,
@@ -217,7 +217,7 @@ def find_plan(
 def _shares(
     split: Split | Mapping[Hashable, float], names: Sequence[Hashable], public: Known
 ) -> Split | FloatArray:
-    """Check a split: give its name, or the share of each level."""
+    """Check a split, and return its name or the share of each level."""
     if isinstance(split, str):
         check_choice("split", split, SPLITS)
         return split
@@ -226,15 +226,15 @@ def _shares(
     if wasted:
         raise ArgumentError(
             "split",
-            f"spends on levels whose counts are all known: {listed(wasted)}.",
+            f"spends budget on levels where the counts are all known: {listed(wasted)}.",
             hint="leave them out: their counts have no error.",
         )
     if not abs(shares.sum() - 1) < 1e-6:
         example = ", ".join(f"{quote(name)}: 0.5" for name in (names[0], names[-1]))
         raise ArgumentError(
             "split",
-            f"must hold shares with sum 1, not {shares.sum():g}.",
-            hint=f"for example {{{example}}}; levels that are left out have none.",
+            f"must hold shares that sum to 1, not to {shares.sum():g}.",
+            hint=f"for example {{{example}}}; levels left out have none.",
         )
     return shares
 
@@ -245,18 +245,18 @@ def find_implicit_plan(
     **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
-    given = completed(ImplicitOptions, options)
+    given = with_defaults(ImplicitOptions, options)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
-    whom: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
+    unit: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
     warn_if_useless(loss)
     if isinstance(mechanism, Multiplicative):
-        refuse_others(
+        require_supported(
             RelativeErrorOptions,
             options,
             what="counts with bounded relative error",
-            hint='leave it out, or take mechanism="truncated_laplace".',
+            hint='leave it out, or use mechanism="truncated_laplace".',
         )
-        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **whom)
+        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **unit)
     if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
         raise ArgumentError(
             "mechanism",
@@ -268,12 +268,12 @@ def find_implicit_plan(
         loss=loss,
         shares=_implicit_shares(given["split"], getattr(tree, "level_names", ())),
         keep_measurements=given["keep_measurements"],
-        **whom,
+        **unit,
     )
 
 
 def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
-    """Check a split of an implicit tree: give the share of each level."""
+    """Check a split of an implicit tree, and return the share of each level."""
     if isinstance(split, Mapping):
         shares = tuple(split.get(name, 0.0) for name in names)
         numbers = all(
@@ -285,8 +285,8 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
         shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
     if not fits:
         raise ArgumentError(
-            "split", f"must be 'uniform', or give each level a share above 0, not {quote(split)}.",
-            hint=f"the levels are {listed(names)}; shares sum to one.",
+            "split", f"must be 'optimal', 'uniform' or a share above 0 for each level, not {quote(split)}.",
+            hint=f"the levels are {listed(names)}; shares must sum to 1.",
         )  # fmt: skip
     return shares or (1.0,)
 
@@ -294,20 +294,20 @@ def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, .
 def find_plan_of_prefixes(
     tree: PrefixTree, **options: Unpack[AllOptions]
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a tree of all prefixes, as far as the options of `tree_counts` allow."""
+    """Find the plan for a tree of all prefixes, if the options of `tree_counts` allow it."""
     mechanism = options.pop("mechanism", "auto")
-    own = refuse_others(
+    own = require_supported(
         ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
     )
     if not isinstance(mechanism, Multiplicative):
-        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_FACTOR)
+        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_OR_MULTIPLICATIVE)
         mechanism = "truncated_laplace"
-    _check_epsilon(own.get("epsilon"))
+    _require_epsilon(own.get("epsilon"))
     return find_implicit_plan(tree, mechanism, **own)
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
-    """List the noises that a plan may choose from."""
+    """List the kinds of noise that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     check_choice("mechanism", mechanism, MECHANISMS)
@@ -317,33 +317,33 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
 
 
 def _loss_for(
-    aim: Target,
+    goal: Target,
     mechanism: Mechanism | AdditiveNoise,
     epsilon: float | None,
     delta: float,
     rho: float | None,
 ) -> tuple[AdditiveNoise, PrivacyLoss]:
-    """Find the smallest privacy loss that meets a target; a stated epsilon or rho is met, or is too small."""
+    """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     if epsilon is not None or rho is not None:
-        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is none
+        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is invalid
     pure = PrivacyLoss(epsilon=1.0)
-    never_pure = not any(noise.can_give(pure) for noise in noises_for(mechanism, pure, None))
+    never_pure = not any(noise.supports(pure) for noise in noises_for(mechanism, pure, None))
     concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
 
     noises = noises_for(mechanism, loss_of(1.0), None)
-    sizes = [(aim.smallest_loss(noise, loss_of), noise) for noise in noises]
+    sizes = [(goal.smallest_loss(noise, loss_of), noise) for noise in noises]
     size, noise = min(sizes, key=lambda found: found[0])
     stated = epsilon if rho is None else rho
     limit = LARGEST_LOSS if stated is None else stated
     if size > limit:
-        raise aim.out_of_reach(noise, loss_of, size, limit)
+        raise goal.out_of_reach(noise, loss_of, size, limit)
     return noise, loss_of(size if stated is None else stated)
 
 
-def _check_epsilon(epsilon: float | None) -> None:
+def _require_epsilon(epsilon: float | None) -> None:
     if epsilon is None:
         raise ArgumentError(
             "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
@@ -351,12 +351,12 @@ def _check_epsilon(epsilon: float | None) -> None:
 
 
 def check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
-    """Refuse anything that is not a public description of the hierarchy, such as records."""
+    """Raise unless `domain` is a public description of the hierarchy: records are not allowed."""
     if not isinstance(domain, allowed):
         kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)
         raise ArgumentError(
             "domain",
             f"must be {kinds}, not {kind_of_object(domain)}: a plan never sees records.",
-            hint="make one of public keys with dpt.Domain.from_frame(places, by=[...]), or of derived levels "
-            "with dpt.derived_domain; arrays plan by themselves, with array.dp.plan.",
+            hint="make one from public keys with dpt.Domain.from_frame(places, by=[...]), or from derived "
+            "levels with dpt.derived_domain; for an array, use array.dp.plan.",
         )

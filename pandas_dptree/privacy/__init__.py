@@ -1,1 +1,1 @@
-"""How much may leak: privacy loss and sensitivity, both public."""
+"""Privacy loss and sensitivity. Everything in this package is public."""

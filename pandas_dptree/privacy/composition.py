@@ -1,13 +1,16 @@
-r"""How much delta a release over several levels really needs at an epsilon, and how large its budget may be.
+r"""The delta of a release over several levels at a given epsilon, and the largest budget for a given delta.
 
-A level adds independent noise to all its counts. What an attacker can learn is in the *privacy loss*, the
-logarithm of how much more likely the noisy counts are under one data set than under its neighbour. Losses
-of independent noises add up, and for L their sum under the first data set
+A level adds independent noise to all its counts. The *privacy loss* is the logarithm of the ratio of the
+probabilities of the noisy counts under one data set and under its neighbour. Losses of independent noises add
+up. For their sum L under the first data set
 
 .. math:: \delta(\epsilon) = \mathrm{E}\bigl[(1 - e^{\epsilon - L})_+\bigr].
 
-Here the sum itself is computed, not a bound on its moments, with every error moved to the safe side.
-The proofs are on the documentation page *Calibration of noise over several levels*.
+This module computes the distribution of the sum itself, not a bound on its moments, and moves every error to
+the safe side. The proofs are on the documentation page *Calibration of noise over several levels*.
+
+**Privacy**: everything here is public and depends on no record. The returned deltas hold for every pair of
+neighbours and all levels together.
 """
 
 from __future__ import annotations
@@ -28,14 +31,14 @@ __all__ = ["gaussian_delta", "joint_gaussian_delta", "laplace_delta", "largest_b
 
 FloatArray = npt.NDArray[np.float64]
 
-_EXACT_BELOW = 16.0  # a discrete Gaussian of at least this scale is as good as a continuous one, within 1e-3
-_TAIL = 12.0  # standard deviations of a discrete Gaussian beyond which its mass counts as failure
+_EXACT_BELOW = 16.0  # a discrete Gaussian of at least this scale matches a continuous one within 1e-3
+_TAIL = 12.0  # beyond so many standard deviations, the mass of a discrete Gaussian counts as failure
 _FAILED = 2.0**-102  # 2.0e-31: above both tails together, 2 * (e**(-12**2 / 2) + Phi(-12)) = 1.1e-31
-_LONGEST_SHIFT = 512  # a Laplace loss with more values than this is replaced by randomised response
-_MANY_VALUES = 2**13  # a sum of losses with up to so many values is listed, not put on a grid
+_LONGEST_SHIFT = 512  # a Laplace loss with more values is replaced by randomised response
+_MANY_VALUES = 2**13  # sums of losses with at most so many values are listed, not put on a grid
 _FINENESS = 0.035  # the grid widens the summed loss by about 0.035**2 / 6 = 0.02 % of its variance
-_ROUNDINGS = 2**10  # counted for a mass before any summing (exponents end at 745) and for a final sum
-_CLOSE = 1e-4  # a delta that falls short by twice this part leaves less than 1e-5 of the noise unused
+_ROUNDINGS = 2**10  # per mass before any summing (exponents end at 745), and for a final sum
+_CLOSE = 1e-4  # a delta short by twice this fraction wastes less than 1e-5 of the noise
 
 
 class _Loss(NamedTuple):
@@ -43,22 +46,22 @@ class _Loss(NamedTuple):
 
     values: FloatArray
     masses: FloatArray  # their probabilities
-    failed: float  # the probability of no value at all
-    roundings: int  # each mass is off by at most so many times 2**-52 of it
+    failed: float  # the probability without a value
+    roundings: int  # the relative error of each mass is at most this times 2**-52
 
 
 class _Smoothing(NamedTuple):
-    """A continuous Gaussian mechanism that simulates discrete ones up to a factor."""
+    """A continuous Gaussian mechanism that simulates discrete ones up to a factor of the masses."""
 
-    mu: float  # distance of the neighbours in standard deviations
+    mu: float  # distance between neighbours in standard deviations
     log_upper: float  # the real mass is at most e**log_upper times the simulated one ...
     log_ratio: float  # ... and at least e**(log_upper - log_ratio) times
 
 
 def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
-    r"""Give a delta for which discrete Laplace noise on several levels is (epsilon, delta)-DP, rounded up.
+    r"""Return a delta for which discrete Laplace noise on several levels is (epsilon, delta)-DP, rounded up.
 
-    When one row is added or removed, a level's loss is one of the two values :math:`\pm 1/b`, the upper one
+    If one row is added or removed, a level's loss is one of the two values :math:`\pm 1/b`, the upper one
     with probability :math:`e^{1/b}/(1 + e^{1/b})`. That is randomised response, for which the sum of the
     losses gives the smallest possible delta (Kairouz, Oh and Viswanath, "The composition theorem for
     differential privacy", 2015; Murtagh and Vadhan, "The complexity of computing the optimal composition of
@@ -83,11 +86,6 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
     ArgumentError
         If `epsilon` is not positive and finite, or the scales are not positive numbers.
 
-    Notes
-    -----
-    **Privacy**: public; it depends on no record. The bound holds for every pair of neighbours and all levels
-    together.
-
     Examples
     --------
     >>> one_row = Sensitivity(l1=1, l2_squared=1)
@@ -106,37 +104,28 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
 
 
 def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
-    r"""Give a delta for which discrete Gaussian noise on several levels is (epsilon, delta)-DP, rounded up.
+    r"""Return a delta for which discrete Gaussian noise on several levels is (epsilon, delta)-DP, rounded up.
 
     Levels with little noise enter with their exact privacy loss: for counts that move by s it is
     :math:`(s^2 + 2sx)/2\sigma^2` with x from the noise. Levels with much noise enter as the continuous
     Gaussian mechanism that simulates them up to a factor close to 1; its delta is known in closed form
     (Balle and Wang, "Improving the Gaussian mechanism for differential privacy", 2018, Theorem 8). The
-    bound by concentrated privacy, `zcdp_delta`, is taken where it is smaller.
+    bound by concentrated privacy, `zcdp_delta`, is used if it is smaller.
 
     Parameters
     ----------
-    epsilon : float
-        Above 0.
-    noise_scales : array_like of float, shape (n_levels,)
-        Scales sigma in counts; inf for a level that is not measured.
-    sensitivity : Sensitivity
-        That of one level, the same for all.
+    epsilon, noise_scales, sensitivity
+        As for `laplace_delta`; the scales are sigma.
 
     Returns
     -------
     float
-        From 0 to 1. About as small as can be from 1e-28 upwards.
+        From 0 to 1. Close to the smallest possible value from 1e-28 upwards.
 
     Raises
     ------
     ArgumentError
         If `epsilon` is not positive and finite, or the scales are not positive numbers.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record. The bound holds for every pair of neighbours and all levels
-    together.
 
     Examples
     --------
@@ -167,10 +156,10 @@ def node_gaussian_delta(
     inverse_sum: Callable[[FloatArray], float],
     sensitivity: Sensitivity,
 ) -> float:
-    r"""Give a delta for discrete Gaussian noise whose scales differ from node to node, rounded up.
+    r"""Return a delta for discrete Gaussian noise whose scales differ from node to node, rounded up.
 
-    All of it is simulated by continuous Gaussian noise. If neighbours move the nodes by d, they are at the
-    distance :math:`\mu = (\sum_v d_v^2 / (\sigma_v^2 - \tau_l^2))^{1/2}`, a norm of d: for the sum of k paths
+    All of it is simulated by continuous Gaussian noise. If neighbours move the nodes by d, their distance is
+    :math:`\mu = (\sum_v d_v^2 / (\sigma_v^2 - \tau_l^2))^{1/2}`, a norm of d: for the sum of k paths
     at most k times that of the worst path, for the difference of two such sums :math:`\sqrt 2` times as much.
 
     Parameters
@@ -189,10 +178,6 @@ def node_gaussian_delta(
     -------
     float
         From 0 to 1.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
     """
     moves = min(sensitivity.l1, sensitivity.l2_squared)
     width = math.sqrt(sensitivity.l2_squared * inverse_sum(np.zeros(len(least_scales))))
@@ -201,11 +186,11 @@ def node_gaussian_delta(
 
 
 def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLike, Sensitivity]]) -> float:
-    r"""Give a delta for discrete Gaussian noise on several quantities of the same records, rounded up.
+    r"""Return a delta for discrete Gaussian noise on several quantities of the same records, rounded up.
 
-    All of it is simulated by continuous Gaussian noise, under which neighbours are at the distance
+    All of it is simulated by continuous Gaussian noise, under which the distance between neighbours is
     :math:`\mu = (\sum_q \Delta_q^2 \sum_l 1 / (\sigma_{ql}^2 - \tau_{ql}^2))^{1/2}`. The bound by
-    concentrated privacy, `zcdp_delta`, is taken where it is smaller.
+    concentrated privacy, `zcdp_delta`, is used if it is smaller.
 
     Parameters
     ----------
@@ -219,10 +204,6 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
     -------
     float
         From 0 to 1.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
 
     Examples
     --------
@@ -249,13 +230,13 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
 
 
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
-    """Find the largest budget whose delta stays within what is allowed, rounded down.
+    """Find the largest budget with at most a given delta, rounded down.
 
     Parameters
     ----------
     delta_at : callable
-        Gives the delta of a budget, about rising: `laplace_delta` or `gaussian_delta` of exactly the noise
-        scales that would be used under that budget.
+        From a budget to its delta, approximately increasing: `laplace_delta` or `gaussian_delta` of exactly
+        the noise scales that would be used under that budget.
     delta : float
         Above 0 and below 1.
     at_least : float
@@ -265,17 +246,13 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     Returns
     -------
     float
-        Either a budget for which ``delta_at(budget) <= delta`` was computed, short by a few parts in a
-        million of where the delta first exceeds, or `at_least`.
+        Either a budget for which ``delta_at(budget) <= delta`` was computed, a few parts in a million below
+        where the delta first exceeds, or `at_least`.
 
     Raises
     ------
     ArgumentError
         If `delta` is outside its range.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
 
     Examples
     --------
@@ -303,8 +280,8 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     while above < 0 and high < 1e300:
         low, below, high = high, above, high * (2 * high / at_least - 1)  # 1.1, 1.32, 2.16, 7.2, ... times
         above = excess(high)
-    # Regula falsi on logarithms, where the curve is almost straight. An end that has stayed twice counts
-    # half (the Illinois variant), so that both ends close in.
+    # Regula falsi on logarithms, where the curve is almost straight. The value at an end that was kept twice
+    # is halved (the Illinois variant), so that both ends converge.
     last = 0.0
     while high > low * (1 + 1e-9):
         middle = low * math.pow(high / low, min(max(below / (below - above), 1e-3), 1 - 1e-3))
@@ -320,7 +297,7 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
 
 
 def _laplace_loss(scale: float, shift: int) -> _Loss:
-    """Give the loss of a count that moves by `shift` under discrete Laplace noise."""
+    """Return the loss of a count that moves by `shift` under discrete Laplace noise."""
     if shift > _LONGEST_SHIFT:  # randomised response of the same epsilon dominates any mechanism
         scale, shift = scale / shift, 1
     x = np.arange(shift + 1.0)  # noise of 0 or less, 1, ..., shift - 1, shift or more
@@ -330,20 +307,20 @@ def _laplace_loss(scale: float, shift: int) -> _Loss:
 
 
 def _gaussian_loss(scale: float, shift: int) -> _Loss:
-    """Give the loss of a count that moves by `shift` under discrete Gaussian noise."""
+    """Return the loss of a count that moves by `shift` under discrete Gaussian noise."""
     reach = math.floor(_TAIL * scale)
     x = np.arange(-reach, reach + 1.0)
-    masses = np.exp(-((x / scale) ** 2) / 2)  # divided below by too small a sum, so that none is too small
+    masses = np.exp(-((x / scale) ** 2) / 2)  # divided below by too small a sum, which only raises them
     return _Loss(shift * (shift + 2 * x) / (2 * scale**2), masses / masses.sum(), _FAILED, _ROUNDINGS)
 
 
 def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
-    """Give moves of single counts that are together at least as bad as any move of a level, if known.
+    """Return moves of single counts that together dominate any move of a level; empty if none are known.
 
-    By the hybrid argument a move by a vector is no worse than the move of one count by the vector's L1 norm.
-    So n counts that move by s each are the worst if every permitted vector falls apart into n parts of L1
-    norm up to s. That is so for n = 1, and where s is at most 2 and no coordinate can exceed it. No move
-    at all is given where this is not the case.
+    By Lemma 1 of the documentation page, a move by a vector is no worse than the move of one count by the
+    vector's L1 norm. So n counts that move by s each are the worst case if every permitted vector can be
+    split into n parts of L1 norm up to s. That holds for n = 1, and if s is at most 2 and no coordinate can
+    exceed it.
     """
     l1, l2_squared = sensitivity.l1, sensitivity.l2_squared
     n, shift = l1**2 // l2_squared, l2_squared // l1
@@ -355,12 +332,13 @@ def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
 
 
 def _smoothing(scales: FloatArray, moves: int, l2_squared: int, width: float) -> _Smoothing | None:
-    r"""Give continuous Gaussian noise that simulates discrete Gaussian noise, if there is one.
+    r"""Return continuous Gaussian noise that simulates discrete Gaussian noise; None if there is none.
 
-    Kernels of variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise and cost
-    a factor, for each count that moves, between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)`, where
-    :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the same sum with
-    :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the two costs.
+    Kernels of variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise. For each count
+    that moves they cost a factor between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)` (Lemma 3 of the
+    documentation page), where :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the
+    same sum with :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the
+    two costs.
     """
     return _simulation(
         scales**2, lambda kernels: math.fsum(1 / (scales**2 - kernels)), moves, l2_squared, width
@@ -374,9 +352,9 @@ def _simulation(
     l2_squared: int,
     width: float,
 ) -> _Smoothing | None:
-    """Give the simulation of levels whose least variances are given; the others cost it less."""
+    """Return the simulation of levels from their smallest variances; larger ones cost less."""
     kernels = np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2)
-    if (kernels > 0.9 * variances).any():  # what is left would be so little, and inexact
+    if (kernels > 0.9 * variances).any():  # the remaining variance would be small and inexact
         return None
     t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
     mu = math.sqrt(l2_squared * inverse_sum(kernels)) * (1 + 2**-48)
@@ -385,16 +363,16 @@ def _simulation(
 
 
 def _theta(variances: FloatArray) -> FloatArray:
-    r"""Give :math:`2\sum_{m \ge 1} q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, rounded up."""
+    r"""Return :math:`2\sum_{m \ge 1} q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, rounded up."""
     q = np.exp(-2 * np.pi**2 * variances)
     return np.asarray(2 * q / (1 - q**3) * (1 + 2**-40))  # since m**2 >= 1 + 3 * (m - 1)
 
 
 def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: _Smoothing) -> float:
-    r"""Give the delta of independent losses beside simulated Gaussian noise, rounded up.
+    r"""Return the delta of independent losses together with simulated Gaussian noise, rounded up.
 
-    A value of a loss is off by less than :math:`2^{-50}` of the loss's largest; for that, epsilon is lowered.
-    The masses are sums and products of positive numbers, so their relative errors just add up.
+    A value of a loss is off by less than :math:`2^{-50}` of the loss's largest; epsilon is lowered by that.
+    The masses are sums and products of positive numbers, so their relative errors add up.
     """
     listed = math.prod(len(loss.values) for loss in losses) <= _MANY_VALUES
     total = _sum(losses) if listed else _grid_sum(losses, _FINENESS * width / math.sqrt(len(losses)))
@@ -403,7 +381,7 @@ def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: _Sm
     expected = float(total.masses @ _continuous_delta(left, smoothing.mu))
     relative = 2.0**-52 * (total.roundings + len(total.values) + _ROUNDINGS)
     bound = (expected * math.exp(smoothing.log_upper) + total.failed) * (1 + relative)
-    return min(1.0, bound + 2.0**-200)  # the latter for results below the range of floats, times e**600
+    return min(1.0, bound + 2.0**-200)  # 2**-200 covers underflow, times e**600
 
 
 def _sum(losses: Sequence[_Loss]) -> _Loss:
@@ -420,7 +398,7 @@ def _sum(losses: Sequence[_Loss]) -> _Loss:
 
 
 def _grid_sum(losses: Sequence[_Loss], step: float) -> _Loss:
-    """Give the sum of independent losses on a grid, pessimistically."""
+    """Return the sum of independent losses on a grid, pessimistically."""
     step = 2.0 ** math.floor(math.log2(step))  # multiples of a power of two are exact
     first, masses, failed, roundings = 0, np.ones(1), 0.0, 0
     for loss in losses:
@@ -435,11 +413,11 @@ def _grid_sum(losses: Sequence[_Loss], step: float) -> _Loss:
 
 
 def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
-    r"""Move a loss onto multiples of `step`: give the first multiple, and the masses from there on.
+    r"""Move a loss onto multiples of `step`: return the first multiple, and the masses from there on.
 
-    The mass at v goes to the two neighbouring multiples such that the mean of :math:`e^{-v}` stays. Since
-    :math:`(1 - e^{\epsilon - v - w})_+` is convex in :math:`e^{-v}`, whatever the sum w of the other losses,
-    this can only raise delta, and by no more than the order of the step squared.
+    The mass at v goes to the two neighbouring multiples such that the mean of :math:`e^{-v}` is unchanged. By
+    Lemma 2 of the documentation page this can only raise delta, by no more than the order of the step
+    squared.
     """
     position = loss.values / step
     cell = np.floor(position)
@@ -453,7 +431,7 @@ def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
 
 
 def _continuous_delta(epsilon: FloatArray, mu: float) -> FloatArray:
-    r"""Give the delta of continuous Gaussian noise when counts move by mu standard deviations, rounded up.
+    r"""Return the delta of continuous Gaussian noise if counts move by mu standard deviations, rounded up.
 
     Balle and Wang (2018, Theorem 8):
     :math:`\Phi(\mu/2 - \epsilon/\mu) - e^\epsilon\,\Phi(-\mu/2 - \epsilon/\mu)`, and by symmetry
@@ -471,12 +449,12 @@ def _continuous_delta(epsilon: FloatArray, mu: float) -> FloatArray:
 
 
 def _upper_tail(z: FloatArray) -> FloatArray:
-    """Give the probability that a standard normal variable exceeds z."""
+    """Return the probability that a standard normal variable exceeds z."""
     return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2
 
 
 def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatArray]:
-    """Give epsilon and the scales of the levels that are measured."""
+    """Check epsilon and the scales, and return the scales of the levels that are measured."""
     if not 0 < epsilon < math.inf:
         raise ArgumentError(
             "epsilon", f"must be positive and finite, not {quote(epsilon)}.", hint="for example epsilon=0.5."

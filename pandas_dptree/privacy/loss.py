@@ -1,8 +1,8 @@
-"""How much a release may reveal, and what one way of stating it says in another.
+"""Privacy loss of a release, and conversions between its definitions.
 
-Three statements are known: pure differential privacy (``epsilon``), approximate differential privacy
-(``epsilon`` and ``delta``) and zero-concentrated differential privacy (``rho``). Conversions never
-promise more privacy than there is: they are rounded outward by more than their own rounding error.
+There are three: pure differential privacy (``epsilon``), approximate differential privacy (``epsilon`` and
+``delta``) and zero-concentrated differential privacy (``rho``). Conversions never overstate privacy: they
+are rounded outward by more than their own rounding error.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pandas_dptree.errors import ArgumentError, quote, warn
 __all__ = ["PrivacyLoss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
 MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
-"""Beyond one of these a loss protects nobody: see `PrivacyLoss.objection`."""
+"""Above one of these, a loss protects nobody: see `PrivacyLoss.objection`."""
 
 # Each conversion below is a sum of at most four terms, each computed with at most eight roundings
-# (2**-53 relative) and library functions (below 2**-52). 2**-47 of the sum of the terms' sizes is more
-# than ten times all of that together.
+# (2**-53 relative) and library functions (below 2**-52). 2**-47 times the sum of the absolute terms is more
+# than ten times all these errors together.
 _MARGIN = 2.0**-47
 
 
@@ -37,7 +37,7 @@ class PrivacyLoss:
     epsilon : float, optional
         Pure differential privacy; together with `delta`, approximate differential privacy.
     delta : float, default 0.0
-        Probability, below 1, with which the promise of `epsilon` may fail.
+        Probability, below 1, with which the guarantee of `epsilon` may fail.
     rho : float, optional
         Zero-concentrated differential privacy.
 
@@ -49,7 +49,7 @@ class PrivacyLoss:
 
     Notes
     -----
-    **Privacy**: the loss is public. It says how much the distribution of the release may depend on the
+    **Privacy**: the loss is public. It bounds how much the distribution of the release may depend on the
     records of one privacy unit.
 
     Examples
@@ -65,14 +65,14 @@ class PrivacyLoss:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        """Check that the three parameters make one statement."""
+        """Check that the three parameters are consistent."""
         if self.epsilon is None and self.rho is None:
             raise ArgumentError(
                 "epsilon", "or `rho` must be given: neither was.", hint="for example epsilon=1.0, or rho=0.1."
             )
         if self.epsilon is not None and self.rho is not None:
             raise ArgumentError(
-                "rho", "cannot be given together with `epsilon`.", hint="state the privacy loss in one way."
+                "rho", "cannot be given together with `epsilon`.", hint="pass only one of the two."
             )
         delta = _number("delta", self.delta)
         if not 0 <= delta < 1:
@@ -85,7 +85,7 @@ class PrivacyLoss:
             raise ArgumentError(
                 "delta",
                 "cannot be given together with `rho`.",
-                hint="leave `delta` out: a rho needs none. For a pair, dpt.plan(domain, epsilon=1.0, "
+                hint="leave `delta` out: a rho needs none. For an epsilon, dpt.plan(domain, epsilon=1.0, "
                 "delta=1e-6) finds the noise.",
             )
         object.__setattr__(self, "delta", delta)
@@ -95,13 +95,13 @@ class PrivacyLoss:
 
     @property
     def kind(self) -> Literal["pure", "approximate", "zcdp"]:
-        """Which of the three kinds of differential privacy this is."""
+        """Kind of differential privacy."""
         if self.rho is not None:
             return "zcdp"
         return "approximate" if self.delta else "pure"
 
     def to_dict(self) -> dict[str, float]:
-        """Give the parameters by name, as they go into ``attrs`` and JSON."""
+        """Return the parameters by name, as in ``attrs`` and JSON."""
         if self.rho is not None:
             return {"rho": self.rho}
         assert self.epsilon is not None
@@ -109,7 +109,7 @@ class PrivacyLoss:
 
     @property
     def in_words(self) -> str:
-        """The parameters as a headline states them, and whether they protect anybody."""
+        """The parameters as in a headline, with a note if they protect nobody."""
         stated = ", ".join(f"{name}={value:g}" for name, value in self.to_dict().items() if value)
         return f"{stated} (protects nobody)" if self.objection else stated
 
@@ -118,8 +118,9 @@ class PrivacyLoss:
         r"""Why the loss protects nobody; empty if it may protect.
 
         An epsilon allows the odds of any guess about a unit to change by a factor of :math:`e^\epsilon`: at
-        20, from one in a million to 485 to 1. A rho of 10 implies an epsilon of 32 at a delta of 1e-6. To
-        publish each record as it is with probability delta keeps to an epsilon of 0 and that delta.
+        20, from one in a million to 485 to 1. A rho of 10 implies an epsilon of 32 at a delta of 1e-6. A
+        mechanism that publishes each record unchanged with probability delta satisfies an epsilon of 0 with
+        that delta.
         """
         if self.epsilon is not None and self.epsilon > MOST_EPSILON:
             return (
@@ -133,27 +134,18 @@ class PrivacyLoss:
             )
         if self.delta > MOST_DELTA:
             return (
-                f"`delta` is {self.delta:g}, which protects nobody: to publish each record as it is with "
-                "this probability would keep to it."
+                f"`delta` is {self.delta:g}, which protects nobody: it permits publishing each record "
+                "unchanged with this probability."
             )
         return ""
 
     def divide(self, shares: Sequence[float]) -> list[PrivacyLoss]:
-        r"""Divide the loss among releases of the same records.
+        r"""Divide the loss among releases of the same records, in proportion to the shares.
 
-        Releases that each keep to their part keep to the whole together, since epsilons, deltas and rhos add
-        up (Dwork, Kenthapadi, McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and
-        Steinke, "Concentrated differential privacy", 2016, Lemma 1.7).
-
-        Parameters
-        ----------
-        shares : sequence of float
-            Above 0; only their proportions matter.
-
-        Returns
-        -------
-        list of PrivacyLoss
-            Of the same kind. Their sum is not above the whole, exactly: each part is rounded down.
+        The sum of the parts is not above the whole, exactly: each part is rounded down. Releases with these
+        losses together have the whole loss, since epsilons, deltas and rhos add up (Dwork, Kenthapadi,
+        McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and Steinke, "Concentrated
+        differential privacy", 2016, Lemma 1.7).
 
         Examples
         --------
@@ -164,17 +156,7 @@ class PrivacyLoss:
         return [self.part(Fraction(share) / whole) for share in shares]
 
     def part(self, share: Fraction) -> PrivacyLoss:
-        """Give one part of the loss: what each of k releases may spend if the share is 1/k.
-
-        Parameters
-        ----------
-        share : fractions.Fraction
-            Above 0, and at most 1.
-
-        Returns
-        -------
-        PrivacyLoss
-            Of the same kind, rounded down.
+        """Return a share of the loss, above 0 and at most 1, rounded down.
 
         Examples
         --------
@@ -185,28 +167,27 @@ class PrivacyLoss:
 
 
 def warn_if_useless(loss: PrivacyLoss) -> None:
-    """Warn of a privacy loss that a caller states and that protects nobody.
+    """Warn if the privacy loss that a caller states protects nobody.
 
-    For the functions that plan what a caller asks for. What they try on the way is not worth a word, nor is
-    what was planned before.
+    For functions that plan a release, with the loss as the caller states it, not for losses that they try.
     """
     if loss.objection:
         warn(
             loss.objection,
-            hint="take an epsilon of about 1 or a rho of about 0.1, and a delta far below one in the number "
-            "of people; more is for tests and simulations.",
+            hint="choose an epsilon of about 1 or a rho of about 0.1, and a delta far below 1 / n for n "
+            "people; larger values are for tests and simulations.",
         )
 
 
 def _part(total: float, part: Fraction) -> float:
-    """Give a part of a number, rounded down."""
+    """Return a part of a number, rounded down."""
     product = Fraction(total) * part
     rounded = float(product)
     return rounded if Fraction(rounded) <= product else math.nextafter(rounded, 0.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    r"""Give the smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+    r"""Return the smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
 
     Canonne, Kamath and Steinke ("The discrete Gaussian for differential privacy", 2020, Proposition 12
     and Corollary 13): rho-zCDP implies (epsilon, delta)-DP if for some :math:`\alpha > 1`
@@ -214,8 +195,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     .. math:: \epsilon = \alpha\rho + \frac{\log(1/\delta) - \log\alpha}{\alpha - 1}
               - \log\frac{\alpha}{\alpha - 1}.
 
-    With :math:`a = \alpha - 1`, the derivative vanishes where :math:`a^2\rho + \log(1 + a) = \log(1/\delta)`,
-    which rises with a and so has one root. Every other a is valid too, only larger.
+    With :math:`a = \alpha - 1`, the derivative vanishes at the only root of the increasing function
+    :math:`a^2\rho + \log(1 + a) - \log(1/\delta)`. Every other a is valid too, with a larger epsilon.
 
     Parameters
     ----------
@@ -229,23 +210,18 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     float
         At least 0.
 
-    Raises
-    ------
-    ArgumentError
-        If `rho` or `delta` is outside its range.
-
     Examples
     --------
     >>> round(zcdp_epsilon(0.1, 1e-6), 4)
     2.1419
     """
     rho, log_inverse = _positive("rho", rho), -math.log(_open_delta(delta))
-    a = _rising_root(lambda a: a * a * rho + math.log1p(a) - log_inverse)
+    a = _increasing_root(lambda a: a * a * rho + math.log1p(a) - log_inverse)
     return max(0.0, _rounded(+1, (1 + a) * rho, log_inverse / a, -math.log1p(a) / a, -math.log1p(1 / a)))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    r"""Give the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+    r"""Return the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
 
     Canonne, Kamath and Steinke (2020, Proposition 12):
 
@@ -253,13 +229,11 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
               \left(1 - \frac{1}{\alpha}\right)^\alpha.
 
     With :math:`a = \alpha - 1`, the logarithm is convex in a, and its derivative
-    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` rises.
+    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` increases.
 
     Parameters
     ----------
-    rho : float
-        Zero-concentrated privacy loss, above 0.
-    epsilon : float
+    rho, epsilon : float
         Above 0.
 
     Returns
@@ -267,24 +241,19 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     float
         Above 0, at most 1.
 
-    Raises
-    ------
-    ArgumentError
-        If `rho` or `epsilon` is not a positive finite number.
-
     Examples
     --------
     >>> zcdp_delta(0.1, zcdp_epsilon(0.1, 1e-6))  # doctest: +ELLIPSIS
     1.00000...e-06
     """
     rho, epsilon = _positive("rho", rho), _positive("epsilon", epsilon)
-    a = _rising_root(lambda a: (2 * a + 1) * rho - epsilon - math.log1p(1 / a))
+    a = _increasing_root(lambda a: (2 * a + 1) * rho - epsilon - math.log1p(1 / a))
     log_delta = _rounded(+1, a * (1 + a) * rho, -a * epsilon, -a * math.log1p(1 / a), -math.log1p(a))
     return min(1.0, math.nextafter(math.exp(min(log_delta, 0.0)) * (1 + _MARGIN), 1.0))
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    r"""Give the largest rho for which rho-zCDP is known to imply (epsilon, delta)-DP, rounded down.
+    r"""Return the largest rho for which rho-zCDP is known to imply (epsilon, delta)-DP, rounded down.
 
     The formula of `zcdp_epsilon` solved for rho,
 
@@ -304,12 +273,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        0 where none is known, which is so for an epsilon within rounding of 0.
-
-    Raises
-    ------
-    ArgumentError
-        If `epsilon` or `delta` is outside its range.
+        0 if none is known, which is the case for an epsilon within rounding of 0.
 
     Examples
     --------
@@ -325,14 +289,14 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         rho = math.fsum(terms(a)) / (1 + a)
         return (2 * a + 1) * rho - epsilon - math.log1p(1 / a)
 
-    a = _rising_root(slope)
+    a = _increasing_root(slope)
     return max(0.0, _rounded(-1, *terms(a)) / (1 + a) * (1 - _MARGIN))
 
 
-def _rising_root(function: Callable[[float], float]) -> float:
+def _increasing_root(function: Callable[[float], float]) -> float:
     """Find, by bisection on a logarithmic scale, the positive a at which a function turns positive."""
-    low, high = -80.0, 340.0  # from e**-80, next to nothing, to where a * a is nearly out of range
-    while high - low > 1e-9:  # the conversions are flat around the root: an error of 1e-9 counts as 1e-18
+    low, high = -80.0, 340.0  # from e**-80 to where a * a nearly overflows
+    while high - low > 1e-9:  # the conversions are flat at the root: an error of 1e-9 changes them by 1e-18
         middle = (low + high) / 2
         low, high = (low, middle) if function(math.exp(middle)) > 0 else (middle, high)
     return math.exp(high)

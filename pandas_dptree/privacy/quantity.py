@@ -1,7 +1,7 @@
-"""What is added up in each node: the rows, or the values of a column on a grid of whole units.
+"""The quantity that is added up in each node: the rows, or the values of a column in whole units.
 
-Exact noise lives on whole numbers, so a column is summed in units: each value is clipped to its bounds and
-brought to the nearest multiple of a public granularity before anything is added.
+Exact noise needs whole numbers, so a column is summed in units: each value is clipped to its bounds and
+rounded to the nearest multiple of a public granularity before anything is added.
 """
 
 from __future__ import annotations
@@ -21,35 +21,29 @@ from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, sum_sensit
 __all__ = ["COUNT", "MAX_UNITS", "Quantity"]
 
 MAX_UNITS = 2**31
-"""Most units that one row may add: sums of fewer than 2**32 rows then fit into 64 bits, and a float tells
-the multiples of the granularity apart (see `Quantity.to_units`)."""
+"""Most units that one row may add. Sums of fewer than 2**32 rows then fit into 64 bits, and floats
+distinguish the multiples of the granularity (see `Quantity.to_units`)."""
 
 _LARGEST = 10**100
-"""Longest numerator or denominator of a granularity: so that squared errors are floats."""
+"""Largest numerator or denominator of a granularity, so that squared errors are in the range of floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """What is added up in each node: the rows themselves, or the values of a column on a grid.
+    """The quantity that is added up in each node: the rows, or the values of a column on a grid.
 
     Make one with `Quantity.of`; `COUNT` counts the rows.
 
     Parameters
     ----------
     column : hashable, optional
-        Name of the column; None to let each row count 1.
+        Name of the column; None if each row counts 1.
     low, high : int
-        The least and the most that one row adds, in units.
+        The least and the most that one row adds, in units; not both 0, at most 2**31 in size.
     unit : fractions.Fraction
-        What one unit is worth: the granularity of the grid.
+        Value of one unit: the granularity of the grid.
     shift : int
-        How many units are taken off each value (see `centred`).
-
-    Raises
-    ------
-    ArgumentError
-        If `low` and `high` are not whole numbers in this order, if a row could add nothing or more than
-        2**31 units, if `unit` is not a positive fraction, or `shift` not a whole number.
+        Number of units subtracted from each value (see `centred`).
 
     Examples
     --------
@@ -72,12 +66,12 @@ class Quantity:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        """Check that a row adds something, and that 64 bits can hold it."""
+        """Check that a row adds something that fits into 64 bits."""
         whole = all(type(number) is int for number in (self.low, self.high, self.shift))
         if not (whole and self.low <= self.high):
             raise ArgumentError(
                 "bounds",
-                f"must be whole numbers of units in this order, not {quote(self.low)} to {quote(self.high)}"
+                f"must be whole numbers of units, in order, not {quote(self.low)} to {quote(self.high)}"
                 f" after a shift of {quote(self.shift)}.",
                 hint='write Quantity.of("income", bounds=(0, 500)).',
             )
@@ -113,14 +107,10 @@ class Quantity:
             Name of the column.
         bounds : pair of numbers
             The least and the greatest value that is added; others are clipped. They must be known without
-            looking at the records, and are brought to the nearest multiples of the granularity.
+            looking at the records, and are rounded to the nearest multiples of the granularity.
         granularity : number, optional
-            Values are brought to its nearest multiple. By default the power of ten that makes
+            Values are rounded to its nearest multiple. By default the power of ten that makes
             100,000 to a million steps between the bounds: 0.001 for bounds of (0, 500), 1 for (0, 500_000).
-
-        Returns
-        -------
-        Quantity
 
         Raises
         ------
@@ -131,11 +121,12 @@ class Quantity:
 
         Notes
         -----
-        Numbers are read as they are written in decimals: 0.1 is one tenth, not the binary fraction next
-        to it. So bounds that are multiples of the granularity stay what they are.
+        Numbers are read in decimal notation: 0.1 is one tenth, not the nearest binary fraction. So bounds
+        that are multiples of the granularity do not change.
 
-        **Privacy**: bounds and granularity are public. Wide bounds cost noise, which grows with the
-        larger of the two in size; tight ones cost bias, since what lies outside is clipped.
+        **Privacy**: bounds and granularity are public. Wide bounds increase the noise, which is proportional
+        to the larger of the two in absolute value; tight ones increase the bias, since values outside are
+        clipped.
 
         Examples
         --------
@@ -168,13 +159,10 @@ class Quantity:
     def centred(self) -> Quantity:
         """Measure the same column from the middle of its bounds.
 
-        Returns
-        -------
-        Quantity
-            Its values are those of this one less `origin`, the multiple of the granularity nearest to the
-            middle. None is then larger than half of the distance between the bounds, rounded up to a unit,
-            so that the noise of their sum is the least that the bounds allow. A mean is `origin` plus the
-            sum over the count.
+        The new values are the old ones minus `origin`, the multiple of the granularity nearest to the middle.
+        Their absolute values are at most half of the distance between the bounds, rounded up to a unit, so
+        the noise of their sum is the least that the bounds allow. A mean is `origin` plus the sum over the
+        count.
 
         Examples
         --------
@@ -187,7 +175,7 @@ class Quantity:
 
     @property
     def origin(self) -> Fraction:
-        """What is taken off each value, in the column's own measure."""
+        """What is subtracted from each value, in the scale of the column."""
         return self.shift * self.unit
 
     @property
@@ -197,15 +185,15 @@ class Quantity:
 
     @property
     def non_negative(self) -> bool:
-        """Whether no row takes anything away, so that no sum is negative."""
+        """Whether no row adds a negative value, so that no sum is negative."""
         return self.low >= 0
 
     def sensitivity(self, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
-        """Give the sensitivity of the sums of one level, in units: see `sum_sensitivity`."""
+        """Return the sensitivity of the sums of one level, in units: see `sum_sensitivity`."""
         return sum_sensitivity(self.low, self.high, neighbors=neighbors, max_contributions=max_contributions)
 
     def to_units(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Clip values to the bounds and bring them to the grid.
+        """Clip values to the bounds and round them to the grid.
 
         Parameters
         ----------
@@ -215,19 +203,19 @@ class Quantity:
         Returns
         -------
         numpy.ndarray of int64, of the same shape
-            From `low` to `high`: the nearest multiple of `unit` less `shift`. What lies in the middle of
-            two goes to the even one, as far as floats can tell that it does.
+            From `low` to `high`: the nearest multiple of `unit` minus `shift`. Halfway between two multiples
+            it is the even one, as far as floats can represent that.
 
         Notes
         -----
         **Privacy**: each unit depends on its own value alone, so clipping and rounding are part of the
-        record and the sensitivity stands whatever the values are.
+        record, and the sensitivity holds for all values.
 
         The quotient by the float nearest to the unit is off by at most three relative roundings of 2**-53,
-        hence by less than 2**-20 for a quotient below 2**31 (about the same with a shift): a float that is
-        nearest to a multiple of the unit always finds that multiple. Every step is monotone.
+        hence by less than 2**-20 for a quotient below 2**31 (about the same with a shift). So a float that is
+        nearest to a multiple of the unit is always converted to that multiple. Every step is monotone.
         """
-        with np.errstate(over="ignore"):  # what overflows is clipped
+        with np.errstate(over="ignore"):  # overflow is clipped
             multiples = values / float(self.unit)
         np.rint(multiples, out=multiples)
         np.clip(multiples, self.low + self.shift, self.high + self.shift, out=multiples)
@@ -235,18 +223,10 @@ class Quantity:
         return multiples.astype(np.int64)
 
     def from_units(self, units: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Give what units are worth.
+        """Convert units to values: the nearest float to units × `unit`, so that 7 cents are 0.07.
 
-        Parameters
-        ----------
-        units : array_like of numbers
-
-        Returns
-        -------
-        numpy.ndarray of float64, of the same shape
-            The float nearest to units × `unit`, so that 7 cents are 0.07, as long as the numerator and
-            denominator of the unit and the units times the former are whole numbers below 2**53. `origin`
-            is not added: it belongs to every row, not to a sum.
+        That holds if the numerator and denominator of the unit and the units times the former are whole
+        numbers below 2**53. `origin` is not added: it belongs to every row, not to a sum.
         """
         numerator, denominator = self.unit.as_integer_ratio()
         # Below 2**53 the product is exact and the quotient the only rounding.
@@ -274,7 +254,7 @@ def _pair(bounds: Any) -> tuple[Fraction, Fraction]:
 
 
 def _exact(number: Any) -> Fraction | None:
-    """Read a number as it is written in decimals; None if it is no finite number."""
+    """Read a number in decimal notation; None if it is no finite number."""
     known = isinstance(number, (int, float, Decimal, Fraction, np.integer, np.floating))
     if not known or isinstance(number, (bool, np.timedelta64)):
         return None
@@ -283,12 +263,12 @@ def _exact(number: Any) -> Fraction | None:
     except (ValueError, OverflowError):
         return None
     if not size < _LARGEST or (number != 0 and not size * _LARGEST > 1):
-        return None  # a short text such as 1e-999999999 would need more digits than memory holds
+        return None  # a short text such as 1e-999999999 may need more digits than fit into memory
     return Fraction(str(number))
 
 
 def _default_granularity(width: Fraction) -> Fraction:
-    """The power of ten of which 10**5 to 10**6 fit into a width."""
+    """Return the power of ten of which 10**5 to 10**6 fit into a width."""
     exponent = len(str(width.numerator)) - len(str(width.denominator))  # of ten; right or one too large
     if Fraction(10) ** exponent > width:
         exponent -= 1

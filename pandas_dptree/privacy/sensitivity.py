@@ -1,4 +1,4 @@
-"""How far one privacy unit can move the counts or the sums of a level."""
+"""Sensitivity: how far one privacy unit can move the counts or the sums of a level."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ class Sensitivity:
     Parameters
     ----------
     l1 : int
-        Largest sum of absolute differences over the nodes of the level.
+        Largest sum of absolute differences over the nodes of the level, at least 1.
     l2_squared : int
-        Largest sum of squared differences.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them is not a positive whole number.
+        Largest sum of squared differences, at least 1.
     """
 
     l1: int
@@ -41,33 +36,15 @@ class Sensitivity:
 
 
 def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
-    r"""Give the sensitivity of the counts of one level.
+    r"""Return the sensitivity of the counts of one level, the same for every level of any tree.
 
-    Parameters
-    ----------
-    neighbors : {"add_remove", "replace"}
-        Neighbouring data sets differ in that one privacy unit is there or not ("add_remove"), or in
-        that its rows are other rows ("replace").
-    max_contributions : int, default 1
-        The most rows k of one unit that are counted.
-
-    Returns
-    -------
-    Sensitivity
-        In counts; the same for every level, whatever the tree.
-
-    Raises
-    ------
-    ArgumentError
-        If `neighbors` is unknown or `max_contributions` is not a whole number of at least 1.
+    A count is the sum of a column of ones, so this is `sum_sensitivity` with ``low = high = 1``:
+    :math:`\Delta_1 = \Delta_2 = k` under add/remove, :math:`\Delta_1 = 2k` and
+    :math:`\Delta_2 = \sqrt 2\,k` under replace. For the parameters, see there.
 
     Notes
     -----
     **Privacy**: public; it depends on no record.
-
-    A count is the sum of a column of ones, so this is `sum_sensitivity` with ``low = high = 1``:
-    :math:`\Delta_1 = \Delta_2 = k` under add/remove, :math:`\Delta_1 = 2k` and
-    :math:`\Delta_2 = \sqrt 2\,k` under replace.
 
     Examples
     --------
@@ -78,22 +55,22 @@ def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Se
 
 
 def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
-    r"""Give the sensitivity of the sums of one level, where each row adds a whole number of units.
+    r"""Return the sensitivity of the sums of one level, in which each row adds a whole number of units.
 
     Parameters
     ----------
     low, high : int
         The least and the most that one row adds, in units.
     neighbors : {"add_remove", "replace"}
-        Neighbouring data sets differ in that one privacy unit is there or not ("add_remove"), or in
-        that its rows are other rows ("replace").
+        Neighbouring data sets differ in that one privacy unit is present or not ("add_remove"), or in
+        that its rows are replaced by other rows ("replace").
     max_contributions : int, default 1
         The most rows k of one unit that are added up.
 
     Returns
     -------
     Sensitivity
-        In units; the same for every level, whatever the tree.
+        In units; the same for every level of any tree.
 
     Raises
     ------
@@ -105,33 +82,33 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     -----
     **Privacy**: public; it depends on no record.
 
-    Let :math:`m = \max(|\text{low}|, |\text{high}|)`, and :math:`e_i` be the vector with a one at node
+    Let :math:`m = \max(|\text{low}|, |\text{high}|)`, and let :math:`e_i` be the vector with a one at node
     i of the level. A row of value v below node i adds :math:`v\,e_i`; a row that is dropped adds the zero
-    vector. So a unit adds the sum of k such vectors: if it keeps fewer rows, the others are zero.
+    vector. So a unit adds the sum of k such vectors, some of them zero if it has fewer rows.
 
     *add/remove*: the sums move by k vectors :math:`v\,e_i` or zero, each of 1-norm and 2-norm at most m.
     By the triangle inequality they move by at most :math:`k\,m` in either norm, wherever the rows lie.
-    Both are reached when all k rows have the value of largest size and fall into one node.
+    Both bounds are reached if all k rows have the value of largest size and are in one node.
 
-    *replace*: pair the k vectors of the unit with the k vectors that take their place. The sums move by
+    *replace*: pair the k vectors of the unit with the k vectors that replace them. The sums move by
     the sum of k differences, so by the triangle inequality at most by k times the largest of one pair:
 
     - the row stays in its node, :math:`(v - w)\,e_i`: both norms are at most high − low;
     - it moves to another node, :math:`v\,e_i - w\,e_j`: the 1-norm is at most 2m, the 2-norm
       :math:`\sqrt{v^2 + w^2} \le \sqrt 2\,m`;
-    - it comes from outside the domain, or leaves it: both norms are at most m.
+    - it enters or leaves the domain: both norms are at most m.
 
     Since high − low ≤ 2m, :math:`\Delta_1 = 2 k m` and
     :math:`\Delta_2 = k \max(\text{high} - \text{low}, \sqrt 2\,m)`. The former is reached by k rows of
-    the largest size that move from one node to another; the latter so too, or by k rows that change from
+    the largest size that move from one node to another; the latter likewise, or by k rows that change from
     low to high within one node.
 
-    *Clipped leaves*: the bounds stand if each leaf sum is then clipped to an interval around zero, also
-    for the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
-    :math:`0 \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had been worth
-    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size; and
-    two that share a node above, :math:`c_i v` and :math:`c_j w`, lie at most m apart if they have one
-    sign, and at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
+    *Clipped leaves*: the bounds hold if each leaf sum is then clipped to an interval around zero, also for
+    the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
+    :math:`0 \le c_i \le 1`; so it acts on the vectors above as if each row in leaf i had the value
+    :math:`c_i v`. These lie between min(low, 0) and max(high, 0), where no new value is of larger size. Two
+    of them in the same node of a level above, :math:`c_i v` and :math:`c_j w`, differ by at most m if they
+    have the same sign, and by at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
 
     Examples
     --------

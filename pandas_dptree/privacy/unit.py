@@ -1,4 +1,4 @@
-"""Whom a release protects: the column that names them, and how many rows of each are kept."""
+"""The privacy unit: the column that identifies it, and the number of rows kept per unit."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "
 
 
 MOST_ROWS: Final = 2**60
-"""Rows of one unit. Twice that, as many as change when it is replaced, is no larger than any count can be."""
+"""Largest number of rows of one unit. If it is replaced, twice as many change: still a valid count."""
 
 
 class EachRow(Enum):
-    """The type of `ROWS`, which is its only member: copies and pickles of it are `ROWS` itself."""
+    """The type of `ROWS`, its only member. Copies and pickles of it are `ROWS` itself."""
 
     ROWS = "rows"
 
     def __repr__(self) -> str:
-        """Print what a user writes."""
+        """Return the text that a user types."""
         return "dpt.ROWS"
 
     __str__ = __repr__
@@ -36,24 +36,24 @@ ROWS: Final = EachRow.ROWS
 def protected(
     privacy_unit: Hashable | None, max_contributions: object, *, taken: Collection[Hashable] = ()
 ) -> tuple[Hashable | None, int]:
-    """Give the column that names whom to protect, and how many rows of each are kept.
+    """Return the column that identifies the privacy unit, and the number of rows kept per unit.
 
-    Every kind of plan asks this when it is made, and nothing else says what `ROWS`, or None, stands for.
+    Every kind of plan calls this when it is made; only this function interprets `ROWS` and None.
 
     Parameters
     ----------
     privacy_unit : hashable or ROWS or None
-        The name of the column; `ROWS` or None where each row is a unit of its own.
+        The name of the column; `ROWS` or None if each row is a unit of its own.
     max_contributions : int or None
-        How many rows of one unit are kept. None is one row, where each row is a unit of its own. For other
-        units it is an error: how many rows they have is not known, so that dropping some is a choice.
+        Number of rows kept per unit. None means one row if each row is a unit of its own. For other
+        units it is an error: the number of their rows is unknown, so dropping some must be a choice.
     taken : collection of hashable
         The columns that are keys or that are counted, none of which can be the unit.
 
     Returns
     -------
     privacy_unit : hashable or None
-        None where each row is a unit of its own.
+        None if each row is a unit of its own.
     max_contributions : int
         At least 1.
 
@@ -77,7 +77,7 @@ def protected(
                 "privacy_unit",
                 "person",
                 privacy_unit,
-                "whom a row belongs to cannot also say where it is counted; copy the column if so.",
+                "the privacy unit cannot also be a key or a counted column; copy the column if needed.",
             ),
         )
     if max_contributions is None:
@@ -85,43 +85,32 @@ def protected(
             "max_contributions",
             f"must be given with `privacy_unit`, here {quote(privacy_unit)}: it bounds how many rows of one "
             "unit are kept.",
-            hint="for example max_contributions=3. Noise grows in proportion to it; and of a unit with more "
-            "rows, those beyond are dropped at random, so that the table counts less than all rows.",
+            hint="for example max_contributions=3. Noise is proportional to it. Excess rows of a unit are "
+            "dropped at random, so the table then counts fewer than all rows.",
         )
     return privacy_unit, _whole(max_contributions)
 
 
 def check_rows_of_records(privacy_unit: Hashable | None, max_contributions: int) -> None:
-    """Refuse to keep several rows of each unit of records that do not tell whose they are.
+    """Refuse a bound above 1 on the rows of each unit for records without a column for the unit.
 
-    (Where a caller has counted already, and answers for the bound, nobody needs to be told.)
-
-    Raises
-    ------
-    ArgumentError
-        If there is a bound without a unit.
+    It is valid for counts that a caller has made, and for whose bound the caller is responsible.
     """
     if privacy_unit is None and max_contributions > 1:
         raise ArgumentError(
             "max_contributions",
-            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing whose they are.",
+            "needs a `privacy_unit`: rows of a frame cannot be bounded without knowing their unit.",
             hint='name the column, for example privacy_unit="person_id".',
         )
 
 
 def check_rows_of_counts(privacy_unit: Hashable | None) -> None:
-    """Refuse counts that were made already where the rows of each unit have to be bounded first.
-
-    Raises
-    ------
-    ArgumentError
-        If there is a unit.
-    """
+    """Refuse counts if the rows of each unit must be bounded first."""
     if privacy_unit is not None:
         raise ArgumentError(
             "data",
-            "holds counts, in which nobody can tell the rows of one privacy unit.",
-            hint="plan with max_contributions alone, and answer for it; or release the records.",
+            "holds counts, in which the rows of one privacy unit cannot be identified.",
+            hint="plan with max_contributions alone if the counts respect it, or release the records.",
         )
 
 
@@ -131,6 +120,6 @@ def _whole(max_contributions: object) -> int:
         raise ArgumentError(
             "max_contributions",
             f"must be a whole number of at least 1, and at most 2**60, not {quote(max_contributions)}.",
-            hint="it is how many rows of one unit are kept, for example 3.",
+            hint="it is the number of rows kept per unit, for example 3.",
         )
     return int(max_contributions)  # type: ignore[call-overload, no-any-return]

@@ -1,1 +1,1 @@
-"""The public functions."""
+"""The public functions for records, and for planning their releases."""

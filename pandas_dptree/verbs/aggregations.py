@@ -1,4 +1,4 @@
-"""Named aggregation: what `tree_agg` shows, and the plan for it."""
+"""Named aggregations for `tree_agg`, and the plan for them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,20 @@ _FORMS = '"count", dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(
 
 @dataclass(frozen=True)
 class Aggregation:
-    """A sum or a mean of one column. Made by `sum` and `mean`, for `tree_agg`.
-
-    Attributes
-    ----------
-    statistic : {"sum", "mean"}
-    quantity : Quantity
-        The column, its bounds and its granularity.
-    """
+    """The `statistic` ("sum" or "mean") of a `quantity`, for `tree_agg`. Made by `sum` and `mean`."""
 
     statistic: Literal["sum", "mean"]
     quantity: Quantity
 
     def __post_init__(self) -> None:
-        """Check what is asked for."""
+        """Check the statistic and the quantity."""
         check_choice("statistic", self.statistic, ("sum", "mean"))
         quantity = self.quantity
         if not isinstance(quantity, Quantity) or quantity.column is None or quantity.shift:
             raise ArgumentError(
                 "quantity",
                 "must describe the values of a column.",
-                hint='write dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(0, 500)).',
+                hint='use dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(0, 500)).',
             )
 
 
@@ -55,9 +48,10 @@ def sum(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregatio
     column : hashable
         The column of the records.
     bounds : (float, float)
-        The least and the greatest value of a row; what lies outside is clipped. Never from the records.
+        The smallest and the largest value of a row; values outside are clipped. Never computed from the
+        records.
     granularity : float, optional
-        Values are brought to its nearest multiple; by default as for `tree_sums`.
+        Values are rounded to its multiples; by default as for `tree_sums`.
 
     Returns
     -------
@@ -84,16 +78,11 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
     Parameters
     ----------
     column, bounds, granularity
-        As for `sum`.
+        As for `sum`, which raises the same errors.
 
     Returns
     -------
     Aggregation
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -107,22 +96,22 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
 def plan_aggregations(
     domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[JointOptions]
 ) -> JointPlan:
-    """Plan what named aggregations ask for: see `pandas_dptree.plan_agg`."""
+    """Plan a release of named aggregations: see `pandas_dptree.plan_agg`."""
     counts, means = _checked(aggregations)
     check_names(domain.by, [name for name in aggregations if name != COUNT.name], argument="aggregations")
     count = next(iter(counts), COUNT.name)
     quantities: dict[Hashable, Quantity] = {}
     scales: list[float] = []
-    for name, asked in aggregations.items():
+    for name, given in aggregations.items():
         if name in counts:
             quantities[name] = COUNT
             scales.append(scale_of_count(len(means), shown=True))
         elif name in means:
-            quantities[name] = asked.quantity.centred()
+            quantities[name] = given.quantity.centred()
             scales.append(scale_of_mean(quantities[name]))
         else:
-            quantities[name] = asked.quantity
-            scales.append(scale_of_sum(asked.quantity))
+            quantities[name] = given.quantity
+            scales.append(scale_of_sum(given.quantity))
     if means and not counts:
         quantities[count] = COUNT
         scales.append(scale_of_count(len(means)))
@@ -140,37 +129,39 @@ def plan_aggregations(
 
 
 def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list[Hashable]]:
-    """List which names are counts, and which are means, after a check of all of them."""
+    """Check the aggregations, and list the names of counts and of means."""
     if not isinstance(aggregations, Mapping) or not aggregations:
         raise ArgumentError(
             "aggregations",
-            f"must be a mapping of at least one entry, not {quote(aggregations)}.",
-            hint=f'for example {{"visits": "count"}}; what a name stands for is {_FORMS}.',
+            f"must be a mapping with at least one entry, not {quote(aggregations)}.",
+            hint=f'for example {{"visits": "count"}}; the values are {_FORMS}.',
         )
-    for name, asked in aggregations.items():
-        is_count = isinstance(asked, str) and asked == "count"
-        if not is_name(name) or name is None or not (is_count or isinstance(asked, Aggregation)):
-            shown = quote(asked, of=aggregations) if isinstance(asked, str) else kind_of_object(asked)
-            made = "; for a sum or a mean, name the column and its bounds" if isinstance(asked, str) else ""
+    for name, given in aggregations.items():
+        is_count = isinstance(given, str) and given == "count"
+        if not is_name(name) or name is None or not (is_count or isinstance(given, Aggregation)):
+            shown = quote(given, of=aggregations) if isinstance(given, str) else kind_of_object(given)
+            missing = (
+                "; for a sum or a mean, give the column and its bounds" if isinstance(given, str) else ""
+            )
             raise ArgumentError(
                 "aggregations",
-                f"has an entry that cannot be used, {quote(name, of=aggregations)}: {shown}{made}.",
-                hint=f"from names of columns of the table to {_FORMS}.",
+                f"has an invalid entry, {quote(name, of=aggregations)}: {shown}{missing}.",
+                hint=f"map names for the columns of the released table to {_FORMS}.",
             )
         if name == COUNT.name and not is_count:
             raise ArgumentError(
                 "aggregations",
-                f"calls something else {quote(COUNT.name)}, as tables name the count of records.",
+                f"cannot name a sum or a mean {quote(COUNT.name)}: tables use it for the count of records.",
                 hint="choose another name.",
             )
-    counts = [name for name, asked in aggregations.items() if not isinstance(asked, Aggregation)]
+    counts = [name for name, given in aggregations.items() if not isinstance(given, Aggregation)]
     if len(counts) > 1:
         raise ArgumentError(
-            "aggregations", "asks for the same count more than once.", hint='pass "count" for one name.'
+            "aggregations", "has the same count more than once.", hint='pass "count" for only one name.'
         )
     means = [
         name
-        for name, asked in aggregations.items()
-        if isinstance(asked, Aggregation) and asked.statistic == "mean"
+        for name, given in aggregations.items()
+        if isinstance(given, Aggregation) and given.statistic == "mean"
     ]
     return counts, means

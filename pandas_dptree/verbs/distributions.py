@@ -1,4 +1,4 @@
-"""The verbs on the distribution of one column, as plain typed functions."""
+"""Functions for the distribution of one column."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def release_distribution(
     bins: Any,
     **options: Unpack[ReleaseDistribution],
 ) -> Distribution:
-    """Measure the distribution of a column once, to make any number of tables of it.
+    """Measure the distribution of a column once, for any number of tables.
 
     Parameters
     ----------
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     column : hashable
-        The name of the column: numbers, timestamps or durations.
+        The name of a column of numbers, timestamps or durations.
     bins : int or sequence
-        How many bins of equal width; or their edges, in place of the bounds.
+        The number of bins of equal width, or their edges instead of `bounds`.
     **options
 
     Returns
@@ -53,11 +53,9 @@ def release_distribution(
 
     Notes
     -----
-    Values outside the bounds are clipped. Rows without a value are dropped, and so are those whose keys the
-    domain does not list.
-
     **Privacy**: the stated loss is spent once. Bounds, bins and domain are public, and must not be made from
-    the records; rows, columns and types of all tables follow from them.
+    the records; the rows, columns and types of all tables follow from them. Rows without a value, and rows
+    with keys outside the domain, are dropped.
 
     Examples
     --------
@@ -97,21 +95,21 @@ def cdf(
     confidence: float | None = None,
     **options: Unpack[ReleaseDistribution],
 ) -> pd.DataFrame:
-    """Tell how many values of a column, and what part of them, lie below the end of each bin.
+    """Estimate the cumulative distribution of a column at the end of each bin.
 
     Parameters
     ----------
     frame, column, bins
         As for `release_distribution`.
     confidence : float, optional
-        For example 0.95: adds ``lower`` and ``upper``, between which all true counts lie at once with this
+        For example 0.95: adds ``lower`` and ``upper``, which bound all true counts at once with this
         probability.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        As `Distribution.cdf` tells: ``count``, ``cdf`` and ``std_error``, indexed by the bins.
+        As from `Distribution.cdf`: ``count``, ``cdf`` and ``std_error``, indexed by the bins.
 
     Examples
     --------
@@ -126,7 +124,9 @@ def cdf(
 def histogram(
     frame: Any, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
 ) -> pd.DataFrame:
-    """Tell how many values of a column lie in each bin.
+    """Count the values of a column in each bin.
+
+    By default, sums over many bins are accurate. If only single bins matter, pass ``tree=[n_bins]``.
 
     Parameters
     ----------
@@ -137,12 +137,7 @@ def histogram(
     Returns
     -------
     pandas.DataFrame
-        As `Distribution.histogram` tells: ``count`` and ``std_error``, indexed by the bins.
-
-    Notes
-    -----
-    The bins are measured such that sums over many of them are accurate. Where only single bins matter,
-    ``tree=[n_bins]`` measures nothing else.
+        As from `Distribution.histogram`: ``count`` and ``std_error``, indexed by the bins.
     """
     return release_distribution(frame, column, bins=bins, **options).histogram()
 
@@ -151,20 +146,20 @@ def histogram(
 def range_counts(
     frame: Any, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
 ) -> pd.DataFrame:
-    """Tell how many values of a column lie in some ranges, which may overlap.
+    """Count the values of a column in ranges, which may overlap.
 
     Parameters
     ----------
     frame, column, bins
         As for `release_distribution`.
     ranges : sequence of pairs
-        The ends of each, which must be edges of bins.
+        The ends of each range, which must be edges of bins.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        As `Distribution.range_counts` tells: ``count`` and ``std_error``, indexed by the ranges.
+        As from `Distribution.range_counts`: ``count`` and ``std_error``, indexed by the ranges.
     """
     return release_distribution(frame, column, bins=bins, **options).range_counts(ranges)
 
@@ -179,24 +174,24 @@ def quantiles(
     confidence: float = 0.95,
     **options: Unpack[ReleaseDistribution],
 ) -> pd.DataFrame:
-    """Tell below which value of a column a part of the values lies.
+    """Estimate quantiles of a column.
 
     Parameters
     ----------
     frame, column
         As for `release_distribution`.
     q : float or sequence of float
-        The parts, from 0 to 1; 0.5 for the median.
+        The probabilities of the quantiles, from 0 to 1; 0.5 for the median.
     bins : int or sequence, default 1000
-        As for `release_distribution`: values are told apart no finer than that.
+        As for `release_distribution`. Quantiles are no finer than the bins.
     confidence : float, default 0.95
-        How often all true quantiles of a group lie within ``lower`` and ``upper`` at once.
+        The probability that ``lower`` and ``upper`` hold all true quantiles of a group at once.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        As `Distribution.quantiles` tells: ``value``, ``lower`` and ``upper``, indexed by ``q``.
+        As from `Distribution.quantiles`: ``value``, ``lower`` and ``upper``, indexed by ``q``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The public domain of a release of records, from what a caller passes."""
+"""The public domain of a release of records, made from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -14,31 +14,18 @@ __all__ = ["domain_of"]
 
 
 def domain_of(frame: Any, by: By, domain: Any) -> Domain:
-    """Make the public domain of a release of records.
+    """Make the public domain of a release of records, or raise ArgumentError.
 
-    Parameters
-    ----------
-    frame : dataframe
-        The records. Their keys are looked at only for ``"observed"``, their types for ``"categories"``.
-    by, domain
-        As for `tree_counts`.
-
-    Returns
-    -------
-    Domain
-
-    Raises
-    ------
-    ArgumentError
-        If no domain is given, or one that cannot be used.
+    `by` and `domain` are those of `tree_counts`. The keys in `frame` are read only for ``"observed"``, and
+    its types only for ``"categories"``.
     """
     names, derived = named(by)
     if isinstance(domain, Domain) and domain.by == names:
         if [levels.definition for levels in domain.derived] != [levels.definition for levels in derived]:
             raise ArgumentError(
                 "domain",
-                "has levels that are derived in another way.",
-                hint="pass the public keys of the plain columns alone.",
+                "has different derived levels than `by`.",
+                hint="pass only the public keys of the plain columns.",
             )
         return domain
     plain = [name for name in names if not any(name in levels.names for levels in derived)]
@@ -51,11 +38,11 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
         raise ArgumentError(
             "domain",
             f"must be given for the keys {quote(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}: "
-            "which keys exist is itself information about the records."
+            f"{'; derived levels define their own keys' * bool(derived)}: "
+            "which keys exist is information about the records."
             if domain is None
             else f"is unknown: {quote(domain)}.",
             hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
-            'the records are public, or "categories" that the categories of categorical keys are.',
+            'the records are public, or "categories" to state that the categories of categorical keys are.',
         )
     return derived_domain(by, domain)

@@ -1,28 +1,28 @@
-"""What each public function takes: groups of the options that `pandas_dptree.plans.options` lists."""
+"""The options of each public function, combined from the groups in `pandas_dptree.plans.options`."""
 
 from __future__ import annotations
 
 from pandas_dptree.plans.options import (
-    Aiming,
     AnyMechanism,
     ArrayOptions,
     Bounds,
+    BudgetSplit,
     CellOptions,
     DistributionOptions,
-    Estimating,
+    ErrorObjective,
+    Estimation,
     Groups,
     JointOptions,
-    Judging,
     Keys,
-    Knowing,
+    KnownCounts,
     KnownTotals,
     Loss,
     NamedNoise,
     Relation,
     Running,
-    Splitting,
     Strategies,
     SumOptions,
+    TargetErrors,
     Tolerance,
     Unit,
 )
@@ -41,38 +41,48 @@ __all__ = [
 
 
 class ReleaseCounts(
-    Loss, Unit, Keys, AnyMechanism, Tolerance, Splitting, Judging, Estimating, Knowing, Running, total=False
+    Loss,
+    Unit,
+    Keys,
+    AnyMechanism,
+    Tolerance,
+    BudgetSplit,
+    ErrorObjective,
+    Estimation,
+    KnownCounts,
+    Running,
+    total=False,
 ):
-    """Of `tree_counts`."""
+    """Options of `tree_counts`."""
 
 
 class ReleaseSums(SumOptions, Keys, Running, total=False):
-    """Of `tree_sums`."""
+    """Options of `tree_sums`."""
 
 
 class ReleaseTogether(JointOptions, Keys, Running, total=False):
-    """Of `tree_means` and `tree_agg`."""
+    """Options of `tree_means` and `tree_agg`."""
 
 
 class ReleaseDistribution(Bounds, Groups, DistributionOptions, Running, total=False):
-    """Of `release_distribution` and its siblings."""
+    """Options of `release_distribution` and its siblings."""
 
 
 class ReleaseSeries(Bounds, Loss, Relation, NamedNoise, Strategies, KnownTotals, Running, total=False):
-    """Of `release_distribution` and its siblings, for a single series."""
+    """Options of `release_distribution` and its siblings for a single series."""
 
 
-class PlanArray(ArrayOptions, Aiming, Knowing, total=False):
-    """Of `arrays.plan`."""
+class PlanArray(ArrayOptions, TargetErrors, KnownCounts, total=False):
+    """Options of `arrays.plan`."""
 
 
-class ReleaseArrayCounts(ArrayOptions, Knowing, Running, total=False):
-    """Of `arrays.tree_counts`."""
+class ReleaseArrayCounts(ArrayOptions, KnownCounts, Running, total=False):
+    """Options of `arrays.tree_counts`."""
 
 
 class ReleaseArraySums(ArrayOptions, Running, total=False):
-    """Of `arrays.tree_sums`."""
+    """Options of `arrays.tree_sums`."""
 
 
 class ReleaseSeveral(CellOptions, Running, total=False):
-    """Of `arrays.several.tree_counts` and `arrays.several.tree_sums`."""
+    """Options of `arrays.several.tree_counts` and `arrays.several.tree_sums`."""

@@ -1,4 +1,4 @@
-"""Releases, described before anything is spent."""
+"""Functions that plan releases."""
 
 from __future__ import annotations
 
@@ -79,12 +79,15 @@ def plan(
     granularity: Any = None,
     **options: Unpack[PlanOptions],
 ) -> AdditivePlan | MultiplicativePlan:
-    """Describe a release before it happens. Spends nothing, and sees no records.
+    """Plan a release of counts, or of sums of one column.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
     domain : Domain or Tree
-        What is public: the labelled leaves, or for numbers alone the bare shape of the hierarchy.
+        The public hierarchy: its labelled leaves, or only its shape. The levels of a tree without labels are
+        called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for unknown ones.
     column, bounds, granularity
         As for `tree_sums`: a column to add up, instead of counting records.
     **options
@@ -92,19 +95,12 @@ def plan(
     Returns
     -------
     AdditivePlan
-        With ``mechanism=Multiplicative(...)``, or where `alpha` speaks for it, a `MultiplicativePlan`.
+        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    The levels of a bare tree are called ``"total"``, ``"level_1"``, …, and what is known of one is an array
-    with nan where nothing is.
-
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -116,7 +112,7 @@ def plan(
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
             "column",
-            "must be given with bounds or a granularity: records are counted without.",
+            "must be given with `bounds` or `granularity`; without a column, records are counted.",
             hint='for example column="cost".',
         )
     quantity = COUNT if column is None else quantity_of(column, bounds, granularity)
@@ -132,7 +128,9 @@ def plan_sums(
     granularity: Any = None,
     **options: Unpack[SumOptions],
 ) -> JointPlan:
-    """Describe a release of sums of several columns before it happens. Spends nothing, and sees no records.
+    """Plan a release of sums of several columns.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
@@ -150,10 +148,6 @@ def plan_sums(
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -175,30 +169,21 @@ def plan_means(
     granularity: Any = None,
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Describe a release of means of columns before it happens. Spends nothing, and sees no records.
+    """Plan a release of means of columns.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
-    domain : Domain
-        The public keys.
-    columns, bounds, granularity
-        As for `tree_means`.
+    domain, columns, bounds, granularity
+        As for `plan_sums`, which raises the same errors.
     **options
 
     Returns
     -------
     JointPlan
-        With a plan for each column, of how much its values differ from the middle of their bounds, and one
-        called ``"count"`` for the records.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
+        With a plan for each column, of the differences of its values from the middle of their bounds, and one
+        named ``"count"`` for the records.
 
     Examples
     --------
@@ -217,28 +202,21 @@ def plan_agg(
     aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
     **options: Unpack[JointOptions],
 ) -> JointPlan:
-    """Describe a release of counts, sums and means together before it happens. Spends nothing.
+    """Plan a release of counts, sums and means together.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
     domain : Domain
         The public keys.
     aggregations : mapping
-        As for `tree_agg`.
+        As for `tree_agg`, which raises the same errors.
     **options
 
     Returns
     -------
     JointPlan
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone.
 
     Examples
     --------
@@ -262,38 +240,31 @@ def plan_distribution(
     domain: Domain | None = None,
     **options: Unpack[DistributionOptions],
 ) -> DistributionPlan:
-    """Describe the release of the distribution of a column. Spends nothing, and sees no records.
+    """Plan a release of the distribution of a column.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. In a
+    release, a row is counted once on each level of the tree over the bins, for each level of groups. These
+    measurements compose; more groups in a level cost nothing.
 
     Parameters
     ----------
-    column : hashable
-        Its name.
-    bounds : pair
-        The least and the greatest value: numbers, timestamps or durations. What lies outside is clipped. They
-        must be known without looking at the records.
-    bins : int or sequence
-        How many bins of equal width; or their edges, in place of the bounds.
+    column, bounds, bins
+        As for `release_distribution`.
     domain : Domain, optional
-        Groups; each level of them is given the same part of the budget, which makes the mean variance of a
-        level, averaged over the levels, the least. Each level is estimated separately: a group and those
-        within it need not agree.
+        The groups. Their levels share the budget evenly, which minimizes the mean variance of a level,
+        averaged over the levels. Each level is estimated separately: groups need not agree with the groups
+        they contain.
     **options
 
     Returns
     -------
     DistributionPlan
+        Without a privacy unit, one with `max_contributions` above 1 is for releases of exact counts.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used.
-
-    Notes
-    -----
-    Without a privacy unit, more than one contribution is for counts that were made already.
-
-    **Privacy**: a function of public arguments alone. A row is counted once on each level of the tree over
-    the bins, for each level of groups: those measurements compose, and groups side by side cost nothing.
 
     Examples
     --------
@@ -331,7 +302,10 @@ def plan_implicit(
     mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
     **options: Unpack[PrefixOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Describe the release of an implicit tree. Spends nothing.
+    """Plan a release of an implicit tree.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
+    release is (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -340,31 +314,25 @@ def plan_implicit(
     epsilon, delta : float
         The privacy loss of one release; both above 0.
     mechanism : "truncated_laplace" or Multiplicative
-        Noisy counts of the large nodes, with bounds that hold for certain; or counts that are right up to a
-        factor. `ImplicitPlan.compare` tells which finds the smaller nodes.
+        Noisy counts of the large nodes, with bounds that hold for certain; or counts with bounded relative
+        error. `ImplicitPlan.compare` shows which finds smaller nodes.
     **options
 
     Returns
     -------
     ImplicitPlan
-        With ``mechanism=Multiplicative(...)``, an `ImplicitMultiplicativePlan`.
+        An `ImplicitMultiplicativePlan` with ``mechanism=Multiplicative(...)``.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used, or has no meaning for the mechanism.
 
-    Notes
-    -----
-    **Privacy**: a plan never sees records. A release by it is (epsilon, delta)-private.
-
     Examples
     --------
     >>> import pandas as pd
     >>> import pandas_dptree as dpt
     >>> plan = dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
-    >>> plan.to_frame()[["level", "released_above", "largest_unseen"]].tail(1).to_dict("list")
-    {'level': ['ip/32'], 'released_above': [66], 'largest_unseen': [132]}
     >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
     >>> counts = plan.release(visits)
     >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()

@@ -1,4 +1,4 @@
-"""What is added up in a release, from what a caller passes."""
+"""The quantities to add up, made from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["check_order", "quantities_of", "quantity_of"]
 
 
 def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
-    """Refuse what is added up and the keys, if each stands in the other's place.
+    """Raise an error if the columns to add up and the keys seem to be swapped.
 
-    That is so if the domain has the one as keys and not the other; or if a list of texts was to be added up
-    by a single column of numbers.
+    They seem to be if the domain has all of the columns as keys, but none of the keys; or if a list of text
+    columns is to be added up by a single column of numbers.
     """
     summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
     if not summed or not all(map(is_name, [*summed, *named])):
@@ -31,42 +31,45 @@ def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> No
     if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
         raise ArgumentError(
             "by",
-            f"and `columns` seem to stand in each other's place: {quote(by)} and {quote(columns)}.",
-            hint=f"first what is added up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
+            f"and `columns` seem to be swapped: {quote(by)} and {quote(columns)}.",
+            hint=f"first the columns to add up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
         )
 
 
 def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:
-    """Describe one column that is to be added up."""
+    """Describe one column to add up."""
     if bounds is None:
         raise ArgumentError(
             "bounds",
-            f"must be given for the column {quote(column)}: how far a row can move its sum depends on them.",
+            f"must be given for the column {quote(column)}: they limit how much a row can change its sum.",
             hint="for example bounds=(0, 500), known without looking at the records.",
         )
     return Quantity.of(column, bounds, granularity)
 
 
 def quantities_of(columns: Any, bounds: Any, granularity: Any) -> list[Quantity]:
-    """Describe the columns that are to be added up; what a mapping lists, each column has of its own."""
+    """Describe the columns to add up; bounds and granularity may be mappings with an entry for each."""
     names = list(columns) if isinstance(columns, (list, pd.Index, np.ndarray)) else [columns]
     if not names:
         raise ArgumentError("columns", "names no column.", hint='for example "cost", or ["cost", "days"].')
-    odd = [name for name in names if name is None or not is_name(name)]
-    if odd:
+    invalid = [name for name in names if name is None or not is_name(name)]
+    if invalid:
         raise ColumnsError(
-            "columns", "holds what cannot name a column", columns=odd, hint='for example ["cost", "days"].'
+            "columns",
+            "holds values that cannot name a column",
+            columns=invalid,
+            hint='for example ["cost", "days"].',
         )
-    repeated = [name for place, name in enumerate(names) if name in names[:place]]
+    repeated = [name for position, name in enumerate(names) if name in names[:position]]
     if repeated:
         raise ColumnsError("columns", "names columns twice", columns=repeated, hint="name each column once.")
     own = {"bounds": bounds, "granularity": granularity}
     for argument, given in own.items():
-        unlike = set(names) ^ set(given) if isinstance(given, Mapping) else set()
-        if unlike:
+        mismatched = set(names) ^ set(given) if isinstance(given, Mapping) else set()
+        if mismatched:
             raise ColumnsError(
-                argument, "must have an entry for each column and no other", columns=unlike,
-                hint="pass a mapping from the columns, or one value for all of them.",
+                argument, "must have an entry for each column and no other", columns=mismatched,
+                hint="pass a mapping with all columns, or one value for all of them.",
             )  # fmt: skip
     return [
         quantity_of(name, *(given[name] if isinstance(given, Mapping) else given for given in own.values()))

@@ -1,4 +1,4 @@
-"""Tables of hierarchies: counts, sums and means of every node."""
+"""Functions that release tables of hierarchies: counts, sums and means of every node."""
 
 from __future__ import annotations
 
@@ -70,55 +70,51 @@ def tree_counts(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     by : sequence of hashable, BitPrefixes or CharPrefixes
-        The key columns, from the coarsest to the finest; a single one needs no list. Among them, or alone,
-        may be levels that are made of columns: by `calendar`, `cut`, `mapping` or `quadtree`, and in a list
-        by `prefixes` or `binary`. Without a list, prefixes are a tree that nobody lists: see the notes.
+        The key columns, from the coarsest to the finest; a single one needs no list. Derived levels are
+        allowed too: from `calendar`, `cut`, `mapping` or `quadtree`, and in a list from `prefixes` or
+        `binary`. Prefixes without a list are an implicit tree: see the notes.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        One row per node, from the root to the leaves: ``level`` (ordered categorical), the keys
-        (missing below a node's depth), ``count`` and ``std_error`` (in counts; that of the unbiased
-        linear estimate; 0 for what is known). ``.dp.level(name)`` selects a level.
+        One row per node, from the root to the leaves: ``level`` (ordered categorical), the keys (missing
+        below a node's depth), ``count`` and ``std_error`` (in counts; that of the unbiased linear estimate; 0
+        for known counts). ``.dp.level(name)`` selects a level.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
         the records never raise.
-    MissingExtraError
-        If a bar is asked for, and tqdm is not installed.
 
     Warns
     -----
     DPTreeWarning
-        If the released total may be noise alone, the privacy loss protects nobody, or the frame says that it
-        was released itself.
+        If the released total may be noise alone, the privacy loss protects nobody, or the frame is marked as
+        a released table.
 
     Notes
     -----
     **Privacy**: the release is differentially private for the stated loss, with respect to the neighbouring
-    relation and privacy unit. The domain is public: rows, columns and types of the answer follow from it.
-    Records whose keys it does not list are dropped silently; keys that are missing from some level on
-    belong to the leaf of the shorter path, if the domain lists that. The steps of the progress bar follow
-    from the plan alone. The time that it shows may depend on the records, so it is for whoever runs the
-    release, and not for publishing.
+    relation and privacy unit. The domain is public: the rows, columns and types of the table follow from it.
+    Records with keys outside the domain are dropped silently. A record without keys below some level belongs
+    to the leaf of that shorter path, if the domain lists it. The times that the progress bar shows may depend
+    on the records, so do not publish them.
 
-    **Prefixes.** A tree of all prefixes, not in a list, needs no domain, and nobody can list it: only nodes
-    with a large noisy count are released, each with a bound that holds for certain, and everything else is
-    pooled. It needs an epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for
-    the table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
+    **Implicit trees.** A tree of all prefixes, not in a list, needs no domain. Only its nodes with a large
+    noisy count are released, each with a bound that holds for certain; all others are pooled. It needs an
+    epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table. With
+    `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
     `ImplicitMultiplicativePlan.release`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
-    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta, and of the
-    options from `split` on it takes `rng` and `progress` alone; see `MultiplicativePlan.release` for the
-    table.
+    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. Of the
+    options from `split` on, only `rng` and `progress` are accepted. See `MultiplicativePlan.release`.
 
     See Also
     --------
-    plan : the same release, described before anything is spent.
+    plan : Plan the same release without spending anything.
 
     Examples
     --------
@@ -174,25 +170,25 @@ def tree_sums(
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
     columns : hashable or list of hashable
-        The column to add up, or several, which share the budget such that their squared errors, each beside
-        the most that a row can add, have the least sum. Under add/remove these errors are then alike. A
-        column may not be called as the table calls its own columns (``level``, ``count``, ``std_error`` and
-        the like, the keys, or a companion of another column, as in ``cost_std_error``).
+        The column to add up, or several. Several columns share the budget so that the sum of their squared
+        errors, each relative to the most that a row can add, is least; under add/remove these relative errors
+        are then equal. A column cannot have a name that the table uses itself (``level``, ``count``,
+        ``std_error`` and the like, the keys, or a companion of another column, as in ``cost_std_error``).
     by : sequence of hashable
         The key columns, from the coarsest to the finest.
     bounds : (float, float), or mapping from columns to such pairs
-        The least and the greatest value of a row; what lies outside is clipped. Noise is in proportion to the
-        larger of the two in size, so choose them tight; but never from the records.
+        The smallest and the largest value of a row; values outside are clipped. Noise is proportional to the
+        larger absolute value of the two, so choose tight bounds, but never from the records.
     granularity : float, or mapping from columns to float, optional
-        Values are brought to its nearest multiple, and noise lives on these multiples. By default a power of
-        ten, of which 100,000 to a million fit between the bounds.
+        Values are rounded to its multiples, and noise is added in multiples of it. By default a power of ten,
+        of which 100,000 to a million fit between the bounds.
     **options
 
     Returns
     -------
     pandas.DataFrame
         One row per node: ``level``, the keys, and for a column named ``cost`` its sum ``cost`` and
-        ``cost_std_error``; if asked for, ``cost_lower``, ``cost_upper``, ``cost_measurement`` and
+        ``cost_std_error``; if requested, ``cost_lower``, ``cost_upper``, ``cost_measurement`` and
         ``cost_noise_scale``.
 
     Raises
@@ -203,15 +199,14 @@ def tree_sums(
 
     Notes
     -----
-    A row that lacks one of the values is dropped from all sums, like a row outside the domain. What is no
-    number is missing; infinite values are clipped. Intervals hold the true sum of the values as they were
-    clipped and brought to the grid.
+    A row that lacks one of the values is dropped from all sums, like a row outside the domain. NaN is a
+    missing value; infinite values are clipped. Intervals hold the true sum of the clipped and rounded values.
 
     **Privacy**: as for `tree_counts`. All columns together spend the stated loss once.
 
     See Also
     --------
-    tree_means : sums divided by counts, with the budget divided between the two.
+    tree_means : Sums divided by counts, with the budget divided between the two.
 
     Examples
     --------
@@ -246,44 +241,38 @@ def tree_means(
     Parameters
     ----------
     frame, columns, by, bounds, granularity
-        As for `tree_sums`.
+        As for `tree_sums`, which raises the same errors.
     **options
 
     Returns
     -------
     pandas.DataFrame
         One row per node: ``level``, the keys, for a column named ``cost`` its mean ``cost`` and
-        ``cost_std_error``, and ``count`` and ``std_error`` of the records that were averaged (then the ends
-        of the intervals, and the measurements, if asked for; ``cost_measurement`` is a sum of differences
-        from the middle of the bounds).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
-        the records never raise.
+        ``cost_std_error``, and ``count`` and ``std_error`` of the averaged records. If requested, the ends of
+        the intervals and the measurements follow; ``cost_measurement`` is a sum of differences from the
+        middle of the bounds.
 
     Notes
     -----
-    The budget is divided between the sums and the counts such that the means will be most accurate.
+    The budget is divided between the sums and the counts to make the means most accurate.
 
-    What is added up is how much values differ from the middle of their bounds, which halves the noise, or
-    better. The quotient of that sum and the released count, plus the middle, is the mean; it is cut to the
-    bounds. So means times counts add up as the counts do, wherever nothing is cut or missing. (Quotients of
-    the unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than
-    ten of its standard errors, and as accurate above.) The standard error is that of the quotient to first
-    order (the delta method).
+    The sums are those of the values' differences from the middle of their bounds, which at least halves the
+    noise. A mean is such a sum divided by the released count, plus the middle, and clipped to the bounds. So
+    means times counts add up as the counts do, wherever nothing is clipped or missing. (Quotients of the
+    unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than ten
+    of its standard errors, and as accurate above.) The standard error is that of the quotient to first order
+    (the delta method).
 
-    A mean is missing, with its error, where the released count is less than one or less than four times its
-    standard error: there a quotient would be noise, and its error unknown.
+    A mean and its error are missing if the released count is less than one, or less than four times its
+    standard error: the quotient would be noise, and its error unknown.
 
-    The interval is laid around the unbiased estimates, by a method that needs no large count (Fieller, "Some
+    The interval surrounds the unbiased estimates, by a method that needs no large count (Fieller, "Some
     problems in interval estimation", 1954). It is never missing, and holds the true mean of the clipped
-    values with the stated probability in every node that has records; where little is known of the count,
-    it is as wide as the bounds. Among those nodes alone whose mean is shown it may hold a little less often.
+    values with the stated probability in every node that has records; where little is known of the count, it
+    is as wide as the bounds. Among only the nodes that show a mean, the probability can be slightly lower.
 
-    A row that lacks one of the values is dropped, like a row outside the domain. So what is `known` must be
-    counts of rows that lack none: with a published count of all rows, means are off by what is missing.
+    A row that lacks one of the values is dropped, like a row outside the domain. So `known` must count only
+    rows without missing values: a published count of all rows makes the means wrong.
 
     **Privacy**: as for `tree_counts`. All sums and counts together spend the stated loss once.
 
@@ -316,44 +305,36 @@ def tree_agg(
 
     Parameters
     ----------
-    frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-    by : sequence of hashable
-        The key columns, from the coarsest to the finest.
+    frame, by
+        As for `tree_sums`, which raises the same errors.
     aggregations : mapping
-        What the table shows: from names of columns of the table to ``"count"`` (at most once), `sum` or
-        `mean`, as in the named aggregation of pandas.
+        The columns of the table: from their names to ``"count"`` (at most once), `sum` or `mean`, as in the
+        named aggregation of pandas.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        One row per node: ``level``, the keys, and for each name, say ``paid``, the values ``paid`` and
-        ``paid_std_error``; if asked for, ``paid_lower``, ``paid_upper``, ``paid_measurement`` and
-        ``paid_noise_scale``. (Of a count that is called ``"count"``, these are ``std_error``, ``lower`` and
-        so on, as in the table of `tree_counts`.)
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
-        the records never raise.
+        One row per node: ``level``, the keys, and for each name, say ``paid``, the columns ``paid`` and
+        ``paid_std_error``; if requested, ``paid_lower``, ``paid_upper``, ``paid_measurement`` and
+        ``paid_noise_scale``. (For a count named ``"count"``, they are ``std_error``, ``lower`` and so on, as
+        from `tree_counts`.)
 
     See Also
     --------
-    plan_agg : the same release, described before anything is spent.
+    plan_agg : Plan the same release without spending anything.
 
     Notes
     -----
-    The budget is divided such that the squared errors have the least sum, each beside the most that a row
-    can add (for a mean: beside half the width of its bounds). A mean is missing where too little is known of
-    how many records there are: see `tree_means`. For means, the records are counted as well, whether the
-    table shows that or not.
+    The budget is divided so that the sum of the squared errors is least, each relative to the most that a row
+    can add (for a mean: to half the width of its bounds). A mean is missing where too little is known of the
+    number of records: see `tree_means`. For means, the records are always counted, even if the table does not
+    show the count.
 
-    A row that lacks one of the values is dropped from all columns, the count included, like a row outside
-    the domain. Fill in what is missing first, if such rows are to be counted.
+    A row that lacks one of the values is dropped from all columns, including the count, like a row outside
+    the domain. To count such rows, fill in their missing values first.
 
-    **Privacy**: as for `tree_counts`. All that the table shows spends the stated loss once.
+    **Privacy**: as for `tree_counts`. All columns together spend the stated loss once.
 
     Examples
     --------

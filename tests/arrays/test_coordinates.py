@@ -54,10 +54,10 @@ def test_levels_of_a_multiindex(cube: xr.DataArray) -> None:
     ("by", "match"),
     [
         (["nowhere"], "neither dimensions nor coordinates"),
-        (["year"], "one label for each index"),
-        (["grid"], "one label for each index"),
+        (["year"], "not one-dimensional"),
+        (["grid"], "not one-dimensional"),
         (["strange"], "type that cannot be a key"),
-        (["a/b"], "name a group"),
+        (["a/b"], "cannot be groups"),
         (["city", "city"], "twice"),
         ({"city"}, "list of column names"),
         ([], "names no column"),
@@ -80,12 +80,12 @@ def test_keys_that_cannot_be_used(cube: xr.DataArray, by: object, match: str) ->
 
 def test_names_that_clash(cube: xr.DataArray) -> None:
     for name in ("count", "std_error", "lower"):
-        with pytest.raises(ColumnsError, match="named as the answer names its own"):
+        with pytest.raises(ColumnsError, match="with names of variables of the result"):
             cube.rename(month=name).dp.tree_counts(BY, epsilon=1.0)
     assert "level" in cube.rename(month="level").dp.tree_counts(BY, epsilon=1.0)["city"].dims
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         cube.rename("month").dp.tree_sums(["city"], bounds=(0, 1), epsilon=1.0)
-    with pytest.raises(ColumnsError, match=r"`array` .* named as the answer names its own"):
+    with pytest.raises(ColumnsError, match=r"`array` .* with names of variables of the result"):
         cube.rename("city").dp.plan(["city"], bounds=(0, 1), epsilon=1.0)
     assert "count" in cube.rename(season="count").dp.tree_sums(["city"], bounds=(0, 1), epsilon=1.0)["city"]
 
@@ -279,27 +279,27 @@ def test_what_an_answer_looks_like_is_public(world: xr.DataArray, by) -> None:
 
 
 MISTAKES = [
-    (dpt.quadtree("y", "x", depth=3), "`depth` must leave each square a cell: 4 x 5 cells"),
+    (dpt.quadtree("y", "x", depth=3), "`depth` must leave a cell in each square: 4 x 5 cells"),
     (dpt.quadtree("city", "state", depth=1), "over a single dimension"),
     (dpt.quadtree("y", "nowhere", depth=1), "neither dimensions nor coordinates"),
-    (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers to be cut"),
-    ([dpt.quadtree("y", "x", depth=1, name="a/b")], "name a group"),
+    (dpt.quadtree("y", "time", depth=1, bounds=((0, 1), (0, 1))), "no numbers in the columns"),
+    ([dpt.quadtree("y", "x", depth=1, name="a/b")], "cannot be groups"),
     ([MONTHS, dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31")], "twice"),
-    (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels in which no cell lies"),
-    (dpt.calendar("y", ["year"], start="2024-01-01", end="2024-12-31"), "levels in which no cell lies"),
-    (dpt.quadtree("y", "x", depth=1, bounds=((10, 11), (0, 4))), "levels in which no cell lies"),
+    (dpt.calendar("city", ["year"], start="2024-01-01", end="2024-12-31"), "levels without a single cell"),
+    (dpt.calendar("y", ["year"], start="2024-01-01", end="2024-12-31"), "levels without a single cell"),
+    (dpt.quadtree("y", "x", depth=1, bounds=((10, 11), (0, 4))), "levels without a single cell"),
     (dpt.calendar("x_place", ["year"], start="2024-01-01", end="2024-12-31"), "holds numbers, not times"),
     (
         dpt.calendar("time", ["year"], start="2024-01-01", end="2024-12-31", timezone="Europe/Berlin"),
         "holds times, not times with a time zone",
     ),
-    (dpt.cut("time", [0, 1]), "no numbers to be cut"),
+    (dpt.cut("time", [0, 1]), "no numbers in the columns"),
     (
         dpt.mapping(pd.DataFrame({"a": ["u"], "x_place": ["w"]}, dtype="string"), by=["a", "x_place"]),
         "holds numbers, not text",
     ),
     (["state", "nowhere", MONTHS], "neither dimensions nor coordinates"),
-    (dpt.quadtree("y", "x", depth=1, name="other"), "named as keys that are derived"),
+    (dpt.quadtree("y", "x", depth=1, name="other"), "with the names of derived keys"),
     (prefixes("city", chars=[1]), "tree of prefixes"),
 ]
 

@@ -73,6 +73,14 @@ def test_bins_from_intervals(ages: xr.DataArray) -> None:
     assert one.identical(ages.dp.cdf("age", edges=EDGES, **options, rng=np.random.default_rng(1)))
 
 
+@pytest.mark.parametrize("second", [(20, 40), (15, 40)], ids=["gap", "overlap"])
+def test_intervals_that_are_not_side_by_side_are_no_bins(ages: xr.DataArray, second: tuple[int, int]) -> None:
+    labels = pd.IntervalIndex.from_tuples([(0, 18), second, (40, 65), (65, 120)])
+    for verb in (ages.assign_coords(age=labels).dp.cdf, ages.assign_coords(age=labels).dp.plan_distribution):
+        with pytest.raises(ArgumentError, match=r"`edges` must be given: .* 'age' are not adjacent"):
+            verb("age", epsilon=1.0)
+
+
 @pytest.mark.parametrize("options", [{"epsilon": 1.0}, {"rho": 0.5, "max_contributions": 3}, {"epsilon": 1.0,
     "delta": 1e-6, "tree": [2, 2], "neighbors": "replace"}], ids=repr)  # fmt: skip
 def test_a_plan_of_a_distribution_releases_any_number_of_arrays(ages: xr.DataArray, options: dict) -> None:
@@ -117,7 +125,7 @@ def test_a_plan_that_knows_a_total_is_for_one_distribution(ages: xr.DataArray) -
     one = ages.isel(sex=0, state=0)
     plan = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, known={"total": int(one.sum())})
     assert one.dp.cdf("age", plan=plan)["count"][-1] == one.sum()
-    with pytest.raises(ArgumentError, match="`plan` knows a total"):
+    with pytest.raises(ArgumentError, match="`plan` has a known total"):
         ages.dp.cdf("age", plan=plan)
 
 
@@ -127,6 +135,9 @@ def test_plans_that_do_not_fit_an_array(ages: xr.DataArray) -> None:
     assert labelled.dp.cdf("age", plan=plan)["age"].values.tolist() == EDGES[1:]
     other = ages.assign_coords(age=pd.IntervalIndex.from_breaks([0, 20, 40, 60, 120]))
     times = ages.assign_coords(age=pd.interval_range(pd.Timestamp(0), periods=4))
+    elsewhere = ages.assign_coords(age=pd.interval_range(pd.Timestamp(0, tz="UTC"), periods=4))
+    days, days_elsewhere = (each.dp.plan_distribution("age", epsilon=1.0) for each in (times, elsewhere))
+    assert (times.dp.cdf("age", plan=days)["age"] == times["age"].to_index().right).all()
     domain = dpt.Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
     grouped = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, domain=domain)
     unit = dpt.plan_distribution("age", bins=EDGES, epsilon=1.0, privacy_unit="who", max_contributions=1)
@@ -136,6 +147,8 @@ def test_plans_that_do_not_fit_an_array(ages: xr.DataArray) -> None:
         (lambda: ages.isel(age=[0, 1]).dp.cdf("age", plan=plan), "plan"),
         (lambda: other.dp.cdf("age", plan=plan), "plan"),
         (lambda: times.dp.cdf("age", plan=plan), "plan"),
+        (lambda: times.dp.cdf("age", plan=days_elsewhere), "plan"),
+        (lambda: elsewhere.dp.cdf("age", plan=days), "plan"),
         (lambda: ages.dp.cdf("state", plan=plan), "dim"),
         (lambda: ages.dp.cdf("nowhere", plan=plan), "dim"),
         (lambda: ages.dp.cdf("age", plan=grouped), "plan"),
@@ -162,10 +175,10 @@ def test_no_distributions_at_all(ages: xr.DataArray) -> None:
     [
         ({"edges": None}, "`edges` must be given"),
         ({"edges": [0, 1]}, "make 1 bins"),
-        ({"edges": [0, 2, 1, 3, 4]}, "edges that rise"),
-        ({"dim": "nowhere"}, "`dim` names neither dimensions nor coordinates"),
+        ({"edges": [0, 2, 1, 3, 4]}, "edges in increasing order"),
+        ({"dim": "nowhere"}, "`dim` has names that are neither dimensions nor coordinates"),
         ({"dim": ["age"]}, "`dim` must name one dimension"),
-        ({"dim": "old"}, "no dimension"),
+        ({"dim": "old"}, "not a dimension"),
         ({"epsilon": None}, "epsilon"),
         ({"max_contributions": 0}, "max_contributions"),
         ({"rng": 3}, "rng"),
@@ -177,7 +190,7 @@ def test_distributions_that_cannot_be_made(ages: xr.DataArray, options: dict, ma
     given = {"dim": "age", "edges": EDGES, "epsilon": 1.0, **options}
     with pytest.raises(ArgumentError, match=match):
         ages.dp.cdf(given.pop("dim"), **given)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         ages.rename(sex="lower").dp.cdf("age", edges=EDGES, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         ages.rename(sex="q").dp.quantiles("age", 0.5, edges=EDGES, epsilon=1.0)

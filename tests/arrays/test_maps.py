@@ -156,7 +156,7 @@ def test_maps_of_dask(chunks: dict, bounds) -> None:
 
 
 def test_the_largest_depth_is_named() -> None:
-    for rows, columns, depth in [(200, 300, 7), (255, 1024, 7), (256, 256, 8), (2, 5, 1)]:
+    for rows, columns, depth in [(200, 300, 7), (255, 1024, 7), (256, 256, 8), (2, 5, 1), (5, 2, 1)]:
         with pytest.raises(ArgumentError, match=f"at most depth={depth}") as raised:
             picture(rows, columns).dp.plan(dpt.quadtree("y", "x", depth=depth + 1), epsilon=1.0)
         assert "Hint:" in str(raised.value)
@@ -186,5 +186,5 @@ def test_a_plan_for_a_map() -> None:
     again = pickle.loads(pickle.dumps(plan))
     one, other = (array.dp.release(each, rng=np.random.default_rng(3)) for each in (plan, again))
     assert one.identical(other)
-    with pytest.raises(ArgumentError, match="divides 9 x 8 cells, and the array has 8 x 8"):
+    with pytest.raises(ArgumentError, match="divides 9 x 8 cells, but the array has 8 x 8"):
         array.isel(y=slice(1, None)).dp.release(plan)

@@ -44,12 +44,12 @@ def test_some_of_the_variables(hospitals: xr.Dataset) -> None:
         ({}, {"by": ["season"]}, "variables", "lack some of the dimensions.*'deaths', 'cost'"),
         ({}, {"variables": []}, "variables", "names no variable"),
         ({}, {"variables": "visits"}, "variables", "must be a list"),
-        ({}, {"variables": ["visits", "city", "x"]}, "variables", "no data variables.*'city', 'x'"),
-        ({}, {"variables": [["visits"]]}, "variables", "no data variables"),
+        ({}, {"variables": ["visits", "city", "x"]}, "variables", "not data variables.*'city', 'x'"),
+        ({}, {"variables": [["visits"]]}, "variables", "not data variables"),
         ({}, {"variables": ["visits", "visits"]}, "variables", "twice"),
         ({"note": ("city", list("abcd"))}, {}, "variables", "do not hold numbers: 'note'"),
         ({"z": ("city", [1j] * 4), "t": ("city", [None] * 4)}, {}, "variables", "'z', 't'"),
-        ({"visits_lower": ("city", [0] * 4)}, {}, "variables", "one name: 'visits', 'visits_lower'"),
+        ({"visits_lower": ("city", [0] * 4)}, {}, "variables", "the same name: 'visits', 'visits_lower'"),
         ({}, {"max_contributions": {"visits": 2}}, "max_contributions", "'deaths', 'cost'"),
         ({}, {"max_contributions": 0}, "max_contributions", "at least 1"),
         ({}, {"max_contributions": [1, 2, 3]}, "max_contributions", "at least 1"),
@@ -60,7 +60,7 @@ def test_some_of_the_variables(hospitals: xr.Dataset) -> None:
         ({}, {"bounds": {}}, "variables", "names no variable"),
         ({}, {"bounds": (5, 1)}, "bounds", "lower one first"),
         ({}, {"bounds": {"cost": (0, 1)}, "variables": ["cost", "visits"]}, "bounds", "each variable"),
-        ({}, {"bounds": {"cost": (0, 1), "x": (0, 1)}}, "variables", "no data variables.*'x'"),
+        ({}, {"bounds": {"cost": (0, 1), "x": (0, 1)}}, "variables", "not data variables.*'x'"),
         ({}, {"bounds": MIXED, "granularity": {"visits": 1}}, "granularity", "'cost', 'visits'"),
         ({}, {"bounds": dict.fromkeys(MIXED), "granularity": 1}, "granularity", "no meaning"),
         ({}, {"bounds": None}, "bounds", "must be given"),
@@ -78,9 +78,9 @@ def test_arguments_that_cannot_be_used(
 
 
 def test_names_that_clash_with_coordinates(hospitals: xr.Dataset) -> None:
-    with pytest.raises(ColumnsError, match="one name: 'visits'"):
+    with pytest.raises(ColumnsError, match="the same name: 'visits'"):
         hospitals.rename(season="visits_std_error").dp.tree_counts(BY, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="named as the answer names its own"):
+    with pytest.raises(ColumnsError, match="with names of variables of the result"):
         hospitals.rename(month="std_error").dp.tree_counts(BY, epsilon=1.0)
     tree = hospitals.rename(visits="count", deaths="lower").dp.tree_counts(BY, epsilon=1.0, confidence=0.9)
     assert {"count", "count_lower", "lower", "lower_lower"} <= set(level(tree, "city"))
@@ -97,7 +97,7 @@ def test_datasets_that_cannot_be_released(hospitals: xr.Dataset) -> None:
     with pytest.raises(ArgumentError, match=r"must be an xarray\.Dataset"):
         several.tree_counts(hospitals["visits"], BY, epsilon=1.0)  # type: ignore[arg-type]
     planned = hospitals.dp.plan(BY, epsilon=1.0)
-    with pytest.raises(ColumnsError, match="no data variables of the dataset: 'deaths'"):
+    with pytest.raises(ColumnsError, match="not data variables of the dataset: 'deaths'"):
         hospitals.drop_vars("deaths").dp.release(planned)
     with pytest.raises(ColumnsError, match="do not hold numbers: 'deaths'"):
         hospitals.assign(deaths=hospitals["deaths"].astype(str)).dp.release(planned)

@@ -251,14 +251,14 @@ def test_a_key_called_at_least_stays_text(tmp_path, capsys):
 
 
 KNOWN_FILES = {
-    "misspelt": ("regoin,count\nNorth,5\n", "neither keys nor numbers: 'regoin'"),
-    "text": ("region,count\nNORTH,many\n", "has a count that is no number"),
-    "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is no number"),
+    "misspelt": ("regoin,count\nNorth,5\n", "columns of unknown meaning: 'regoin'"),
+    "text": ("region,count\nNORTH,many\n", "has a count that is not a number"),
+    "bound that is text": ("region,at_least\nNORTH,>5\n", "has a at_least that is not a number"),
     "no count": ("region\nNORTH\n", "lacks the columns: 'count', 'at_least'"),
     "no region": ("district,count\nAldmark,5\n", "lacks the columns: 'region'"),
     "elsewhere": ("region,count\nAtlantis,5\n", "region='Atlantis'"),
-    "negative": ("region,count\nNORTH,-5\n", "holds -5, which is no count"),
-    "half": ("region,count\nNORTH,2.5\n", "holds 2.5, which is no count"),
+    "negative": ("region,count\nNORTH,-5\n", "holds -5, which is not a count"),
+    "half": ("region,count\nNORTH,2.5\n", "holds 2.5, which is not a count"),
     "contradiction": ("region,count,at_least\n,5,\nNORTH,,9\n", "the total holds 5, but"),
     "two counts": ("region,count\nNORTH,5\nNORTH,6\n", "two counts, "),
     "twice": ("region,count,count\nNORTH,5,6\n", "count"),
@@ -293,7 +293,7 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
         ("sums", ["--column", "cost", "--bounds", "5", "0"], "the lower one first, not (5.0, 0.0)"),
         ("sums", ["--column", "cost", "--bounds", "0", "nan"], "`--bounds` must be two finite numbers"),
         ("sums", ["--column", "cost", "--bounds", "0", "5", "--granularity", "-1"], "positive number"),
-        ("sums", ["--column", "region", "--bounds", "0", "5"], "one name: 'region'"),
+        ("sums", ["--column", "region", "--bounds", "0", "5"], "the same name: 'region'"),
         ("sums", [*["--column", "cost"] * 2, "--bounds", "0", "5"], "'cost'"),
         ("means", ["--column", "costs", "--bounds", "0", "5"], "`records` lacks the columns: 'costs'"),
         ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),
@@ -349,7 +349,12 @@ def test_structural_zeros_need_a_file_of_keys(files, capsys):
 
 
 def test_counts_with_bounded_relative_error(files, capsys):
-    for more in ([], ["--failure", "0.01", "--calibration", "proof"], ["--clip"], ["--threshold", "90000"]):
+    for more in (
+        [],
+        ["--failure-probability", "0.01", "--calibration", "proof"],
+        ["--clip"],
+        ["--threshold", "90000"],
+    ):
         assert run(files, "counts", *FACTOR, *more) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "level,region,district,count,error_bound" and lines[1].startswith("total,,,")
@@ -363,7 +368,10 @@ def test_counts_with_bounded_relative_error(files, capsys):
     [
         (["--mechanism", "multiplicative"], "`--alpha` must be given with --mechanism multiplicative"),
         (["--threshold", "5000"], "`--threshold` has no meaning with --mechanism auto"),
-        (["--mechanism", "laplace", "--failure", "0.1"], "`--failure` has no meaning with"),
+        (
+            ["--mechanism", "laplace", "--failure-probability", "0.1"],
+            "`--failure-probability` has no meaning with",
+        ),
         (["--calibration", "exact", "--alpha", "0.25"], "`--calibration` has no meaning with"),
         (["--clip"], "`--clip` has no meaning with"),
         (["--alpha", "nan"], "`--alpha` must be"),
@@ -371,7 +379,7 @@ def test_counts_with_bounded_relative_error(files, capsys):
         ([*FACTOR[:2], "--alpha", "0.25"], "`--delta` must be above 0"),
         ([*FACTOR, "--alpha", "1"], "`--alpha` must be at least 0.001 and below 1"),
         ([*FACTOR, "--alpha", "nan"], "`--alpha` must be at least 0.001 and below 1"),
-        ([*FACTOR, "--failure", "0"], "`--failure` must be at least"),
+        ([*FACTOR, "--failure-probability", "0"], "`--failure-probability` must be at least"),
         ([*FACTOR, "--threshold", "10"], "`--threshold` is too small for the guarantee"),
         ([*FACTOR, "--threshold", "inf"], "`--threshold` must be at least 1"),
         ([*FACTOR, "--threshold", "90000", "--clip"], "`--threshold` cannot be chosen with clip"),
@@ -411,4 +419,4 @@ def test_sums_and_means_have_no_bounded_relative_error(files, capsys, verb, more
 
 def test_shares_that_leave_something_over(files, capsys):
     assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
-    assert "`--share` must hold shares with sum 1, not 0.5." in capsys.readouterr().err
+    assert "`--share` must hold shares that sum to 1, not to 0.5." in capsys.readouterr().err

@@ -203,7 +203,7 @@ def test_units_that_are_not_utf8_stay_two():
 
 @pytest.mark.parametrize("argument", ["domain", "known"])
 def test_a_public_line_has_no_more_fields_than_the_first(argument):
-    with pytest.raises(ArgumentError, match="line 3: it has more than the 2 fields of the first line"):
+    with pytest.raises(ArgumentError, match="line 3: it has more fields than the 2 of the first line"):
         records(b"k,l\na,x\nb,y, z\n", argument=argument)
     assert len(records(b"k,l\na,x,\n", argument=argument)) == 1  # as some programs end each line
 
@@ -279,11 +279,11 @@ def test_headers(head):
         (b"k,l,l\na,x,x\n", "rows.csv", "has several columns named: 'l'"),
         (b"k,other\na,x\n", "rows.csv", "lacks the columns: 'l'"),
         (b"k,L\na,x\n", "rows.csv", "did you mean 'L'?"),
-        (b"k,l\ra,secret\ra,x\r", "rows.csv", "in line 1: it holds a carriage return"),
-        (b'"k","l"\r"a","secret"\r', "rows.csv", "in line 1: it holds a carriage return"),
-        (b'k,l,"secret\nthing"\na,x,1\n', "rows.csv", "in line 1: a quote is left open"),
-        ("k,l,größe\na,x,1\n".encode("latin-1"), "rows.csv", "in line 1: it is not UTF-8"),
-        ("k,l\na,x\n".encode("utf-16"), "rows.csv", "in line 1: it is not UTF-8"),
+        (b"k,l\ra,secret\ra,x\r", "rows.csv", "at line 1: it holds a carriage return"),
+        (b'"k","l"\r"a","secret"\r', "rows.csv", "at line 1: it holds a carriage return"),
+        (b'k,l,"secret\nthing"\na,x,1\n', "rows.csv", "at line 1: a quote is not closed"),
+        ("k,l,größe\na,x,1\n".encode("latin-1"), "rows.csv", "at line 1: it is not UTF-8"),
+        ("k,l\na,x\n".encode("utf-16"), "rows.csv", "at line 1: it is not UTF-8"),
         (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9], "rows.csv.gz", "cannot be read from"),
         (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9] + b"secret", "rows.csv.gz", "cannot be read"),
         (gzip.compress(b"k,l\na,x\n", mtime=0) + b"secret", "rows.csv.gz", "cannot be read from"),
@@ -304,10 +304,10 @@ def test_files_that_are_no_table(content, name, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'a,"x', "cannot be read in line 3: a quote is left open"),
-        (b'"a"b,x', "cannot be read in line 3: a quote is left open, or"),
-        (b"a,x\rb,x", "cannot be read in line 3: it holds a carriage return"),
-        (b"caf\xe9,x", "cannot be read in line 3: it is not UTF-8"),
+        (b'a,"x', "cannot be read at line 3: a quote is not closed"),
+        (b'"a"b,x', "cannot be read at line 3: a quote is not closed, or"),
+        (b"a,x\rb,x", "cannot be read at line 3: it holds a carriage return"),
+        (b"caf\xe9,x", "cannot be read at line 3: it is not UTF-8"),
     ],
 )
 def test_a_line_of_a_public_file_that_cannot_be_read_is_an_error(argument, line, said):
@@ -384,7 +384,7 @@ def test_folders_of_parquet_files(tmp_path):
         with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
             read(folder, ["k", "day"], "records")
     parquet.write_table(pyarrow.table({"k": [1]}), folder / "part.parquet")
-    with pytest.raises(ArgumentError, match="columns differ in type"):
+    with pytest.raises(ArgumentError, match="columns of different types"):
         read(folder, ["k"], "records")
     with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
         read(folder / "day=1" / "part.parquet", ["day"], "records")

@@ -30,6 +30,22 @@ def test_a_serialized_plan_is_released(files, capsys):
     assert "`--plan` cannot be read" in capsys.readouterr().err
 
 
+def test_each_option_reaches_the_plan(files):
+    """And makes a difference: a flag that is ignored would release another table than was asked for."""
+    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
+    loss, shell = {"epsilon": 1.0, "delta": 1e-6}, ["--epsilon", "1", "--delta", "1e-6"]
+    plain = dpt.plan(domain, **loss).to_dict()
+    options = {
+        "neighbors": "replace", "split": "uniform", "objective": "worst", "consistency": "nonnegative",
+        "fit": "joint", "confidence": 0.9, "mechanism": "gaussian", "max_contributions": 3,
+    }  # fmt: skip
+    for place, (option, value) in enumerate(options.items()):
+        out = files / f"{place}.json"
+        assert run(files, "plan", *shell, f"--{option.replace('_', '-')}", str(value), "--out", str(out)) == 0
+        expected = dpt.plan(domain, **loss, **{option: value}).to_dict()
+        assert json.loads(out.read_text()) == expected != plain
+
+
 def test_a_plan_for_a_target(files, capsys):
     plan = ["plan", *BY, "--domain", str(files / "places.csv")]
     assert main([*plan, "--target", "district=25", "--out", str(files / "plan.json")]) == 0
@@ -77,7 +93,15 @@ def test_a_plan_with_known_counts_is_released(files, public, capsys):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_a_plan_of_factors_is_released(files, public, capsys, name):
-    options = ["--failure", "0.01", "--clip", "--calibration", "proof", "--privacy-unit", "person"]
+    options = [
+        "--failure-probability",
+        "0.01",
+        "--clip",
+        "--calibration",
+        "proof",
+        "--privacy-unit",
+        "person",
+    ]
     more = ["--max-contributions", "2", "--structural-zeros", "closed", "--out", str(files / "plan.json")]
     assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
     printed = capsys.readouterr().out
@@ -86,7 +110,9 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     )
     plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert printed == f"{plan}\n"
-    assert plan.mechanism == dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof", clip=True)
+    assert plan.mechanism == dpt.Multiplicative(
+        alpha=0.25, failure_probability=0.01, calibration="proof", clip=True
+    )
     assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
 
     out = files / name

@@ -43,7 +43,7 @@ def test_a_file_that_is_there_stays_without_force(files, verbs, capsys, monkeypa
         nothing.setattr("pandas_dptree.cli.commands._read_plan", None)
         assert main(arguments) == 2
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.startswith("dptree: `--out` is a file that is there already")
+    assert printed.out == "" and printed.err.startswith("dptree: `--out` is a file that already exists")
     assert "--force" in printed.err and ("second release" in printed.err) == (verb != "plan")
     assert out.read_bytes() == first
     assert main([*arguments, "--force"]) == 0
@@ -72,7 +72,7 @@ def test_a_file_that_appears_meanwhile_stays(files, verbs, capsys, monkeypatch, 
         meanwhile.setattr("pandas_dptree.cli.commands.check_out", and_then_it_appears)
         assert main(arguments) == 2
         printed = capsys.readouterr()
-        assert printed.err.splitlines()[-2].startswith("dptree: `--out` is a file that is there already")
+        assert printed.err.splitlines()[-2].startswith("dptree: `--out` is a file that already exists")
         assert printed.out == "" and out.read_text() == "of another run"
         assert main([*arguments, "--force"]) == 0
     out.unlink()

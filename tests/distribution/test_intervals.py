@@ -111,6 +111,13 @@ def test_expected_maximum_of_the_binary_tree_grows_with_the_square_of_its_levels
         assert expected_maximum_bound(tree, scales, "intervals") <= 2 * explicit
 
 
+def test_expected_maximum_of_two_bins_follows_from_the_largest_noise() -> None:
+    """There it is the smaller bound. A prefix takes nodes on one side, an interval on both."""
+    tree, one_side = Tree.from_branching([2]), 1 + math.log(2)
+    assert expected_maximum_bound(tree, [0.0, 1.0], "prefixes") == pytest.approx(one_side)
+    assert expected_maximum_bound(tree, [0.0, 1.0], "intervals") == pytest.approx(2 * one_side)
+
+
 def test_expected_maximum_of_known_counts_is_zero() -> None:
     assert expected_maximum_bound(Tree.from_branching([3]), [0.0, 0.0]) == 0.0
     assert expected_maximum_bound(Tree.from_branching([]), [2.0]) >= 2.0

@@ -6,9 +6,16 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.estimation.adaptive import _Families, _linear_prices, _risk, _tilted, nonnegative_adaptive
+from pandas_dptree.estimation.adaptive import (
+    _best_density,
+    _Families,
+    _linear_prices,
+    _risk,
+    _tilted,
+    nonnegative_adaptive,
+)
 from pandas_dptree.estimation.least_squares import least_squares, propagate
-from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.estimation.nonnegative import nonnegative_totals, project_families
 from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_estimation import BRANCHINGS, SPARSE_TREES, assert_table, random_problem, sparse_leaves
 from tests.strategies import trees
@@ -116,6 +123,21 @@ def test_levels_that_are_full_are_projected():
     tables = (fit(tree, values, variances) for fit in (nonnegative_adaptive, nonnegative_totals))
     for ours, projected in zip(*tables, strict=True):
         np.testing.assert_array_equal(ours, projected)
+
+
+def test_a_family_whose_total_is_a_rounding_error_leaves_its_level_alone():
+    """Its projection holds every member at 0, which says nothing of the other families."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((300, 40))
+    truth[:, 0] = 30
+    estimates, variances = (truth + rng.normal(0, 3, truth.shape)).ravel(), np.full(truth.size, 9.0)
+    densities = []
+    for first in (30.0, 4.44e-16):
+        totals = np.r_[first, np.full(299, 30.0)]
+        families = _Families(estimates, variances, totals, np.full(300, 40))
+        projected = project_families(Tree.from_branching([300, 40]), 1, estimates, variances, totals)
+        densities.append(_best_density(families, projected))
+    assert densities[0] == densities[1] > 0
 
 
 def test_few_of_very_many_families_decide():

@@ -252,6 +252,12 @@ def test_ends_in_every_case():
     np.testing.assert_allclose(upper, [7.7, 0, 30, 2.8, 7])
 
 
+def test_rounding_takes_no_whole_number_out_of_an_interval():
+    for nearly_three in (3 + 4e-15, 3 - 4e-15):
+        lower, upper = intervals(np.array([nearly_three]), np.array([2.0]), whole=True)
+        assert (lower.item(), upper.item()) == (1, 5)
+
+
 TREES = {
     "flat": Tree.from_branching([6]),
     "uniform": Tree.from_branching([3, 4]),

@@ -100,7 +100,7 @@ def test_chains_average_their_measurements(solve):
 def test_known_values_that_leave_somebody_negative_are_refused(solve, known):
     tree = Tree.from_branching([2])
     variances = propagate(tree, [0.0, np.array([0.0, 1.0])])
-    with pytest.raises(ArgumentError, match="known value that is negative or less than"):
+    with pytest.raises(ArgumentError, match="known value that is negative, or less than"):
         solve(tree, [np.array([8.0]), np.array(known)], variances)
 
 

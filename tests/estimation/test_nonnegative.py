@@ -114,7 +114,7 @@ def test_known_values_below_a_bound_are_refused(solve):
         ([1.0, 1.0, np.array([0.0, 0.0, 1.0, 1.0])], [np.zeros(1), np.array([5]), np.zeros(1)]),
         ([1.0, 1.0, 0.0], [np.array([10]), np.zeros(1), np.zeros(1)]),
     ):
-        with pytest.raises(ArgumentError, match="known value that is negative or less than"):
+        with pytest.raises(ArgumentError, match="known value that is negative, or less than"):
             solve(tree, values, propagate(tree, noise), least=least)
 
 

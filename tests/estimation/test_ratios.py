@@ -4,6 +4,7 @@ import math
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from pandas_dptree.estimation.ratios import ratio_intervals
@@ -31,3 +32,24 @@ def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
     assert ((distance > 1.96 - 1e-3) | ((ratios >= lower) & (ratios <= upper))).all()
     if count > 2 * math.sqrt(count_variance) + 1e-3:
         assert ((distance < 1.96 + 1e-3) | (ratios <= lower) | (ratios >= upper)).all()
+
+
+@pytest.mark.parametrize("count", [-1000.0, -10.0, 0.0, 1.9])
+def test_a_count_that_is_negative_or_like_its_noise_leaves_the_bounds(count):
+    once = {"variances": (np.ones(1), np.ones(1)), "fourth_cumulants": (np.zeros(1), np.zeros(1))}
+    for total in (-80.0, 0.0, 80.0):
+        lower, upper = ratio_intervals(
+            np.array([total]), np.array([count]), bounds=(-1, 2), confidence=0.95, **once
+        )
+        assert (lower.tolist(), upper.tolist()) == ([-1], [2])
+
+
+def test_the_shape_of_the_noise_of_counts_is_that_of_the_interval():
+    """Of a known sum, the ends are those of the count: Laplace noise of scale b is below b ln 20 at 95 %."""
+    b, total, count = 10.0, 80.0, 100.0
+    ends = ratio_intervals(
+        np.array([total]), np.array([count]), bounds=(-5, 5), confidence=0.95,
+        variances=(np.zeros(1), np.array([2 * b**2])), fourth_cumulants=(np.zeros(1), np.array([12 * b**4])),
+    )  # fmt: skip
+    reach = b * math.log(20)
+    np.testing.assert_allclose(np.ravel(ends), [total / (count + reach), total / (count - reach)], rtol=1e-3)

@@ -264,6 +264,6 @@ def test_edges_that_cannot_be_used(bins):
 
 
 def test_bounds_and_edges_are_one_too_many():
-    with pytest.raises(ArgumentError, match="no meaning beside") as error:
+    with pytest.raises(ArgumentError, match="cannot be combined") as error:
         bins_of((0, 1), [0, 1])
     assert error.value.argument == "bounds"

@@ -26,7 +26,7 @@ DOMAINS = {
 HEADLINES = {
     "given": "",
     "categories": "the categories of the keys",
-    "observed": "the keys that stand in the data",
+    "observed": "the keys that occur in the data",
 }
 
 
@@ -113,7 +113,7 @@ def test_labels_of_an_array_are_observed():
     both = xr.Dataset({"visits": towns, "deaths": towns})
     assert source_of(both.dp.tree_counts(["town"], epsilon=1.0)) == "observed"
     assert source_of(both.dp.tree_sums(["town"], bounds=(0, 99), epsilon=1.0)) == "observed"
-    assert "the keys that stand in the data" in both.dp.plan(["town"], epsilon=1.0).headline
+    assert "the keys that occur in the data" in both.dp.plan(["town"], epsilon=1.0).headline
 
 
 def test_an_array_of_a_given_domain_or_of_derived_levels_is_given():
@@ -160,11 +160,11 @@ def test_plans_state_the_source_unless_the_keys_were_given(source):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("given", "Whoever released it gave the list of them"),
-        ("categories", "They are the categories of the keys, which whoever released it declared public"),
+        ("given", "The publisher provided the list of them"),
+        ("categories", "They are the categories of the keys, which the publisher declared public"),
         (
             "observed",
-            "They are the keys that stand in the records, which whoever released it declared public",
+            "They are the keys in the records, which the publisher declared public",
         ),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_page_claims_nothing_that_the_table_does_not_state(odd):
     if odd == "missing":  # as in a table of the first version
         del provenance["domain_source"]
     statements = " ".join(statement(provenance))
-    assert "not protected. Whoever released it declared the list of them public." in statements
+    assert "not protected. The publisher declared the list of them public." in statements
 
 
 # Plans as JSON
@@ -213,10 +213,10 @@ def test_a_plan_without_a_source_is_incomplete(kind):
     plan = dpt.plan(DOMAINS["given"], **LOSS, **KINDS[kind])
     written = plan.to_dict()
     for odd in (None, "elsewhere", ["observed"], {}, 1):
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
             type(plan).from_dict({**written, "domain_source": odd}, DOMAINS["given"])
     del written["domain_source"]
-    with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+    with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
         type(plan).from_dict(written, DOMAINS["given"])
 
 

@@ -164,7 +164,7 @@ def test_one_entry_may_stand_for_a_level():
     ],
 )
 def test_data_that_is_nothing_of_the_kind(data):
-    with pytest.raises(ArgumentError, match=r"does not say in '(exact|at_least)'") as caught:
+    with pytest.raises(ArgumentError, match=r"has no valid entry '(exact|at_least)'") as caught:
         Known.from_dict(Tree.from_branching([2]), data)
     assert caught.value.argument == "data"
 
@@ -203,9 +203,9 @@ def test_structural_zeros_are_zero():
         ),
         (
             frame(state=["CA"], county=["Kern"], city=["Taft"], at_least=[1]),
-            "city='Taft' holds 0, but at least 1",
+            "city='Taft' holds 0, and at least 1",
         ),
-        ({"county": {("CA", "Kern"): 1}}, "county='Kern' holds 1, but what is below it holds 0 together"),
+        ({"county": {("CA", "Kern"): 1}}, "county='Kern' holds 1, but its children together hold 0"),
     ],
 )
 def test_counts_at_structural_zeros_cannot_be_positive(known, message):

@@ -173,7 +173,7 @@ REFUSED = {
 def test_whether_a_column_is_refused_depends_on_its_type(bins, column):
     make = pd.DataFrame if isinstance(column, pd.Series) else polars.DataFrame
     for frame in (make({"x": column}), make({"x": column})[:0]):
-        with pytest.raises(ColumnsError, match="another type than the bounds") as error:
+        with pytest.raises(ColumnsError, match="a different type than the bounds") as error:
             counted(frame, bins)
         assert error.value.columns == ("x",) and error.value.argument == "frame"
 

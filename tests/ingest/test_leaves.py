@@ -66,7 +66,7 @@ def test_types_that_can_never_be_equal_are_refused(public, recorded):
     places = pd.DataFrame({"k": public}).convert_dtypes()  # objects, as pandas 2 holds text, may be anything
     domain = Domain.from_frame(places, by=["k"])
     for frame in (pd.DataFrame({"k": recorded}).convert_dtypes(), polars.DataFrame({"k": recorded})):
-        with pytest.raises(ColumnsError, match="another type than the domain"):
+        with pytest.raises(ColumnsError, match="a different type than the domain"):
             contributions(frame, domain)
 
 

@@ -421,7 +421,7 @@ def test_each_record_is_read_separately(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(places=st.lists(st.integers(0, 999), min_size=1, max_size=MOST_ROWS), n_parts=st.integers(2, 5))
 def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)

@@ -37,7 +37,7 @@ shares = st.lists(st.one_of(st.just(0.0), st.floats(1e-4, 1)), min_size=1, max_s
 @example(Laplace(), PrivacyLoss(epsilon=0.1), "add_remove", 1, [0.1] * 10)
 @example(Gaussian(), PrivacyLoss(rho=0.1), "replace", 7, [1.0] * 3)
 def test_levels_never_spend_more_than_the_budget(noise, loss, neighbors, rows, parts):
-    if not noise.can_give(loss):
+    if not noise.supports(loss):
         return
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
     scales = noise.noise_scales(loss, sensitivity, parts)
@@ -140,10 +140,10 @@ def test_variance_is_that_of_the_draws(noise, scale):
 
 def test_every_kind_is_chosen_by_its_name():
     assert get_args(Mechanism) == ("auto", *BY_NAME)
-    assert all(noise.name == name and noise.in_words for name, noise in BY_NAME.items())
+    assert all(noise.name == name and noise.description for name, noise in BY_NAME.items())
 
 
-def test_auto_leaves_the_kinds_to_choose_from_that_can_give_the_loss():
+def test_auto_leaves_the_kinds_to_choose_from_that_support_the_loss():
     pure, approximate = PrivacyLoss(epsilon=1.0), PrivacyLoss(epsilon=1.0, delta=1e-6)
     assert candidate_noises("auto", pure) == [noise for noise in NOISES if noise != Gaussian()]
     assert candidate_noises("auto", approximate) == NOISES

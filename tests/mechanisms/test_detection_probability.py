@@ -18,7 +18,7 @@ from tests.helpers_privacy import LOSS
 def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plans():
     split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
     plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
-    table = plan.compare(alpha=0.5, failure=0.1)
+    table = plan.compare(alpha=0.5, failure_probability=0.1)
     assert table.index.tolist() == [
         ("truncated_laplace", ""), ("multiplicative", "exact"), ("multiplicative", "proof"),
     ]  # fmt: skip
@@ -33,7 +33,7 @@ def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plan
     mass /= mass.sum()
     assert mass[abs(support) > error].sum() <= 0.1 < mass[abs(support) > error - 1].sum()
     for calibration in ("exact", "proof"):
-        wish = dpt.Multiplicative(alpha=0.5, failure=0.1, calibration=calibration)
+        wish = dpt.Multiplicative(alpha=0.5, failure_probability=0.1, calibration=calibration)
         other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
         row = table.loc["multiplicative", calibration]
         assert row["largest_unseen"] == other.largest_unseen == row["released_from"] - 1
@@ -49,7 +49,7 @@ def test_detection_probabilities_near_1_keep_their_digits() -> None:
     mpmath = pytest.importorskip("mpmath")
     plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
     noise = plan.noise[1]
-    found = plan.compare(failure=1e-15).loc[("truncated_laplace", ""), "released_from"]
+    found = plan.compare(failure_probability=1e-15).loc[("truncated_laplace", ""), "released_from"]
     with mpmath.workdps(60):
         q = mpmath.exp(-1 / mpmath.mpf(noise.noise_scale))
 
@@ -63,7 +63,7 @@ def test_detection_probabilities_near_1_keep_their_digits() -> None:
 
 def test_comparisons_and_detection_probabilities_refuse_what_is_no_number() -> None:
     plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
-    assert plan.compare(failure=None).equals(plan.compare(failure=0.05))
+    assert plan.compare(failure_probability=None).equals(plan.compare(failure_probability=0.05))
     for counts in ([29.9], [-5], [float("nan")], ["a"]):
         with pytest.raises(dpt.ArgumentError, match="`counts`"):
             dpt.detection_probability(plan, counts)

@@ -23,8 +23,8 @@ from tests.helpers_privacy import LOSS
         ({"threshold": True}, "threshold"),
         ({"threshold": 10**400}, "threshold"),
         ({"alpha": None}, "alpha"),
-        ({"failure": 0.0}, "failure"),
-        ({"failure": 0.5}, "failure"),
+        ({"failure_probability": 0.0}, "failure_probability"),
+        ({"failure_probability": 0.5}, "failure_probability"),
         ({"calibration": "rough"}, "calibration"),
         ({"calibration": np.array(["exact"])}, "calibration"),
         ({"clip": 1}, "clip"),
@@ -38,9 +38,11 @@ def test_guarantees_that_make_no_sense_are_refused(options, argument):
 
 @pytest.mark.parametrize("number", [np.float16, np.float32, np.float64, np.longdouble])
 def test_numbers_of_any_precision_are_taken_for_floats(number):
-    wish = dpt.Multiplicative(alpha=number(0.25), failure=number(0.125), threshold=number(2.0**15))
-    assert wish == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2**15)
-    assert {type(wish.alpha), type(wish.failure), type(wish.threshold)} == {float}
+    wish = dpt.Multiplicative(
+        alpha=number(0.25), failure_probability=number(0.125), threshold=number(2.0**15)
+    )
+    assert wish == dpt.Multiplicative(alpha=0.25, failure_probability=0.125, threshold=2**15)
+    assert {type(wish.alpha), type(wish.failure_probability), type(wish.threshold)} == {float}
     plan = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, max_contributions=np.int64(2), mechanism=wish)
     table = plan.release(np.array([1, 2]))
     assert json.loads(json.dumps(table.attrs["dp"]))["max_contributions"] == 2

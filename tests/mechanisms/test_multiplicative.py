@@ -90,7 +90,7 @@ def counted_trees(draw: st.DrawFn) -> tuple[Tree, np.ndarray]:
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @settings(max_examples=30)
 @given(case=counted_trees(), tau=st.sampled_from([1.0, 300.0, 1e4]))
-def test_settles_as_the_slow_algorithm(calibration: str, case: tuple[Tree, np.ndarray], tau: float) -> None:
+def test_decides_as_the_slow_algorithm(calibration: str, case: tuple[Tree, np.ndarray], tau: float) -> None:
     tree, leaves = case
     chain = chain_of(depth=tree.depth + 1, calibration=calibration, tau=tau)
     levels = tree.roll_up(leaves)
@@ -104,7 +104,7 @@ def test_settles_as_the_slow_algorithm(calibration: str, case: tuple[Tree, np.nd
 
 @pytest.mark.usefixtures("no_noise")
 def test_carries_over_every_subtree() -> None:
-    """What Algorithm 2 prints forgets what hangs beside the lowest settled node."""
+    """What Algorithm 2 prints forgets what hangs beside the lowest decided node."""
     tree = Tree.from_branching([2, 2])
     chain = chain_of(calibration="proof")
     top = int(chain.bounds[30])
@@ -206,7 +206,7 @@ def test_the_bound_on_the_mean_error_falls_with_the_count() -> None:
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("tau", [1.0, 40.0, None])
-def test_empty_nodes_are_never_settled(calibration: str, tau: float | None) -> None:
+def test_empty_nodes_are_never_decided(calibration: str, tau: float | None) -> None:
     tree, rng = Tree.from_branching([4, 30]), np.random.default_rng(2)
     chain = chain_of(depth=3, calibration=calibration, **({} if tau is None else {"tau": tau}))
     leaves = np.zeros(tree.n_leaves, dtype=np.int64)
@@ -217,11 +217,11 @@ def test_empty_nodes_are_never_settled(calibration: str, tau: float | None) -> N
         assert (estimates[1][2:] == chain.estimates[0]).all()
 
 
-def test_printed_cut_settles_empty_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_cut_decides_empty_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Algorithm 1 prints the cut tau - Delta - R alone, which a small tau takes below R."""
     monkeypatch.setattr(Round, "cut", lambda self, radius: self.threshold - self.slack - radius)
     with pytest.raises(AssertionError):
-        test_empty_nodes_are_never_settled("proof", 40.0)
+        test_empty_nodes_are_never_decided("proof", 40.0)
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
@@ -238,7 +238,7 @@ def test_no_tree_has_more_positive_answers_than_its_cutoff(
 
     monkeypatch.setattr(thresholds, "SparseVector", Recorded)
     monkeypatch.setattr(Round, "out_of_reach", 0)
-    monkeypatch.setattr(Round, "cut", lambda self, radius: 2**61)  # so that nothing is ever settled
+    monkeypatch.setattr(Round, "cut", lambda self, radius: 2**61)  # so that nothing is ever decided
     tree = Tree.from_branching([1, 3, 1, 2, 1, 1])
     chain = chain_of(depth=7, calibration=calibration)
     levels = tree.roll_up(np.full(tree.n_leaves, 10**8))

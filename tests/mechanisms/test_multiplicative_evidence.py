@@ -18,10 +18,10 @@ from tests.helpers_multiplicative import (
     ETA,
     TREES,
     clipped_runs_of,
+    decided,
     hard_counts,
     lax_chain_of,
     runs_of,
-    settled,
     tripled,
 )
 from tests.helpers_statistics import same_distribution
@@ -46,7 +46,7 @@ def test_runs_at_once_follow_the_distribution_of_single_runs() -> None:
     assert len(patterns) > 5
     assert same_distribution(*np.split(codes.reshape(-1), 2), edges) > 1e-3
     # with a total that is exact, or a loss that is larger, the law is another one
-    exact = settled(chain, tree, leaves, n, chain.rounds(int(leaves.sum())), np.random.default_rng(2))
+    exact = decided(chain, tree, leaves, n, chain.rounds(int(leaves.sum())), np.random.default_rng(2))
     overspent = runs_of(chain, tree, leaves, n, rng, tripled)
     for wrong in (exact, overspent):
         _, codes = np.unique(np.vstack([single, np.hstack(wrong)]), axis=0, return_inverse=True)

@@ -29,11 +29,11 @@ from tests.helpers_multiplicative import (
     as_claimed,
     chains,
     clipped_runs_of,
+    decide_forest,
+    decided,
     hard_counts,
     lax_chain_of,
     runs_of,
-    settle_forest,
-    settled,
     spent,
     tripled,
 )
@@ -82,7 +82,7 @@ class Leaking(Tallied):
         self.cutoff += 1
 
 
-def settle_nothing(patch: pytest.MonkeyPatch) -> None:
+def decide_nothing(patch: pytest.MonkeyPatch) -> None:
     """Let no node reach a threshold, so that all are asked about on each level."""
     patch.setattr(Round, "out_of_reach", 0)
     patch.setattr(Round, "cut", lambda self, radius: 2**61)
@@ -99,7 +99,7 @@ def classify(chain: Thresholds, leaves: np.ndarray, rounds: Sequence[Round]) -> 
     """Take some rounds on as many paths of five nodes as there are leaves."""
     tree = Tree.from_branching([len(leaves), 1, 1, 1, 1])
     rng = np.random.default_rng(7)
-    settle_forest(tree, tree.roll_up(leaves), rounds, int(chain.estimates[0]), rng)
+    decide_forest(tree, tree.roll_up(leaves), rounds, int(chain.estimates[0]), rng)
 
 
 # --- the cutoff ---
@@ -109,7 +109,7 @@ def classify(chain: Thresholds, leaves: np.ndarray, rounds: Sequence[Round]) -> 
 def test_no_run_has_more_positive_answers_than_the_cutoff_far_above_all_thresholds(
     calibration: str, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle_nothing(monkeypatch)
+    decide_nothing(monkeypatch)
     chain = lax_chain_of(depth=6, calibration=calibration)
     rounds = chain.rounds(10**9)[-2:]
     classify(chain, np.full(RUNS, 10**9), rounds)
@@ -122,13 +122,13 @@ def test_no_run_has_more_positive_answers_than_the_cutoff_far_above_all_threshol
     assert all((large.tally > large.allowed).all() for large in opened)
 
 
-@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize("decides", [True, False])
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 def test_no_run_has_more_positive_answers_than_the_cutoff_around_the_thresholds(
-    calibration: str, settles: bool, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
+    calibration: str, decides: bool, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not settles:
-        settle_nothing(monkeypatch)
+    if not decides:
+        decide_nothing(monkeypatch)
     chain = lax_chain_of(depth=6, calibration=calibration, tau=300.0)
     rounds = chain.rounds(2000)[:3]
     classify(chain, np.random.default_rng(8).integers(0, 2000, RUNS), rounds)
@@ -340,7 +340,7 @@ def test_the_chain_alone_loses_no_more_than_its_part() -> None:
     def outcomes(losses: Sequence[Round], more: int) -> np.ndarray:
         leaves = np.array([2000, rounds[-3].threshold - 1 + more])
         rng = np.random.default_rng(more)
-        return estimates_of_the_last_path(settled(chain, tree, leaves, 20_000, losses, rng))
+        return estimates_of_the_last_path(decided(chain, tree, leaves, 20_000, losses, rng))
 
     right, wrong = (
         audited_epsilon(outcomes(losses, 0), outcomes(losses, 1), delta=chain.delta)

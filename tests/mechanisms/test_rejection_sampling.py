@@ -26,20 +26,20 @@ from tests.helpers_statistics import PRECISION, edges, fit, laplace_cdf, truncat
 def test_draws_follow_their_distribution_when_comparisons_are_exact(
     kind: str, noise_scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settled = 0
-    is_below = rejection_sampling.Law.is_below
+    decided = 0
+    is_below = rejection_sampling.NoiseDistribution.is_below
 
     def counting(*args: Any) -> bool:
-        nonlocal settled
-        settled += 1
+        nonlocal decided
+        decided += 1
         return is_below(*args)
 
     monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", 8)
     monkeypatch.setattr(rejection_sampling, "_FRACTION_BITS", 1)
-    monkeypatch.setattr(rejection_sampling.Law, "is_below", counting)
+    monkeypatch.setattr(rejection_sampling.NoiseDistribution, "is_below", counting)
     size = 50_000
     draws = draw(kind, noise_scale, size, seeded_bytes(9, KINDS.index(kind)))
-    assert settled > size / 200
+    assert decided > size / 200
     assert fit(draws, cdf_of(kind, noise_scale), edges(noise_scale)) > ACCEPT
 
 
@@ -52,9 +52,11 @@ def test_draws_follow_their_distribution_when_comparisons_are_exact(
 )
 def test_tails_follow_their_distribution(kind: str, noise_scale: float, slot_bits: int, left: bool) -> None:
     power = {"laplace": 1, "gaussian": 2}[kind]
-    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), slot_bits)
-    start, n, source = stairs.tail_start, 12_000, seeded_bytes(10, slot_bits, left)
-    drawn = [stairs._draw_tail(left, source) for _ in range(n)]
+    sampler = rejection_sampling._sampler(
+        rejection_sampling.NoiseDistribution(scale=noise_scale, power=power), slot_bits
+    )
+    start, n, source = sampler.tail_start, 12_000, seeded_bytes(10, slot_bits, left)
+    drawn = [sampler._draw_tail(left, source) for _ in range(n)]
     beyond = np.array([~x if left else x for x, kept in drawn if kept])
     assert beyond.min() >= start
 
@@ -65,7 +67,7 @@ def test_tails_follow_their_distribution(kind: str, noise_scale: float, slot_bit
         return (whole(k + shift) - below) / (1 - below)
 
     total_weight = 1 / (whole(0) - whole(-1))
-    share = float(stairs.height * total_weight * (1 - below) / stairs.block_size)
+    share = float(sampler.height * total_weight * (1 - below) / sampler.block_size)
     assert abs(len(beyond) - n * share) < 4 * math.sqrt(n * share)
     ends = sorted({start + round(noise_scale * c) for c in np.arange(0.0, 5.0, 0.1)})
     assert fit(beyond, cdf, ends) > ACCEPT
@@ -74,7 +76,9 @@ def test_tails_follow_their_distribution(kind: str, noise_scale: float, slot_bit
 @pytest.mark.parametrize("noise_scale", [0.57, 4.6, 6.3e11])  # tails that begin early
 def test_both_tails_are_met(noise_scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", 8)
-    start = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=1), 8).tail_start
+    start = rejection_sampling._sampler(
+        rejection_sampling.NoiseDistribution(scale=noise_scale, power=1), 8
+    ).tail_start
     draws = discrete_laplace(noise_scale, 500_000, seeded_bytes(24))
     cdf = laplace_cdf(noise_scale)
     for met, share in (
@@ -89,10 +93,12 @@ def test_both_tails_are_met(noise_scale: float, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("slot_bits", [8, 16])
 def test_truncated_within_the_tail(slot_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejection_sampling, "_SLOT_BITS", slot_bits)
-    start = rejection_sampling._staircase(rejection_sampling.Law(scale=5.0, power=1), slot_bits).tail_start
+    start = rejection_sampling._sampler(
+        rejection_sampling.NoiseDistribution(scale=5.0, power=1), slot_bits
+    ).tail_start
     bound = start + 2
-    kind = rejection_sampling.Law(scale=5.0, power=1, bound=bound)
-    assert rejection_sampling._staircase(kind, slot_bits).tail_start <= bound
+    kind = rejection_sampling.NoiseDistribution(scale=5.0, power=1, bound=bound)
+    assert rejection_sampling._sampler(kind, slot_bits).tail_start <= bound
     draws = truncated_discrete_laplace(5.0, bound, 300_000, seeded_bytes(16))
     assert abs(draws).max() <= bound
     assert fit(draws, truncated_laplace_cdf(5.0, bound), [*edges(5.0), bound]) > ACCEPT
@@ -113,28 +119,28 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
 ) -> None:
     scale = min(max(10.0**exponent, 1e-3), 1e12)
     bound = math.inf if bounded is None else int(bounded * scale)
-    stairs = rejection_sampling._staircase.__wrapped__(
-        rejection_sampling.Law(scale=scale, power=power, bound=bound), slot_bits
+    sampler = rejection_sampling._sampler.__wrapped__(
+        rejection_sampling.NoiseDistribution(scale=scale, power=power, bound=bound), slot_bits
     )
-    n_slots, n_sure, size = 2**slot_bits, stairs.n_sure, stairs.block_size
+    n_slots, n_accepted, size = 2**slot_bits, sampler.n_accepted, sampler.block_size
 
     def height_of(x: int) -> Any:
         inside = abs(x) <= bound
-        return inside * stairs.height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
+        return inside * sampler.height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
 
-    assert len(stairs.first) == n_slots
+    assert len(sampler.first) == n_slots
     assert size & (size - 1) == 0
-    assert stairs.tail_size & (stairs.tail_size - 1) == 0
-    assert stairs.tail_size % size == 0
-    owned_by_nobody = stairs.position > stairs.height
-    n_owned = n_sure + int((~owned_by_nobody).sum())
+    assert sampler.tail_size & (sampler.tail_size - 1) == 0
+    assert sampler.tail_size % size == 0
+    owned_by_nobody = sampler.position > sampler.height
+    n_owned = n_accepted + int((~owned_by_nobody).sum())
     assert owned_by_nobody[-2:].all()
-    owners, sure = np.unique(stairs.first[:n_sure], return_counts=True)
+    owners, sure = np.unique(sampler.first[:n_accepted], return_counts=True)
     sure_of = dict(zip(owners.tolist(), sure.tolist(), strict=True))
-    blocks = np.unique(stairs.first[:n_owned])
-    assert np.array_equal(blocks, np.arange(-stairs.tail_start, stairs.tail_start, size))
-    unsure_owner = stairs.first[n_sure:n_owned]
-    unsure_position = stairs.position[: n_owned - n_sure]
+    blocks = np.unique(sampler.first[:n_owned])
+    assert np.array_equal(blocks, np.arange(-sampler.tail_start, sampler.tail_start, size))
+    unsure_owner = sampler.first[n_accepted:n_owned]
+    unsure_position = sampler.position[: n_owned - n_accepted]
     some = np.unique(np.linspace(0, len(blocks) - 1, 40).astype(int))
     for first in blocks[some].tolist():
         positions = unsure_position[unsure_owner == first].tolist()
@@ -148,10 +154,12 @@ def test_slots_cover_the_weights_and_sure_slots_are_below_them(
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("slot_bits", [8, 16])
 def test_the_slot_of_a_tail_covers_its_blocks(slot_bits: int, power: int, noise_scale: float) -> None:
-    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), slot_bits)
+    sampler = rejection_sampling._sampler(
+        rejection_sampling.NoiseDistribution(scale=noise_scale, power=power), slot_bits
+    )
     for block in (0, 1, 2, 3, 10, 30, 60):
-        x = PRECISION.mpf(stairs.tail_start + block * stairs.tail_size)
-        needed = stairs.height * stairs.tail_size // stairs.block_size
+        x = PRECISION.mpf(sampler.tail_start + block * sampler.tail_size)
+        needed = sampler.height * sampler.tail_size // sampler.block_size
         needed *= PRECISION.exp(-((x / noise_scale) ** power) / power)
         assert needed <= PRECISION.mpf(2) ** -(block + 1)
 
@@ -159,15 +167,17 @@ def test_the_slot_of_a_tail_covers_its_blocks(slot_bits: int, power: int, noise_
 @pytest.mark.parametrize("noise_scale", SCALES)
 @pytest.mark.parametrize("power", [1, 2])
 def test_few_draws_need_a_comparison(power: int, noise_scale: float) -> None:
-    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=noise_scale, power=power), 16)
-    assert stairs.n_sure > 0.94 * 2**16
+    sampler = rejection_sampling._sampler(
+        rejection_sampling.NoiseDistribution(scale=noise_scale, power=power), 16
+    )
+    assert sampler.n_accepted > 0.94 * 2**16
 
 
 def test_computed_weights_are_well_within_the_margin() -> None:
     for scale, power in ((0.37, 1), (10.0, 2), (1e12, 1), (1e12, 2)):
         x = np.unique((np.linspace(0, 20, 500) * scale).astype(np.int64))
         exact = [PRECISION.exp(-((int(k) / PRECISION.mpf(scale)) ** power) / power) for k in x]
-        computed = rejection_sampling.Law(scale=scale, power=power).weights(x)
+        computed = rejection_sampling.NoiseDistribution(scale=scale, power=power).weights(x)
         worst = max(abs(float(a - b)) for a, b in zip(exact, computed.tolist(), strict=True))
         assert 2**16 * worst < rejection_sampling._MARGIN / 1000
 
@@ -189,7 +199,7 @@ class Scripted:
     ("scale", "power", "x"), [(3.0, 1, 7), (0.5, 2, 1), (1e12, 1, 10**12), (37.3, 2, -90), (0.37, 1, -2)]
 )
 def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, x: int) -> None:
-    kind, height = rejection_sampling.Law(scale=scale, power=power), 1000
+    kind, height = rejection_sampling.NoiseDistribution(scale=scale, power=power), 1000
     target = height * PRECISION.exp(-((abs(x) / PRECISION.mpf(scale)) ** power) / power)
     whole = int(target)
     for words in (1, 3, 4):
@@ -206,7 +216,7 @@ def test_settling_reads_just_enough_bits_and_is_right(scale: float, power: int, 
 
 def test_settling_ignores_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DefaultContext.traps, Inexact, True)
-    kind = rejection_sampling.Law(scale=3.0, power=1)
+    kind = rejection_sampling.NoiseDistribution(scale=3.0, power=1)
     with localcontext() as context, np.errstate(all="raise"):
         context.prec = 2
         context.traps[Inexact] = True
@@ -223,9 +233,9 @@ def flips(heads: int) -> sampling.ByteSource:
 
 @pytest.mark.parametrize(("left", "end"), [(False, 2**62), (True, -(2**62))])
 def test_tails_go_on_for_ever_and_saturate(left: bool, end: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    stairs = rejection_sampling._staircase(rejection_sampling.Law(scale=1e12, power=1), 16)
-    monkeypatch.setattr(rejection_sampling.Law, "is_below", lambda *args: True)
+    sampler = rejection_sampling._sampler(rejection_sampling.NoiseDistribution(scale=1e12, power=1), 16)
+    monkeypatch.setattr(rejection_sampling.NoiseDistribution, "is_below", lambda *args: True)
     for block in (0, 3):
-        magnitude = stairs.tail_start + block * stairs.tail_size
-        assert stairs._draw_tail(left, flips(block)) == (~magnitude if left else magnitude, True)
-    assert stairs._draw_tail(left, flips(2**62 // stairs.tail_size)) == (end, True)
+        magnitude = sampler.tail_start + block * sampler.tail_size
+        assert sampler._draw_tail(left, flips(block)) == (~magnitude if left else magnitude, True)
+    assert sampler._draw_tail(left, flips(2**62 // sampler.tail_size)) == (end, True)

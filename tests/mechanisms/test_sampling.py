@@ -200,7 +200,7 @@ def test_no_draws(kind: str) -> None:
 
 
 def test_many_draws_need_little_memory() -> None:
-    rejection_sampling._staircase.cache_clear()
+    rejection_sampling._sampler.cache_clear()
     tracemalloc.start()
     draws = discrete_laplace(1e12, 3_000_000, seeded_bytes(23))
     _, peak = tracemalloc.get_traced_memory()

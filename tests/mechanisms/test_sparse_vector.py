@@ -385,9 +385,9 @@ def test_invalid_questions_are_refused_and_cost_nothing(values, streams, name):
 
 @pytest.mark.parametrize(
     ("arguments", "name"),
-    [((0, 0.1), "n_queries"), ((1.5, 0.1), "n_queries"), ((1, 0.0), "failure"), ((1, 1.0), "failure"),
-     ((1, math.nan), "failure"), ((1, "0.1"), "failure")],
-)  # fmt: skip
+    [((n_queries, 0.1), "n_queries") for n_queries in (0, 1.5)]
+    + [((1, failure), "failure_probability") for failure in (0.0, 1.0, math.nan, "0.1")],
+)
 def test_bounds_of_nothing_are_refused(arguments, name):
     with pytest.raises(ArgumentError, match="Hint") as error:
         SparseVector(**GOOD).error_bound(*arguments)

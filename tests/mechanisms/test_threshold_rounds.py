@@ -15,10 +15,10 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import sparse_threshold_counts, threshold_counts
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.threshold_rounds import Nodes, settle_rounds
+from pandas_dptree.mechanisms.threshold_rounds import Nodes, decide_rounds
 from pandas_dptree.mechanisms.thresholds import Round
 from tests.helpers_implicit import HALF, listed
-from tests.helpers_multiplicative import chain_of, settle_copies, silence
+from tests.helpers_multiplicative import chain_of, decide_copies, silence
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.helpers_statistics import audited_epsilon, same_distribution
@@ -44,10 +44,10 @@ def test_without_noise_the_complete_tree_gives_the_same(calibration, sizes, tau)
     with pytest.MonkeyPatch.context() as patch:
         silence(patch)
         expected = threshold_counts(complete, levels, chain)
-        settled = sparse_threshold_counts(int(leaves.sum()), listed(implicit, leaves), chain)
-    assert settled[0][1] == expected[0]
+        decided = sparse_threshold_counts(int(leaves.sum()), listed(implicit, leaves), chain)
+    assert decided[0][1] == expected[0]
     rounds = chain.rounds(int(leaves.sum()) + chain.total_noise.radius)
-    for (names, found), estimates, exact in zip(settled[1:], expected[1:], levels[1:], strict=True):
+    for (names, found), estimates, exact in zip(decided[1:], expected[1:], levels[1:], strict=True):
         filled = np.full(len(estimates), chain.estimates[0])
         filled[names.astype(np.int64)] = found
         assert (filled == estimates).all()
@@ -65,13 +65,13 @@ CASES = {
 
 
 def outcomes(case, above, n, seed):
-    """Settle n copies of a binary tree of depth 3, of whose nodes some are left out."""
+    """Decide n copies of a binary tree of depth 3, of whose nodes some are left out."""
     options, leaves = CASES[case]
     chain = chain_of(depth=4, **options)
     tree, leaves = Tree.from_branching([2, 2, 2]), np.array(leaves)
     rounds = chain.rounds(int(leaves.sum()) + 2 * chain.total_noise.radius)[:6]
     above = min(each.out_of_reach for each in rounds) if above is None else above
-    return np.hstack(settle_copies(tree, leaves, n, rounds, -1, rng(seed), above=above))
+    return np.hstack(decide_copies(tree, leaves, n, rounds, -1, rng(seed), above=above))
 
 
 def p_value(one, other):
@@ -105,16 +105,16 @@ def test_trees_are_asked_on_levels_that_no_record_reaches(monkeypatch):
     rounds = chain_of(depth=6, tau=1.0, epsilon=4.0, delta=1e-2).rounds(60)[:4]
     assert [each.out_of_reach for each in rounds] == [0] * 4
 
-    def settled(with_empty, seed):
-        found = settle_rounds(short(40_000, 45, with_empty=with_empty), rounds, rng(seed))
+    def decided(with_empty, seed):
+        found = decide_rounds(short(40_000, 45, with_empty=with_empty), rounds, rng(seed))
         return np.stack(found[:2], axis=1)
 
-    expected = settled(True, 1)
-    assert p_value(expected, settled(False, 2)) > 1e-4
+    expected = decided(True, 1)
+    assert p_value(expected, decided(False, 2)) > 1e-4
     ask = SparseVector.ask
     only_listed = lambda large, counts, streams: ask(large, np.where(counts, counts, -(2**60)), streams)  # noqa: E731
     monkeypatch.setattr(SparseVector, "ask", only_listed)
-    assert p_value(expected, settled(False, 2)) < 1e-6
+    assert p_value(expected, decided(False, 2)) < 1e-6
 
 
 def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
@@ -168,10 +168,10 @@ def test_what_is_out_of_reach_should_be_answered_negatively(calibration, epsilon
 
 
 def lone_row(n, seed, count):
-    """Settle copies of a tree where one node has a row or none, and is listed if it has one."""
+    """Decide copies of a tree where one node has a row or none, and is listed if it has one."""
     chain = chain_of(depth=3, tau=1.0, epsilon=1.0, delta=1e-2)
     tree, leaves = Tree.from_branching([2, 2]), np.array([3, 0, count, 0])
-    found = settle_copies(tree, leaves, n, chain.rounds(60)[:3], -1, rng(seed), above=0)
+    found = decide_copies(tree, leaves, n, chain.rounds(60)[:3], -1, rng(seed), above=0)
     return chain, np.hstack(found)
 
 
@@ -193,7 +193,7 @@ def test_audit(count, larger):
     rounds = chain.rounds(2000)[:4]
     above = min(each.out_of_reach for each in rounds)
     one, other = (
-        np.hstack(settle_copies(tree, np.array([600, 0, size, 5]), n, rounds, -1, rng(size), above=above))
+        np.hstack(decide_copies(tree, np.array([600, 0, size, 5]), n, rounds, -1, rng(size), above=above))
         for size in (count, larger)
     )
     assert audited_epsilon(one, other, chain.delta) <= chain.epsilon

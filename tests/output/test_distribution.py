@@ -276,6 +276,21 @@ def test_quantiles_of_many_values_are_those_of_numpy():
     assert released.quantiles(0.5)["value"].item() == table["value"].iloc[49]
 
 
+def test_a_part_of_the_total_is_not_moved_by_rounding():
+    """7 of 100 values are 0.07 of them, although 0.07 * 100 is a little more than 7 in floats."""
+    assert 0.07 * 100 > 7
+    released = plan(**NO_NOISE, known={"total": 100}).release(small([(0, 0.5)] * 7 + [(0, 3.5)] * 93))
+    assert released.quantiles(0.07).values.tolist() == [[1, 0, 1]]
+
+
+def test_whoever_writes_into_one_table_changes_no_other():
+    released = plan(epsilon=1.0).release(small([]))
+    tables = [released.cdf, released.histogram, lambda: released.quantiles(0.5)]
+    for table in tables:
+        table().attrs["dp"]["epsilon"] = 0.0
+    assert all(table().attrs["dp"]["epsilon"] == 1.0 for table in tables)
+
+
 def test_known_groups_without_records():
     known = {"b": pd.Series([0, 4], pd.MultiIndex.from_tuples([("s", "u"), ("s", "v")], names=["a", "b"]))}
     table = dpt.cdf(small([]), "x", bounds=(0, 4), bins=4, by=["a", "b"], domain=PLACES, epsilon=0.5,
@@ -350,7 +365,7 @@ def test_a_level_of_groups(part, table, tmp_path):
 
 def test_a_distribution_of_all_records_has_no_levels():
     with pytest.raises(
-        ArgumentError, match=r"That of a distribution of all records has no levels: .*to_html"
+        ArgumentError, match=r"For a distribution of all records, which has no levels, .*to_html"
     ):
         dpt.histogram(small([(0, 1)]), "x", **GOOD).dp.to_html()
 

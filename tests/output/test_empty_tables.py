@@ -143,6 +143,15 @@ def test_negative_sums_that_are_large_are_no_mistake():
         )
 
 
+def test_groups_of_all_levels_are_not_added_up():
+    few = pd.DataFrame({"a": ["s"] * 14, "b": ["u"] * 14, "x": 1.0})
+    options = {"bounds": (0, 4), "bins": 4, "by": ["a", "b"], "domain": few[["a", "b"]].drop_duplicates()}
+    with pytest.warns(DPTreeWarning, match=EMPTY) as caught:
+        released = dpt.release_distribution(few, "x", epsilon=0.5, **options, **seeded())
+    total = released.histogram().query("level == 'total'")["count"].sum()
+    assert f"the total of 'count' is {total}, and up to" in str(caught[0].message)
+
+
 def test_a_known_total_gives_no_warning():
     with warnings.catch_warnings(action="error"):
         by_state(records(**OTHER_CASE), known={"total": N})
@@ -292,7 +301,7 @@ def test_nothing_is_lost_where_a_warning_is_an_error():
     assert released.attrs["dp"]["epsilon"] == 1.0
 
 
-AGAIN = r"says in attrs\[\"dp\"\] that it is a release"
+AGAIN = "the data are already a release"
 
 
 def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent():
@@ -314,7 +323,7 @@ def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent
         with pytest.warns(DPTreeWarning) as second:
             again()
         first, *others = [str(each.message) for each in second]
-        assert f"{'says in attrs'}" in first
+        assert AGAIN in first
         assert second[0].filename == __file__
         assert all(each.startswith(EMPTY) for each in others)
         with warnings.catch_warnings(action="error"), pytest.raises(DPTreeWarning, match=AGAIN) as caught:
@@ -327,6 +336,18 @@ def test_a_released_dataset_gives_the_same_warning():
     with pytest.warns(DPTreeWarning, match=AGAIN) as caught:
         several.tree_counts(table, "city", epsilon=1.0, **seeded())
     assert len(caught) == 1
+
+
+def test_a_released_array_gives_the_same_warning():
+    noisy = CELLS.assign_attrs(dp='{"mechanism": "laplace"}')
+    for again in (
+        lambda: arrays.cdf(noisy, "age", edges=range(6), epsilon=1.0, **seeded()),
+        lambda: arrays.quantiles(noisy, "age", 0.5, edges=range(6), epsilon=1.0, **seeded()),
+        lambda: arrays.tree_counts(noisy, ["city"], epsilon=1.0, **seeded()),
+    ):
+        with pytest.warns(DPTreeWarning, match=AGAIN) as caught:
+            again()
+        assert len(caught) == 1
 
 
 @pytest.mark.parametrize("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])

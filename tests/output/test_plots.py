@@ -223,6 +223,7 @@ def test_a_distribution_is_a_picture():
     for line, row in zip(axes.get_lines(), rows, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), np.arange(0, 501, 25))
         np.testing.assert_array_equal(line.get_ydata(), [0, *row["count"]])
+        assert line.get_drawstyle() == "steps-post"  # what lies below an edge holds from there on
     assert [line.get_label() for line in axes.get_lines()] == ["total", "Corrow", "Corrow, Elverby"]
     band, _ = axes.collections
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}

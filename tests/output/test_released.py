@@ -35,7 +35,7 @@ def test_a_table_is_read_back_from_a_file(counts, tmp_path):
     counts.to_csv(tmp_path / "counts.csv", index=False)
     read = pd.read_csv(tmp_path / "counts.csv")
     assert Released.of(read).parent.tolist() == Released.of(counts).parent.tolist()
-    assert "unknown: the table does not tell" in read.dp.to_html()
+    assert "It is unknown how this table was made" in read.dp.to_html()
     read.dp.plot.levels(n=2)
 
 
@@ -83,7 +83,7 @@ def test_levels_without_rows_may_be_forgotten(counts):
 def test_numbers_written_as_text_are_refused(counts):
     written = counts.assign(std_error=counts["std_error"].map("{:.1f} visits".format))
     for draw in (written.dp.plot.levels, written.dp.plot.icicle, written.dp.to_html):
-        with pytest.raises(dpt.ArgumentError, match=r"no number, in the column 'std_error'.*\nHint: "):
+        with pytest.raises(dpt.ArgumentError, match=r"not numbers, in the column 'std_error'.*\nHint: "):
             draw()
 
 
@@ -107,11 +107,11 @@ def test_a_branch_keeps_its_order(counts):
 @pytest.mark.parametrize(
     ("spoil", "fact"),
     [
-        (lambda table: table.drop(columns="level"), "is not a table that was released"),
-        (lambda table: table.drop(columns="count"), "is not a table that was released"),
+        (lambda table: table.drop(columns="level"), "is not a released table"),
+        (lambda table: table.drop(columns="count"), "is not a released table"),
         (lambda table: table.drop(columns="district"), "lacks keys"),
         (lambda table: table.head(0), "has no rows"),
-        (lambda table: table.assign(level="elsewhere"), "rows of no level"),
+        (lambda table: table.assign(level="elsewhere"), "rows without a known level"),
         (lambda table: pd.concat([table, table]), "several rows for one node"),
     ],
 )

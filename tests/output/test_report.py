@@ -3,6 +3,7 @@
 import re
 import sys
 
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
@@ -62,13 +63,33 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     assert "leaves out" not in means.dp.to_html(max_rows=None)
     assert "in at least about 90 % of all releases" in text
     assert "they may be a single number" in text
-    assert "right to first order" in text
+    assert "first-order approximation" in text
     assert any(row[1] == "–" for row in rows)
     lower, upper = means.loc[0, ["lower", "upper"]].astype(int)
     assert rows[0][9] == f"{lower:,} to {upper:,}"
     assert not any(float(row[2][2:]) == 0 for row in rows if row[2] != "± –")  # no error looks like none
     assert len(rows_of(text_of(means.dp.to_html(columns=["age", "count"]))[0])[0]) == 7
     assert len(rows_of(text_of(means.dp.to_html(columns="age", max_rows=None))[0])) == len(means)
+
+
+@pytest.mark.parametrize(("max_rows", "shown"), [(6, 1), (7, 7), (43, 7), (44, 44)])
+def test_a_page_shows_the_levels_that_fit_to_the_last_row(counts, max_rows, shown):
+    assert len(counts) == 1 + 6 + 37 + 678
+    assert len(rows_of(text_of(counts.dp.to_html(max_rows=max_rows))[0])) == shown
+
+
+def test_no_small_error_beside_a_large_one_looks_like_none():
+    pytest.importorskip("great_tables")
+    table = pd.DataFrame(
+        {
+            "level": ["total", "k", "k"],
+            "k": [None, "a", "b"],
+            "x": [7.0, 3.0, 4.0],
+            "x_std_error": [2e4, 0.004, 0],
+        }
+    )
+    rows = rows_of(text_of(table.dp.to_html())[0])
+    assert [row[2] for row in rows] == ["± 20,000.000", "± 0.004", "± 0.000"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +162,7 @@ def test_protection_in_words(visits, clinics, options, words):
 
 
 def test_a_repeatable_release_claims_no_protection(counts):
-    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. Had the noise been secret")
+    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. If the noise had been secret")
 
 
 def test_protection_of_other_tables(visits, clinics, addresses):
@@ -162,7 +183,11 @@ def test_protection_of_other_tables(visits, clinics, addresses):
     assert "protected like its values" in " ".join(statement(addresses.attrs["dp"]))
     assert "It is missing (–) where none was measured" in addresses.dp.to_html()
     factor = visits.dp.tree_counts(
-        BY, domain=clinics, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.1)
+        BY,
+        domain=clinics,
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism=dpt.Multiplicative(alpha=0.25, failure_probability=0.1),
     )
     assert "it holds with a probability of 0.9." in factor.dp.to_html()
 

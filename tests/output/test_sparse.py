@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers_implicit import NUMBERS, TREES, released
+from tests.helpers_implicit import NUMBERS, TREES, ZIPS, released
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -41,3 +41,24 @@ def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
     table = released(tree)
     parts = table["level"].eq(tree.level_names[-1]) | table["other"]
     assert table.loc[parts, "count"].sum() == table["count"].iloc[0]
+
+
+def test_variances_of_a_remainder_are_those_of_the_node_and_of_what_is_shown_of_it():
+    table = released(ZIPS)
+    nodes, rests = table[~table["other"]], table[table["other"]]
+    variances = nodes["std_error"] ** 2
+    assert nodes["zip/1"].dropna().unique().tolist() == ["1", "9"] and len(rests) == 3
+    families = [(nodes["level"] == "total", nodes["level"] == "zip/1", rests["level"] == "zip/1")]
+    for first in ("1", "9"):
+        below = nodes["zip/1"].eq(first)
+        families.append(
+            (
+                below & (nodes["level"] == "zip/1"),
+                below & (nodes["level"] == "zip/3"),
+                rests["zip/1"] == first,
+            )
+        )
+    assert [int(children.sum()) for _, children, _ in families] == [2, 1, 2]
+    for node, children, rest in families:
+        expected = variances[node].item() + variances[children].sum()
+        np.testing.assert_allclose(rests.loc[rest, "std_error"].item() ** 2, expected)

@@ -47,11 +47,11 @@ def test_releases_are_as_accurate_as_the_plan_promises(tree, mechanism, objectiv
     exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
     level = plan.release(leaves, rng=rng)["level"]
     squares = np.mean(
-        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(10_000)], axis=0
+        [(plan.release(leaves, rng=rng)["count"].to_numpy() - exact) ** 2 for _ in range(4000)], axis=0
     )
     seen = pd.Series(squares).groupby(level, observed=False).mean() ** 0.5
     shown = ~np.isnan(plan.std_errors)
-    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.02)
+    np.testing.assert_allclose(seen[shown], plan.std_errors[shown], rtol=0.04)
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
@@ -173,7 +173,7 @@ def test_a_plan_that_was_tampered_with_spends_no_more(domain):
 
 
 def test_a_privacy_unit_that_json_cannot_hold_is_refused(domain):
-    with pytest.raises(dpt.ArgumentError, match="cannot be written down"):
+    with pytest.raises(dpt.ArgumentError, match="cannot be serialized"):
         dpt.plan(domain, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=2).to_dict()
 
 
@@ -322,7 +322,7 @@ def test_whatever_is_missing_is_an_argument_error(domain):
 def test_known_counts_that_json_contradicts_are_named(domain):
     written = dpt.plan(domain, epsilon=1.0, known={"total": 5}).to_dict()
     written["known"]["at_least"][1] = [[0, 3], [1, 3]]
-    with pytest.raises(dpt.ArgumentError, match=r"the total holds 5, but .* at least 6 together"):
+    with pytest.raises(dpt.ArgumentError, match=r"the total holds 5, but .* together hold at least 6"):
         dpt.Plan.from_dict(written, domain)
 
 
@@ -332,7 +332,7 @@ def test_known_counts_that_json_contradicts_are_named(domain):
 @pytest.mark.parametrize("ending", ["std_error", "lower", "upper", "measurement", "noise_scale"])
 def test_a_key_may_not_be_named_as_a_column_of_errors(ending):
     domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
-    with pytest.raises(dpt.ColumnsError, match="two columns of the released table one name"):
+    with pytest.raises(dpt.ColumnsError, match="two columns of the released table the same name"):
         dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))
 
 
@@ -355,7 +355,7 @@ def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():
     for kind in ("exact", "at_least"):
         contradicted = json.loads(json.dumps(written))
         contradicted["known"][kind][0] = [[0, 5]]
-        with pytest.raises(dpt.ArgumentError, match="say nothing of sums"):
+        with pytest.raises(dpt.ArgumentError, match="holds counts, not sums"):
             dpt.Plan.from_dict(contradicted, domain)
     contradicted = dpt.plan(domain, epsilon=1.0).to_dict()
     contradicted["known"]["exact"][3][0][1] = 4

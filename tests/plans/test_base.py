@@ -1,5 +1,6 @@
 """What every kind of plan has: it is shown, compared, stored and released in the same way."""
 
+import dataclasses
 import inspect
 import json
 
@@ -107,3 +108,17 @@ def test_another_hierarchy_is_refused(plan):
     for hierarchy in (other, dpt.Tree.from_branching([2]), dpt.prefixes("ip", bits=[8]), None, "clinics"):
         with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
             dpt.Plan.from_dict(plan.to_dict(), hierarchy)
+
+
+def test_arrays_of_a_plan_are_read_only_copies():
+    plan = dpt.plan(DOMAIN, epsilon=1.0)
+    shares = [share.copy() for share in plan.node_shares]
+    weights = plan.level_weights.copy()
+    made = dataclasses.replace(plan, node_shares=tuple(shares), level_weights=weights)
+    for given in (*shares, weights):
+        given[:] = 9.0  # what was passed stays writeable
+    assert [share.tolist() for share in made.node_shares] == [share.tolist() for share in plan.node_shares]
+    assert made.level_weights.tolist() == plan.level_weights.tolist()
+    for kept in (*made.node_shares, *made.node_noise_scales, made.level_weights):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[:] = 9.0

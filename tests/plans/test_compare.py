@@ -113,6 +113,21 @@ def test_compare_at_other_counts(clinics):
     assert large.loc[("multiplicative", "exact"), "total"] == chain.alpha_rmse(10_000)
 
 
+@pytest.mark.parametrize("consistency", ["none", "linear"])
+def test_each_alternative_is_the_plan_that_was_asked_for_so(consistency):
+    """With the same known counts, weights and objective."""
+    options = {
+        **BOTH, "consistency": consistency, "objective": "cells", "level_weights": {"level_1": 3.0},
+        "known": {"total": 40, "level_1": [9, np.nan, 5]},
+    }  # fmt: skip
+    table = dpt.plan(RAGGED, **options).compare()
+    assert len(table) >= 6
+    for noise, split in table.index:
+        plan = dpt.plan(RAGGED, **options, mechanism=noise, split=split)
+        np.testing.assert_allclose(table.loc[(noise, split), list(plan.level_names)], plan.std_errors)
+        assert table.loc[(noise, split), "objective"] == pytest.approx(plan.expected_error)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"epsilon": 1.0}, {"rho": 0.1}, {**BOTH, "column": "cost", "bounds": (0, 5)}],
@@ -134,7 +149,7 @@ def test_alpha_makes_the_largest_error_small(options, consistency):
         .alpha_rmse(0.1)
         .max()
         for noise in (dpt.Laplace(), dpt.Gaussian())
-        if noise.can_give(PrivacyLoss(**options))
+        if noise.supports(PrivacyLoss(**options))
         for objective in ("worst", "levels")
     ]
     assert isinstance(best, Plan)

@@ -39,6 +39,24 @@ def test_a_plan_describes_what_it_does():
     assert "each who (up to 3 rows, add_remove)" in repr(planned)
 
 
+def test_a_level_is_as_accurate_as_known_only_if_all_its_groups_are():
+    free = plan(8, epsilon=1.0, domain=DOMAIN)
+    part = plan(8, epsilon=1.0, domain=DOMAIN, known={"a": {"s": 4}})
+    whole = plan(8, epsilon=1.0, domain=DOMAIN, known={"a": {"s": 4, "t": 3}})
+    assert free.strategy.noise_scales == part.strategy.noise_scales
+    assert part.totals[1].tolist() == [4, -1] and part.errors.tolist() == free.errors.tolist()
+    assert whole.totals[1].tolist() == [4, 3] and (whole.errors[:2] < free.errors[:2]).all()
+
+
+def test_a_comparison_begins_with_the_plan_where_the_total_alone_is_known():
+    """The tree is chosen for totals that are not known, on all levels alike: with known ones it is flat."""
+    planned = plan(12, domain=DOMAIN, epsilon=1.0, known={"total": 9})
+    (row,) = planned.compare().to_dict("records")
+    assert row["strategy"] == planned.strategy.description == "tree 2x8"
+    assert [row[name] for name in planned.level_names] == planned.errors.tolist()
+    assert plan(12, epsilon=1.0, known={"total": 9}).strategy.description == "tree 12"
+
+
 STRATEGIES = {
     "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
     "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
@@ -227,7 +245,7 @@ def test_counts_that_do_not_fit_are_refused(data, message):
 
 def test_counts_cannot_protect_units_and_records_cannot_be_bounded_without():
     unit = plan(4, epsilon=1.0, privacy_unit="who", max_contributions=3)
-    with pytest.raises(ArgumentError, match="nobody can tell the rows of one privacy unit") as error:
+    with pytest.raises(ArgumentError, match="rows of one privacy unit cannot be identified") as error:
         unit.release(COUNTS[0])
     assert error.value.argument == "data"
     bounded = plan(4, epsilon=1.0, max_contributions=3)

@@ -98,7 +98,7 @@ def test_what_cannot_be_serialized_is_named():
         (dataclasses.replace(plain, strategy=given), "strategy"),
         (dataclasses.replace(plain, totals=(np.full(3, -1),)), "totals"),
     ):
-        with pytest.raises(dpt.ArgumentError, match="cannot be written down") as caught:
+        with pytest.raises(dpt.ArgumentError, match="cannot be serialized") as caught:
             plan.to_dict()
         assert caught.value.argument == argument and caught.value.hint
 

@@ -195,6 +195,16 @@ def test_structural_zeros_are_zero():
     assert counts.attrs["dp"]["known"] == {"state": 1, "county": 1}
 
 
+@pytest.mark.parametrize("options", [{}, {"column": "cost", "bounds": (-9, 9), "granularity": 1}])
+def test_given_counts_of_structural_zeros_count_nowhere(options):
+    """Otherwise the levels above would hold records that the leaves do not."""
+    plan = dpt.plan(us(structural_zeros="empty"), epsilon=1e5, consistency="none", **options)
+    table = plan.release(np.array([5, 4, 900, 3, 2, 1]), rng=rng(1))
+    values = table[plan.quantity.name]
+    assert values[table["level"] == "total"].tolist() == [15]
+    assert values[table["level"] == "state"].tolist() == [9, 3, 3]
+
+
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("consistency", MODES[1:])
 def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms.detection_probability import largest_error
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
@@ -153,6 +154,20 @@ def test_the_detection_probability_predicts_how_often_nodes_are_released():
         assert len(kept) / n == pytest.approx(expected[count], abs=5 * math.sqrt(0.25 / n))
 
 
+def test_mechanisms_are_compared_by_the_level_on_which_least_is_found():
+    plan = plan_implicit(
+        ADDRESSES, epsilon=1.0, delta=1e-6,
+        split={"total": 0.3, "ip/8": 0.3, "ip/16": 0.05, "ip/24": 0.1, "ip/32": 0.25},
+    )  # fmt: skip
+    table = plan.compare(failure=0.05).loc["truncated_laplace"]
+    [(found, unseen, error)] = table.to_numpy().tolist()
+    found_or_one_less = detection_probability(plan, [found, found - 1]).iloc[:, 1:]
+    assert found_or_one_less.min(axis=1).tolist() == found_or_one_less["ip/16"].tolist()
+    assert found_or_one_less["ip/16"].iloc[0] >= 0.95 > found_or_one_less["ip/16"].iloc[1]
+    assert unseen == plan.to_frame()["largest_unseen"].max() == 2 * plan.noise[2].radius
+    assert error == max(largest_error(noise, 0.05) for noise in plan.noise[1:])
+
+
 @st.composite
 def records(draw):
     """Draw records with a few heavy values, and a plan with little noise."""
@@ -256,33 +271,33 @@ def test_releases_are_repeatable_only_with_a_generator():
     [
         (lambda: prefixes("ip"), "or `chars` must be given"),
         (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
-        (lambda: prefixes("ip", bits=[8], alphabet="ab"), "says nothing of prefixes of this kind"),
-        (lambda: prefixes("ip", chars=[8], width=9), "says nothing of prefixes of this kind"),
-        (lambda: prefixes("ip", bits=[]), "must list rising whole numbers from 1 to 64"),
-        (lambda: prefixes("ip", bits=[8, 8]), "must list rising"),
-        (lambda: prefixes("ip", bits=[0, 8]), "must list rising"),
-        (lambda: prefixes("ip", bits=[8, 65]), "must list rising"),
-        (lambda: prefixes("ip", bits=[True]), "must list rising"),
-        (lambda: prefixes("ip", bits=8), "must list rising"),
-        (lambda: prefixes("ip", chars=[1.5]), "must list rising"),
-        (lambda: prefixes("ip", chars=3), "must list rising"),
+        (lambda: prefixes("ip", bits=[8], alphabet="ab"), "does not apply to this kind of prefixes"),
+        (lambda: prefixes("ip", chars=[8], width=9), "does not apply to this kind of prefixes"),
+        (lambda: prefixes("ip", bits=[]), "must list increasing whole numbers from 1 to 64"),
+        (lambda: prefixes("ip", bits=[8, 8]), "must list increasing"),
+        (lambda: prefixes("ip", bits=[0, 8]), "must list increasing"),
+        (lambda: prefixes("ip", bits=[8, 65]), "must list increasing"),
+        (lambda: prefixes("ip", bits=[True]), "must list increasing"),
+        (lambda: prefixes("ip", bits=8), "must list increasing"),
+        (lambda: prefixes("ip", chars=[1.5]), "must list increasing"),
+        (lambda: prefixes("ip", chars=3), "must list increasing"),
         (lambda: prefixes("ip", bits=[8], width=7), "must be a whole number from 8 to 64"),
         (lambda: prefixes("ip", bits=[8], width=65), "must be a whole number from 8 to 64"),
         (lambda: prefixes("ip", bits=[8], notation="ipv6"), "is unknown: 'ipv6'"),
         (lambda: prefixes("ip", bits=[8], width=16, notation="ipv4"), "cannot be 'ipv4' for numbers of 16"),
-        (lambda: prefixes("z", chars=[1], alphabet=""), "must be a text of 1 to 255"),
-        (lambda: prefixes("z", chars=[1], alphabet="aa"), "must be a text of 1 to 255"),
-        (lambda: prefixes("z", chars=[1], alphabet="a\0"), "must be a text of 1 to 255"),
+        (lambda: prefixes("z", chars=[1], alphabet=""), "must be a string of 1 to 255"),
+        (lambda: prefixes("z", chars=[1], alphabet="aa"), "must be a string of 1 to 255"),
+        (lambda: prefixes("z", chars=[1], alphabet="a\0"), "must be a string of 1 to 255"),
         (lambda: prefixes(["z"], chars=[1]), "must name a column"),
         (lambda: binary("u", bits=65), "must be a whole number from 1 to 64"),
         (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
         (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, beside an epsilon"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, and given with an epsilon"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "must be 'uniform', or give"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "each level a share"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'optimal', 'uniform' or"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
     ],
 )  # fmt: skip

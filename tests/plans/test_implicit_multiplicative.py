@@ -38,12 +38,12 @@ def test_no_empty_node_appears(calibration, tau):
     tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
     leaves[[0, 1, 17]] = 3000, 1, 10**6
     for seed in range(10):
-        settled = sparse_threshold_counts(int(leaves.sum()), listed(tree, leaves), chain, rng=rng(seed))
-        for (names, _), occupied in zip(settled[1:], [{0, 1}, {0, 4}, {0, 1, 17}], strict=True):
+        decided = sparse_threshold_counts(int(leaves.sum()), listed(tree, leaves), chain, rng=rng(seed))
+        for (names, _), occupied in zip(decided[1:], [{0, 1}, {0, 4}, {0, 1, 17}], strict=True):
             assert set(names.tolist()) <= occupied
 
 
-def test_clipping_gives_noise_to_settled_nodes_and_the_root_alone(monkeypatch):
+def test_clipping_gives_noise_to_decided_nodes_and_the_root_alone(monkeypatch):
     plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=3)
     drawn = []
     sample = type(plan.window_noise).sample
@@ -56,8 +56,8 @@ def test_clipping_gives_noise_to_settled_nodes_and_the_root_alone(monkeypatch):
     monkeypatch.setattr(type(plan.window_noise), "sample", recorded)
     tree, leaves = dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=np.int64)
     leaves[5] = 10**6
-    settled = sparse_clipped_counts(int(leaves.sum()), listed(tree, leaves), plan, rng=rng())
-    assert [names.tolist() for names, _ in settled] == [[0], [1], [5]]
+    decided = sparse_clipped_counts(int(leaves.sum()), listed(tree, leaves), plan, rng=rng())
+    assert [names.tolist() for names, _ in decided] == [[0], [1], [5]]
     assert drawn == [1, 1, 1]
     drawn.clear()
     ((_, root), *below) = sparse_clipped_counts(7, listed(tree, leaves * 0), plan, rng=rng())
@@ -81,12 +81,12 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
 
 
 @pytest.mark.parametrize("wish", [
-    dpt.Multiplicative(alpha=0.5, failure=0.2),
-    dpt.Multiplicative(alpha=0.25, failure=0.2, calibration="proof"),
-    dpt.Multiplicative(alpha=0.5, failure=0.2, clip=True),
+    dpt.Multiplicative(alpha=0.5, failure_probability=0.2),
+    dpt.Multiplicative(alpha=0.25, failure_probability=0.2, calibration="proof"),
+    dpt.Multiplicative(alpha=0.5, failure_probability=0.2, clip=True),
 ])  # fmt: skip
 def test_each_node_is_as_close_as_promised_or_as_small(wish):
-    """Copies of a tree with counts just around the thresholds, below a root that is settled at once."""
+    """Copies of a tree with counts just around the thresholds, below a root that is decided at once."""
     copies, n = 256, 4
     tree = dpt.prefixes("x", bits=[8, 9, 11])
     plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
@@ -95,15 +95,15 @@ def test_each_node_is_as_close_as_promised_or_as_small(wish):
     leaves = np.tile(np.array([near[3], 0, near[0], 7, near[6], near[4], 3 * near[1], near[2]]), copies)
     exact = Tree.from_branching([copies, 2, 4]).roll_up(leaves)
     found, estimates = ([np.zeros((n, len(level)), dtype=np.int64) for level in exact] for _ in range(2))
-    settle = sparse_clipped_counts if wish.clip else sparse_threshold_counts
+    decide = sparse_clipped_counts if wish.clip else sparse_threshold_counts
     source = rng(5)
     for run in range(n):
         for level, (names, counts) in enumerate(
-            settle(int(leaves.sum()), listed(tree, leaves), plan.chain, rng=source)
+            decide(int(leaves.sum()), listed(tree, leaves), plan.chain, rng=source)
         ):
             found[level][run, names.astype(np.int64)] = 1
             estimates[level][run, names.astype(np.int64)] = counts
-    most = binom.ppf(1 - 1e-7, n * copies, wish.failure)
+    most = binom.ppf(1 - 1e-7, n * copies, wish.failure_probability)
     for truth, seen, counts in zip(exact[1:], found[1:], estimates[1:], strict=True):
         errors = abs(counts - truth)
         wrong = np.where(
@@ -131,7 +131,7 @@ def released(tree, **options):
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_the_table_holds_the_large_groups_within_their_bounds(clip):
-    wish = dpt.Multiplicative(alpha=0.5, failure=1e-9, clip=clip)
+    wish = dpt.Multiplicative(alpha=0.5, failure_probability=1e-9, clip=clip)
     frame = records()
     frame["n/16"], frame["n/64"] = frame["n"] // 2**48, frame["n"]
     for seed in range(5):
@@ -226,16 +226,16 @@ def test_numbers_of_numpy_become_plain_json(mechanism):
 
 def test_the_options_that_apply_are_shown():
     plan = dpt.plan_implicit(NUMBERS, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=True))
-    assert (plan.epsilon, plan.delta, plan.failure) == (1.0, 1e-6, 1 / 9)
+    assert (plan.epsilon, plan.delta, plan.failure_probability) == (1.0, 1e-6, 1 / 9)
     assert plan.max_error == 2 * plan.chain.window_noise.radius
-    assert plan.release(records().iloc[:0]).attrs["dp"]["failure"] == 1 / 9
+    assert plan.release(records().iloc[:0]).attrs["dp"]["failure_probability"] == 1 / 9
     assert "but for a probability of 0.111111 each" in plan.headline
     assert plan.headline.endswith(f"count {plan.largest_unseen} at most, but for the same probability")
     assert "<table" in plan._repr_html_()
 
 
 def test_the_plan_is_as_good_as_that_of_a_listed_tree():
-    wish = dpt.Multiplicative(alpha=0.3, failure=0.01, clip=True)
+    wish = dpt.Multiplicative(alpha=0.3, failure_probability=0.01, clip=True)
     implicit = dpt.plan_implicit(dpt.binary("x", bits=2), **LOSS, mechanism=wish)
     complete = dpt.plan(Tree.from_branching([2, 2]), **LOSS, mechanism=wish)
     assert (implicit.threshold, implicit.rmse_bound) == (complete.threshold, complete.rmse_bound)
@@ -289,7 +289,7 @@ def test_compare_is_of_the_same_unit():
     plan = dpt.plan_implicit(ZIPS, **LOSS, **unit, mechanism=wish)
     assert table.loc[("multiplicative", "exact"), "largest_unseen"] == plan.largest_unseen
     assert (table > dpt.plan_implicit(ZIPS, **LOSS).compare()).all(axis=None)
-    for name, value in {"alpha": 1.0, "failure": 0.5}.items():
+    for name, value in {"alpha": 1.0, "failure_probability": 0.5}.items():
         with pytest.raises(ArgumentError, match=f"`{name}`"):
             dpt.plan_implicit(ZIPS, **LOSS).compare(**{name: value})
 
@@ -333,5 +333,5 @@ def test_other_errors():
     with pytest.raises(ArgumentError, match=r"must be a numpy\.random\.Generator"):
         dpt.plan_implicit(ZIPS, **LOSS, mechanism=HALF).release(records(), rng=0)
     chain = Thresholds(alpha=0.5, eta=0.05, **LOSS, depth=2)
-    with pytest.raises(ArgumentError, match="has 3 levels, the root included, where 2 are accounted for"):
+    with pytest.raises(ArgumentError, match="has 3 levels, the root included, but the thresholds are for 2"):
         sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)

@@ -87,6 +87,18 @@ def test_only_gaussian_noise_may_spend_more_than_the_rho_that_implies_the_loss(m
             JointPlan(loss=loss, plans=plans)
 
 
+def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
+    tree = dpt.Domain.from_tree(dpt.Tree.from_branching([2, 3]))
+    plans = {f"up to {k}": dpt.plan(tree, epsilon=0.5, max_contributions=k) for k in (3, 1)}
+    for named in (plans, dict(reversed(plans.items()))):
+        joint = JointPlan(loss=PrivacyLoss(epsilon=1.0), plans=named)
+        stored = joint.to_dict()
+        assert joint.max_contributions == stored["max_contributions"] == 3
+        assert dpt.Plan.from_dict(stored, tree).max_contributions == 3
+        with pytest.raises(ArgumentError, match="different bounds on the rows of a unit"):
+            dpt.Plan.from_dict({**stored, "max_contributions": 1}, tree)
+
+
 PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
 
 

@@ -27,9 +27,11 @@ QUARTER = dpt.Multiplicative(alpha=0.25)
 # The guarantee
 
 
-@pytest.mark.parametrize("wish", [QUARTER, dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True)])
+@pytest.mark.parametrize(
+    "wish", [QUARTER, dpt.Multiplicative(alpha=0.25, failure_probability=0.3, clip=True)]
+)
 def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
-    copies, n = 150, 6  # once the root is settled, the copies below it are separate trees
+    copies, n = 150, 6  # once the root is decided, the copies below it are separate trees
     tree = dpt.Tree.from_branching([copies, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=wish)
     sizes = plan.threshold * np.array([0, 0, 0.01, 0.3, 0.4, 0.6, 0.9, 1, 1.1, 2, 30, 1000])
@@ -46,7 +48,7 @@ def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
             for level in np.split(values, np.cumsum([1, copies, 3 * copies]), 1)[1:]
         ]
 
-    most = binom.ppf(1 - 1e-9, n * copies, plan.failure)
+    most = binom.ppf(1 - 1e-9, n * copies, plan.failure_probability)
     for bound in (
         wish.alpha * np.maximum(exact, plan.threshold),
         np.stack([t["error_bound"] for t in tables]),
@@ -113,19 +115,21 @@ def test_only_counts_have_a_bound(counts):
 def test_a_plan_shows_the_options_that_apply():
     tree = dpt.Tree.from_branching([2, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=QUARTER)
-    assert (plan.epsilon, plan.delta, plan.failure, plan.max_error) == (1.0, 1e-6, 0.05, None)
+    assert (plan.epsilon, plan.delta, plan.failure_probability, plan.max_error) == (1.0, 1e-6, 0.05, None)
     assert "but for a probability of 0.05 each:" in plan.headline
     clipped = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True))
-    assert clipped.failure == clipped.chain.eta == 1 / 16
+    assert clipped.failure_probability == clipped.chain.eta == 1 / 16
     assert clipped.max_error == 2 * clipped.chain.window_noise.radius
     assert (
         f"but for a probability of 0.0625 each, and by {clipped.max_error} in any case:" in clipped.headline
     )
     provenance = clipped.release(np.zeros(24, dtype=int)).attrs["dp"]
-    assert (provenance["failure"], provenance["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
-    chosen = dpt.plan(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, failure=0.3, clip=True))
-    assert chosen.failure == 0.3 and clipped.threshold > chosen.threshold
-    rare = dpt.Multiplicative(alpha=0.25, failure=1e-9, threshold=1e300)
+    assert (provenance["failure_probability"], provenance["rmse_bound"]) == (1 / 16, clipped.rmse_bound)
+    chosen = dpt.plan(
+        tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, failure_probability=0.3, clip=True)
+    )
+    assert chosen.failure_probability == 0.3 and clipped.threshold > chosen.threshold
+    rare = dpt.Multiplicative(alpha=0.25, failure_probability=1e-9, threshold=1e300)
     assert "1e+300, whichever is larger, but for a probability of 1e-09 each" in repr(
         dpt.plan(tree, **LOSS, mechanism=rare)
     )
@@ -143,14 +147,19 @@ def test_a_notebook_shows_the_plan():
 
 
 def test_the_table_and_its_provenance(visits, clinics):
-    wish = dpt.Multiplicative(alpha=0.25, failure=0.01, calibration="proof")
+    wish = dpt.Multiplicative(alpha=0.25, failure_probability=0.01, calibration="proof")
     table = dpt.tree_counts(visits, BY, **LOSS, domain=clinics, mechanism=wish)
     assert list(table.columns) == ["level", *BY, "count", "error_bound"]
     provenance = json.loads(json.dumps(table.attrs["dp"]))
     plan = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), **LOSS, mechanism=wish)
-    assert {name: provenance[name] for name in ("mechanism", "alpha", "failure", "calibration", "clip")} == {
-        "mechanism": "multiplicative", "alpha": 0.25, "failure": 0.01, "calibration": "proof", "clip": False,
-    }  # fmt: skip
+    expected = {
+        "mechanism": "multiplicative",
+        "alpha": 0.25,
+        "failure_probability": 0.01,
+        "calibration": "proof",
+        "clip": False,
+    }
+    assert {name: provenance[name] for name in expected} == expected
     assert provenance["threshold"] == plan.threshold and provenance["rmse_bound"] is None
     assert (provenance["epsilon"], provenance["delta"], provenance["rng"]) == (1.0, 1e-6, "operating system")
     keys = clinics.groupby("region").size().index
@@ -229,7 +238,7 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
     assert plan.release(frame).equals(plan.release(frame.iloc[:3]))  # three rows are few, with certainty
     assert plan.release(frame).attrs["dp"]["privacy_unit"] == "who"
     assert f"protecting each who (up to 3 rows, {neighbors})" in repr(plan)
-    with pytest.raises(ArgumentError, match="nobody can tell the rows"):
+    with pytest.raises(ArgumentError, match="rows of one privacy unit cannot be identified"):
         plan.release(np.array([1, 2]))
 
 

@@ -18,9 +18,9 @@ from pandas_dptree.plans.options import (
     DistributionOptions,
     PrefixOptions,
     RelativeErrorOptions,
-    completed,
-    has_no_meaning,
-    refuse_others,
+    require_supported,
+    unsupported_options,
+    with_defaults,
 )
 from pandas_dptree.signatures import options_of
 from pandas_dptree.verbs import options as verb_options
@@ -211,20 +211,22 @@ def test_type_checkers_refuse_misspelled_options(tmp_path):
 
 def test_what_is_left_at_its_default_is_not_set():
     left = {"split": "optimal", "known": None, "keep_measurements": False, "confidence": None}
-    assert has_no_meaning(RelativeErrorOptions, left) == []
-    assert has_no_meaning(RelativeErrorOptions, {**left, "fit": "joint"}) == ["fit"]
-    assert has_no_meaning(RelativeErrorOptions, {"consistency": "none"}, {"consistency": "none"}) == []
-    assert has_no_meaning(PrefixOptions, {"split": "uniform", "objective": "cells"}) == ["objective"]
+    assert unsupported_options(RelativeErrorOptions, left) == []
+    assert unsupported_options(RelativeErrorOptions, {**left, "fit": "joint"}) == ["fit"]
+    assert unsupported_options(RelativeErrorOptions, {"consistency": "none"}, {"consistency": "none"}) == []
+    assert unsupported_options(PrefixOptions, {"split": "uniform", "objective": "cells"}) == ["objective"]
     odd = pd.DataFrame({"count": [1]})
-    assert has_no_meaning(RelativeErrorOptions, {"known": odd}) == ["known"]
+    assert unsupported_options(RelativeErrorOptions, {"known": odd}) == ["known"]
 
 
 def test_options_of_a_kind_are_picked_or_refused():
     given = {"epsilon": 1.0, "split": "optimal"}
-    found = refuse_others(RelativeErrorOptions, given, what="this", hint="leave it out.")
+    found = require_supported(RelativeErrorOptions, given, what="this", hint="leave it out.")
     assert found == {"epsilon": 1.0}
     with pytest.raises(dpt.ArgumentError, match=r"^`split` has no meaning for this\.\nHint: leave it out\.$"):
-        refuse_others(RelativeErrorOptions, given | {"split": "uniform"}, what="this", hint="leave it out.")
-    whole = completed(RelativeErrorOptions, found)
+        require_supported(
+            RelativeErrorOptions, given | {"split": "uniform"}, what="this", hint="leave it out."
+        )
+    whole = with_defaults(RelativeErrorOptions, found)
     others = {"delta": 0.0, "neighbors": "add_remove", "privacy_unit": None, "max_contributions": None}
     assert whole == {"epsilon": 1.0, **others}

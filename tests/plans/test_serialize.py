@@ -24,10 +24,21 @@ PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 
 
 def planned(
-    domain=DOMAIN, *, alpha=0.25, threshold=None, failure=None, calibration="exact", clip=False, **options
+    domain=DOMAIN,
+    *,
+    alpha=0.25,
+    threshold=None,
+    failure_probability=None,
+    calibration="exact",
+    clip=False,
+    **options,
 ):
     wish = dpt.Multiplicative(
-        alpha=alpha, threshold=threshold, failure=failure, calibration=calibration, clip=clip
+        alpha=alpha,
+        threshold=threshold,
+        failure_probability=failure_probability,
+        calibration=calibration,
+        clip=clip,
     )
     return dpt.plan(domain, **LOSS, mechanism=wish, **options)
 
@@ -77,13 +88,13 @@ def spends_what_it_states(plan):
 @given(
     drawn=domains_and_rows(),
     alpha=st.floats(0.01, 0.99),
-    failure=st.none() | st.floats(1e-9, 0.49),
+    failure_probability=st.none() | st.floats(1e-9, 0.49),
     shape=st.sampled_from([{}, {"threshold": 1e9}, {"clip": True}, {"calibration": "proof"}]),
     neighbors=st.sampled_from(["add_remove", "replace"]),
 )
-def test_a_plan_of_factors_goes_through_json(drawn, alpha, failure, shape, neighbors):
+def test_a_plan_of_factors_goes_through_json(drawn, alpha, failure_probability, shape, neighbors):
     domain, rows = drawn
-    plan = planned(domain, alpha=alpha, failure=failure, neighbors=neighbors, **shape)
+    plan = planned(domain, alpha=alpha, failure_probability=failure_probability, neighbors=neighbors, **shape)
     back = through_json(plan, domain)
     assert back.to_dict() == plan.to_dict() and repr(back) == repr(plan) and back.mechanism == plan.mechanism
     assert (back.chain.epsilon, back.chain.delta) == (plan.chain.epsilon, plan.chain.delta)
@@ -98,24 +109,35 @@ def test_units_and_bare_trees_go_through_json():
         plan = planned(domain, privacy_unit=unit, max_contributions=3)
         back = through_json(plan, domain)
         assert (back.privacy_unit, back.max_contributions, repr(back)) == (unit, 3, repr(plan))
-    with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be written down"):
+    with pytest.raises(dpt.ArgumentError, match="`privacy_unit` cannot be serialized"):
         planned(privacy_unit=("a", "b"), max_contributions=2).to_dict()
 
 
 def test_numbers_of_numpy_become_plain():
-    numbers = {"alpha": np.float64(0.25), "failure": np.float64(0.1), "threshold": np.int64(10**6)}
+    numbers = {
+        "alpha": np.float64(0.25),
+        "failure_probability": np.float64(0.1),
+        "threshold": np.int64(10**6),
+    }
     plan = planned(**numbers, max_contributions=np.int64(2))
     assert repr(through_json(plan)) == repr(plan)
-    single = planned(alpha=np.float32(0.25), failure=np.float16(0.125), threshold=np.longdouble(2.0**20))
-    assert through_json(single).mechanism == dpt.Multiplicative(alpha=0.25, failure=0.125, threshold=2.0**20)
+    single = planned(
+        alpha=np.float32(0.25), failure_probability=np.float16(0.125), threshold=np.longdouble(2.0**20)
+    )
+    assert through_json(single).mechanism == dpt.Multiplicative(
+        alpha=0.25, failure_probability=0.125, threshold=2.0**20
+    )
 
 
 @pytest.mark.parametrize(("clip", "in_force"), [(False, 0.05), (True, 1 / 9)])
 def test_a_failure_that_was_left_open_stays_open(clip, in_force):
     plan = planned(clip=clip)
-    assert plan.to_dict()["guarantee"]["failure"] is None
+    assert plan.to_dict()["guarantee"]["failure_probability"] is None
     back = through_json(plan)
-    assert back.mechanism.failure is None and back.failure == plan.failure == pytest.approx(in_force)
+    assert (
+        back.mechanism.failure_probability is None
+        and back.failure_probability == plan.failure_probability == pytest.approx(in_force)
+    )
 
 
 def test_another_domain_is_refused():
@@ -173,7 +195,7 @@ NO_NUMBERS = [None, "1", True, -1, 10**400, math.nan, math.inf, -math.inf, [], {
 TAMPERED = [
     *((("mechanism",), value) for value in [None, [], {}, 1, True, "none", "staircase", "gaussian"]),
     *((("guarantee", "alpha"), value) for value in [*NO_NUMBERS, 0, 1, 1e-9]),
-    *((("guarantee", "failure"), value) for value in [*NO_NUMBERS[1:], 0, 0.5, 1e-300]),
+    *((("guarantee", "failure_probability"), value) for value in [*NO_NUMBERS[1:], 0, 0.5, 1e-300]),
     *((("guarantee", "threshold"), value) for value in [*NO_NUMBERS[1:], 0, 0.5, 100]),
     *((("guarantee", "calibration"), value) for value in [None, ["exact"], {}, 1, True, "rough"]),
     *((("guarantee", "clip"), value) for value in [None, 0, 1, "yes", [], {}]),
@@ -222,7 +244,7 @@ def test_the_thresholds_follow_from_what_is_stated():
     assert "(1 row" in one_row.headline and one_row.chain.epsilon == 1.0
     assert all(map(spends_what_it_states, (approved, dearer, one_row)))
     with pytest.raises(
-        dpt.ArgumentError, match="`data` is not a whole plan: `threshold` is too small for the"
+        dpt.ArgumentError, match="`data` is not a complete plan: `threshold` is too small for the"
     ):
         dpt.MultiplicativePlan.from_dict(
             replaced(written, ("guarantee", "threshold"), approved.threshold - 10), DOMAIN

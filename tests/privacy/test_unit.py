@@ -72,7 +72,7 @@ def test_no_bound_on_the_rows_of_a_unit_is_a_default(name):
 def names_what_is_missing(error: pytest.ExceptionInfo) -> bool:
     text = str(error.value)
     both = "`max_contributions` must be given with `privacy_unit`" in text and "max_contributions=3" in text
-    sides = "Noise grows in proportion" in error.value.hint and "dropped at random" in error.value.hint
+    sides = "Noise is proportional" in error.value.hint and "dropped at random" in error.value.hint
     return error.value.argument == "max_contributions" and both and sides
 
 
@@ -304,7 +304,7 @@ def test_a_plan_file_says_the_same_for_each_row(files, capsys):
 def test_a_plan_file_leaves_no_bound_to_a_default():
     for unit in (None, "person"):
         written = {**dpt.plan(DOMAIN, epsilon=1.0).to_dict(), "privacy_unit": unit, "max_contributions": None}
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a whole plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
             dpt.Plan.from_dict(written, DOMAIN)
 
 

@@ -81,7 +81,7 @@ BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "tree": [8, 8]}
 EDGES = {"edges": range(65), "epsilon": 0.05, "tree": [8, 8]}
 PARTS, RANGES = [0.2, 0.4, 0.6, 0.8], [(i, i + 1) for i in range(8)]
 LARGE = {"epsilon": 0.5, "delta": 0.01}
-FACTOR = {"epsilon": 20.0, "delta": 1e-3, "mechanism": dpt.Multiplicative(alpha=0.9, failure=0.4)}
+FACTOR = {"epsilon": 20.0, "delta": 1e-3, "mechanism": dpt.Multiplicative(alpha=0.9, failure_probability=0.4)}
 
 OF_COLUMNS = {
     "release_distribution": ((), BINS),

@@ -48,26 +48,26 @@ MISTAKES = {
     # what functions take
     "a misspelled option": (
         lambda: counts(eplison=1),
-        "`eplison` is no argument of tree_counts",
+        "`eplison` is not an argument of tree_counts",
         "'epsilon'?",
     ),
-    "a short name": (lambda: dpt.plan(DOMAIN, eps=1), "`eps` is no argument of plan", "'epsilon'?"),
+    "a short name": (lambda: dpt.plan(DOMAIN, eps=1), "`eps` is not an argument of plan", "'epsilon'?"),
     "an option of its own": (
         lambda: counts(seed=0),
-        "`seed` is no argument of tree_counts",
+        "`seed` is not an argument of tree_counts",
         "it takes by, epsilon, .*, rng, progress",
     ),
     "two misspelled options": (
         lambda: counts(Delta=0, Rho=None),
-        "`Delta` is no argument",
+        "`Delta` is not an argument",
         "'delta' for 'Delta' and 'rho' for 'Rho'?",
     ),
     "of a series": (
         lambda: FRAME["cost"].dp.quantiles(0.5, bound=(0, 9), epsilon=1),
-        "`bound` is no argument of quantiles",
+        "`bound` is not an argument of quantiles",
         "'bounds'?",
     ),
-    "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is no argument of plan", "'rho'?"),
+    "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is not an argument of plan", "'rho'?"),
     "sums without bounds": (
         lambda: dpt.tree_sums(FRAME, "cost", "Day", epsilon=1.0, domain=DAYS),
         "`bounds` must be given to tree_sums",
@@ -90,7 +90,7 @@ MISTAKES = {
     ),
     "quantiles without bounds": (
         lambda: FRAME.dp.quantiles("cost", 0.5, epsilon=1.0),
-        "`bounds` must be given with a number of bins",
+        "`bounds` must be given if `bins` is a number",
         r"bounds=\(0, 200\)",
     ),
     "a distribution without bins": (
@@ -100,7 +100,7 @@ MISTAKES = {
     ),
     "widths without bounds": (
         lambda: dpt.cut("cost", width=10),
-        "`bounds` must be given with a width",
+        "`bounds` must be given if no ends are listed",
         r"bounds=\(0, 120\)",
     ),
     "a map without bounds": (
@@ -202,7 +202,7 @@ MISTAKES = {
     ),
     "a variable in another case": (
         lambda: DATASET.dp.tree_counts("state", variables=["U"], epsilon=1.0),
-        "no data variables of the dataset: 'U'",
+        "not data variables of the dataset: 'U'",
         "did you mean 'u'?",
     ),
     "a level in another case": (
@@ -248,63 +248,67 @@ MISTAKES = {
     ),
     "a list for several keys": (
         lambda: counts(["Region", "Day"], [("N", "Mon"), ("S", "Tue")]),
-        "`domain` cannot be a list",
+        "`domain` must be a table that can be read, not a list",
         r"pd.DataFrame\(\{'Region': \[...\], 'Day': \[...\]\}\)",
     ),
     "a table for one key": (
         lambda: counts("Day", np.array([["Mon", "Tue"]])),
-        "`domain` cannot be an ndarray",
+        "`domain` must be a table that can be read, not an ndarray",
         "pass a frame",
     ),
     "keys and sums swapped": (
         lambda: sums(["Region", "Day"], "cost", PLACES),
-        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region', 'Day'\]",
+        r"`by` and `columns` seem to be swapped: 'cost' and \['Region', 'Day'\]",
         r"tree_sums\('cost', \['Region', 'Day'\], ...\)",
     ),
     "keys and means swapped": (
         lambda: FRAME.dp.tree_means("Day", "cost", bounds=(0, 9), epsilon=1.0, domain=DAYS),
-        "`by` and `columns` seem to stand in each other's place: 'cost' and 'Day'",
+        "`by` and `columns` seem to be swapped: 'cost' and 'Day'",
         r"tree_means\('cost', 'Day', ...\)",
     ),
     "keys and sums swapped, without a list of keys": (
         lambda: sums(["Region"], "cost", "observed"),
-        r"`by` and `columns` seem to stand in each other's place: 'cost' and \['Region'\]",
+        r"`by` and `columns` seem to be swapped: 'cost' and \['Region'\]",
         r"tree_sums\('cost', \['Region'\], ...\)",
     ),
     "whole numbers for keys that are summed": (
         lambda: sums("person", "cost", pd.DataFrame({"person": [1]})),
-        "`by` and `columns` seem to stand in each other's place: 'cost' and 'person'",
+        "`by` and `columns` seem to be swapped: 'cost' and 'person'",
         r"tree_sums\('cost', 'person', ...\)",
     ),
     # released tables
     "a column renamed": (
         lambda: RENAMED.dp.level("Day"),
         "`released` lacks the columns of levels: 'Day'",
-        "rename columns and levels alike",
+        "rename columns and levels together",
     ),
     "a level not renamed": (
         lambda: RENAMED.dp.level("day"),
         "`name` is not a level: 'day'",
-        r"the levels are \['total', 'Region', 'Day'\]; rename columns and levels alike",
+        r"the levels are \['total', 'Region', 'Day'\]; rename columns and levels together",
     ),
     "a level renamed alone": (
         lambda: COUNTS.assign(level=COUNTS["level"].cat.rename_categories({"Day": "day"})).dp.level("day"),
         "`released` lacks the columns of levels: 'day'",
-        "rename columns and levels alike",
+        "rename columns and levels together",
     ),
     "levels of a table with an index": (
         lambda: COUNTS.set_index(["Region", "Day"]).dp.level("Day"),
         "`released` lacks the columns of levels: 'Region', 'Day'",
         r"reset_index\(\)",
     ),
-    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has pictures of two kinds", r"plot.levels\(\)"),
+    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has two kinds of plots", r"plot.levels\(\)"),
     # types
     "a number for records": (
         lambda: dpt.tree_counts(3, "Day", epsilon=1.0, domain=DAYS),
         "`frame` must be a dataframe, not an int",
         "pass a frame of pandas",
     ),
-    "a number for keys": (lambda: counts("Day", 3), "`domain` cannot be an int", "pass a frame"),
+    "a number for keys": (
+        lambda: counts("Day", 3),
+        "`domain` must be a table that can be read, not an int",
+        "pass a frame",
+    ),
     "a list for an array": (
         lambda: arrays.tree_counts([1, 2], "state", epsilon=1.0),
         "`array` must be an xarray.DataArray, not a list",
@@ -318,7 +322,7 @@ MISTAKES = {
     "a class for noise": (
         lambda: counts(mechanism=dpt.Laplace),
         "`mechanism` is unknown: the class Laplace",
-        r"make one of the class, Laplace\(...\)",
+        r"pass an instance, Laplace\(...\)",
     ),
     "a name for the level of a domain": (
         lambda: DOMAIN.keys("Day"),

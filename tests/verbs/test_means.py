@@ -95,6 +95,14 @@ def test_a_mean_is_shown_where_its_count_is_known_well_enough(visits, clinics):
     assert means["cost"][known].between(0, 500).all()
 
 
+def test_a_group_that_is_known_to_be_empty_has_no_mean():
+    places, frame = wards([0, 40, 60])
+    means = dpt.tree_means(frame, "x", "ward", bounds=(0, 100), domain=places, epsilon=1.0, confidence=0.9,
+                           known={"ward": {0: 0}}, rng=rng(3)).dp.level("ward")  # fmt: skip
+    assert means.loc[0, ["x", "x_std_error"]].isna().all() and means.loc[[1, 2], "x"].notna().all()
+    assert means.loc[0, ["x_lower", "x_upper", "count"]].tolist() == [0, 100, 0]
+
+
 def test_known_counts_are_kept_and_sharpen_the_means():
     places, records = wards([300, 50, 20, 700])
     sizes = records.groupby("ward").size()
@@ -146,6 +154,29 @@ def plan_of(places, **options):
 
 
 # --- how accurate they are -----------------------------------------------------------------------------
+
+
+def test_the_error_of_a_mean_at_its_bound_is_that_of_the_mean_shown():
+    """Where noise takes the quotient beyond the bounds, the count's part of the error follows the bound."""
+    places = pd.DataFrame({"ward": range(40)})
+    full = places.loc[places.index.repeat(60)].assign(x=10.0)
+    plan = dpt.plan_means(dpt.Domain.from_frame(places, by="ward"), "x", bounds=(0, 10), epsilon=1.0)
+    means = plan.release(full, rng=rng(1)).dp.level("ward")
+    assert 10 <= (means["x"] == 10).sum() <= 30
+    error = np.hypot(plan.plans["x"].node_std_errors[1], (means["x"] - 5) * means["std_error"])
+    np.testing.assert_allclose(means["x_std_error"], error / means["count"])
+
+
+def test_intervals_hold_the_means_that_are_shown():
+    """They are laid around unbiased estimates, which differ where counts are made whole and non-negative."""
+    places = pd.DataFrame({"ward": range(200)})
+    records = pd.DataFrame({"ward": np.repeat(np.arange(25), 80), "x": np.repeat(np.arange(25) % 10, 80)})
+    table = dpt.tree_means(records, "x", "ward", bounds=(0, 10), domain=places, epsilon=1.0,
+                           confidence=0.5, mechanism="laplace", rng=rng(1))  # fmt: skip
+    shown = table.dropna(subset=["x"])
+    assert (shown["x_lower"] <= shown["x"]).all() and (shown["x"] <= shown["x_upper"]).all()
+    # in this release some means are outside of the interval around the estimates, and become ends
+    assert (shown["x_lower"] == shown["x"]).sum() > 1 and (shown["x"] == shown["x_upper"]).sum() > 1
 
 
 @pytest.mark.parametrize(

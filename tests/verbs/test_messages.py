@@ -132,7 +132,7 @@ CALLS = {
     "Multiplicative": (dpt.Multiplicative, {"alpha": 0.5}),
     "SparseVector": (dpt.SparseVector, {"threshold": 5, "cutoff": 1, "epsilon": 1.0}),
     "SparseVector.ask": (STREAM.ask, {"values": 1}),
-    "SparseVector.error_bound": (STREAM.error_bound, {"n_queries": 1, "failure": 0.1}),
+    "SparseVector.error_bound": (STREAM.error_bound, {"n_queries": 1, "failure_probability": 0.1}),
     "TruncatedLaplace": (dpt.TruncatedLaplace, {"epsilon": 1.0, "delta": 1e-6}),
     "TruncatedLaplace.release": (dpt.TruncatedLaplace(epsilon=1.0, delta=1e-6).release, {"values": 1}),
     "Plan.release": (PLAN.release, {"data": FRAME}),

@@ -194,11 +194,11 @@ def test_std_error_is_what_repeated_releases_show(mechanism, consistency):
     plan = dpt.plan(tree, rho=0.05, mechanism=mechanism, consistency=consistency)
     exact = np.concatenate([level[tree.listed(i)] for i, level in enumerate(tree.roll_up(leaves))])
     generator = rng(11)
-    errors = np.array([plan.release(leaves, rng=generator)["count"] - exact for _ in range(12_000)])
+    errors = np.array([plan.release(leaves, rng=generator)["count"] - exact for _ in range(5000)])
     first = plan.release(leaves, rng=generator)
     squared = pd.Series((errors**2).mean(axis=0)).groupby(first["level"], observed=True).mean() ** 0.5
     expected = (first["std_error"] ** 2).groupby(first["level"], observed=True).mean() ** 0.5
-    np.testing.assert_allclose(squared, expected, rtol=0.02)
+    np.testing.assert_allclose(squared, expected, rtol=0.04)
     np.testing.assert_allclose(plan.std_errors, expected, rtol=1e-12)
     bias = errors.mean(axis=0) / (first["std_error"].to_numpy() / np.sqrt(len(errors)))
     assert np.abs(bias).max() < 4.5
@@ -325,17 +325,19 @@ def test_more_bad_arguments(visits, clinics):
         dpt.plan(clinics, epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="leaf counts"):
         dpt.plan(dpt.Tree.from_branching([2]), epsilon=1.0).release(visits)
-    with pytest.raises(dpt.ArgumentError, match="nobody can tell"):
+    with pytest.raises(dpt.ArgumentError, match="cannot be identified"):
         plan = dpt.plan(domain, epsilon=1.0, privacy_unit="person", max_contributions=2)
         plan.release(np.zeros(domain.tree.n_leaves, int))
-    with pytest.raises(dpt.ArgumentError, match="not a table that was released"):
+    with pytest.raises(dpt.ArgumentError, match="not a released table"):
         visits.dp.level("region")
     trips = dpt.datasets.taxi_trips(n_trips=0, n_cells=2)
     for mistaken in (
         dpt.tree_counts,
         lambda array, by, epsilon: array.dp.plan(by, epsilon=epsilon).release(array),
     ):
-        with pytest.raises(dpt.ArgumentError, match=r"not a DataArray\.\nHint: arrays have verbs of their"):
+        with pytest.raises(
+            dpt.ArgumentError, match=r"not a DataArray\.\nHint: for arrays, use their own methods"
+        ):
             mistaken(trips, ["y"], epsilon=1.0)
     with pytest.raises(dpt.ArgumentError, match="is not a level"):
         visits.dp.tree_counts(BY, epsilon=1.0, domain=domain).dp.level("town")
@@ -434,11 +436,11 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
     [
         (
             lambda visits, options: visits.dp.tree_sums(["region"], "cost", bounds=(0, 9), **options),
-            r"place: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
+            r"swapped: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
-            r"first what is added up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
+            r"first the columns to add up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
         ),
         (
             lambda visits, options: visits.dp.tree_counts(["region"], delta="1e-6", **options),
@@ -448,11 +450,11 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
             lambda visits, options: visits.dp.tree_counts(
                 ["region"], known=pd.DataFrame({"region": ["Norland"], "n": [3]}), **options
             ),
-            r"'n'\.\nHint: .*its numbers must be called `count` or `at_least`",
+            r"'n'\.\nHint: .*the numbers must be named `count` or `at_least`",
         ),
         (
             lambda visits, options: visits.dp.tree_counts(BY[:2], split={"region": 0.5}, **options),
-            r"sum 1, not 0\.5\.\nHint: for example \{'total': 0\.5, 'district': 0\.5\}",
+            r"sum to 1, not to 0\.5\.\nHint: for example \{'total': 0\.5, 'district': 0\.5\}",
         ),
     ],
 )

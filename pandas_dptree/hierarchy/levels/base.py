@@ -1,7 +1,7 @@
-"""What every kind of derived levels has: levels of a hierarchy that are made from columns of the records.
+"""Base class of derived levels: levels of a hierarchy that are derived from columns of the records.
 
-A kind states the names of its keys, the list of its leaves, how its columns are read, and where a value lies
-among the leaves. All of that is public. The records are read by `ingest`, as `DerivedLevels.read_as` tells.
+A kind defines the names of its keys, the list of its leaves, how its columns are read, and the leaf of each
+value. All of that is public. `ingest` reads the records as `DerivedLevels.read_as` describes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["DerivedLevels", "Plane"]
 
 
 class Leaves(Protocol):
-    """What derived levels need of the domain that lists their leaves."""
+    """What derived levels need from the domain that lists their leaves."""
 
     @property
     def tree(self) -> Tree:
@@ -33,20 +33,20 @@ class Leaves(Protocol):
 
 
 DomainT_co = TypeVar("DomainT_co", bound=Leaves, covariant=True)
-"""The type of the domain, which holds derived levels itself, so that it cannot be imported here."""
+"""The type of the domain. `Domain` holds derived levels itself, so it cannot be imported here."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """How the nodes of each level lie in a plane, or along any number of dimensions.
+    """Positions of the nodes of each level in a plane, or along any number of dimensions.
 
     Attributes
     ----------
     edges : mapping
-        For each dimension, named like the column that is read, the edges between the nodes of each level from
-        the first: in the units of the column, or counted in cells if `DerivedLevels.cells` has them.
+        For each dimension, named like its column, the edges between the nodes of each level from the first:
+        in the units of the column, or counted in cells if `DerivedLevels.cells` is not None.
     lay : callable
-        ``lay(level, values)`` lays values of shape (..., nodes of the level) out along the dimensions.
+        ``lay(level, values)`` arranges values of shape (..., nodes of the level) along the dimensions.
     """
 
     edges: Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -54,24 +54,24 @@ class Plane:
 
 
 class DerivedLevels(ABC, Generic[DomainT_co]):
-    """Levels that are made from columns of the records.
+    """Levels that are derived from columns of the records.
 
-    A new kind gives what is abstract here; the rest has a default that fits most kinds.
+    A new kind implements the abstract members; the others have defaults that fit most kinds.
     """
 
     pitfall: ClassVar[str]
-    """What to look for where records lie nowhere."""
+    """What to check if records belong to no leaf."""
 
     smaller: ClassVar[str | None] = None
-    """How to have fewer leaves, if there is another way than to leave the finest levels out."""
+    """How to get fewer leaves, if not by leaving out the finest levels."""
 
     implicit: ClassVar[bool] = False
-    """Whether they are a tree that nobody lists where they stand outside a list. Arrays do not have them."""
+    """Whether they are an implicit tree when passed as `by` without a list. Arrays do not support that."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
+        """Columns of the records that are read."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
     @property
     @abstractmethod
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python. Equal definitions make equal keys."""
+        """How the keys are made, in plain Python types. Equal definitions make equal keys."""
 
     @property
     @abstractmethod
@@ -95,15 +95,15 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
 
     @abstractmethod
     def find(self, *args: Any, **kwargs: Any) -> IntArray:
-        """Find the leaf of each record: -1 for those that lie nowhere.
+        """Find the leaf of each record: -1 for records without a leaf.
 
-        It takes, column by column, the arrays that `read_as` tells of. The answer for a record depends on
-        that record alone.
+        The arguments are, column by column, the arrays that `read_as` describes. The result for a record
+        depends on that record alone.
         """
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves there are."""
+        """Number of leaves."""
         return self.domain.tree.n_leaves
 
     def paths(self) -> pd.DataFrame:
@@ -111,24 +111,18 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
         return self.domain.keys(len(self.names))
 
     def check(self) -> None:
-        """Check that they tell where values lie: some kinds can be made before they do.
-
-        Raises
-        ------
-        ArgumentError
-            If something is still missing.
-        """
+        """Check that the definition is complete: some kinds can be made without all arguments."""
 
     @property
     def plane(self) -> Plane | None:
-        """How the nodes of a level lie in an array; None if they lie side by side."""
+        """Positions of the nodes in an array; None if they are one-dimensional."""
         return None
 
     @property
     def cells(self) -> tuple[int, ...] | None:
-        """How many cells of an array lie along each column, if these are read by their places, not by labels.
+        """Number of cells of an array along each column, if these are read by position; None if by label.
 
-        The places 0, 1, 2, … then stand for the labels. None if labels are read, as of records.
+        The positions 0, 1, 2, … then take the place of labels. Records are always read by label.
         """
         return None
 
@@ -140,16 +134,12 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
         dims : sequence of hashable
             The dimensions that the columns lie along, without repetition.
         sizes : sequence of int
-            How many cells there are along each of the columns.
-
-        Returns
-        -------
-        DerivedLevels
+            Number of cells along each of the columns.
 
         Raises
         ------
         DPTreeError
-            If they cannot be made of such an array.
+            If the levels cannot be made for such an array.
         """
         del dims, sizes
         return self

@@ -1,4 +1,4 @@
-"""Levels made of a date: years, quarters, months, weeks, days and hours, listed without a look at records."""
+"""Levels of a date: years, quarters, months, weeks, days and hours, listed without looking at the records."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ __all__ = ["Calendar", "calendar"]
 Unit = Literal["year", "quarter", "month", "iso_year", "iso_week", "day", "hour"]
 
 _CHAINS = (("year", "quarter", "month", "day", "hour"), ("iso_year", "iso_week", "day", "hour"))
-"""Units that lie within each other."""
+"""Nested units, from the coarsest to the finest."""
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 9998
-"""Of these, years have four digits, and no time zone leads out of those of Python."""
+"""In this range, years have four digits, and times in any zone stay within the years of Python."""
 
 _HOUR, _DAY = 3_600, 86_400
 
 
 @dataclass(frozen=True, eq=False)
 class Calendar(DerivedLevels[Domain]):
-    """Units of time between two dates, each within the one before. Made by `calendar`.
+    """Nested units of time between two dates. Made by `calendar`.
 
     Attributes
     ----------
     column : hashable
-        Where the records have the time.
+        Column of the records that holds the time.
     units : tuple of str
         From the coarsest to the finest.
     start, end : numpy.datetime64
-        The first day and the last one.
+        The first and the last day.
     timezone : tzinfo or None
-        In which the times of the records are read; None for times without a zone.
+        Time zone in which times are read; None for times without a zone.
     format : str or None
-        How text is written; None for ISO 8601.
+        Format of text; None for ISO 8601.
     """
 
     pitfall: ClassVar[str] = 'dates outside the calendar, or text in another format, such as "31/12/2024"'
-    """What to look for where records lie nowhere."""
+    """What to check if records belong to no leaf."""
 
     column: Hashable
     units: tuple[Unit, ...]
@@ -66,7 +66,7 @@ class Calendar(DerivedLevels[Domain]):
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
+        """Columns of the records that are read."""
         return (self.column,)
 
     @property
@@ -76,13 +76,13 @@ class Calendar(DerivedLevels[Domain]):
 
     @property
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
+        """How the keys are made, in plain Python types."""
         zone = None if self.timezone is None else str(self.timezone)
         return ("calendar", self.column, self.units, str(self.start), str(self.end), zone, self.format)
 
     @cached_property
     def leaves(self) -> IntArray:
-        """The numbers of the finest units that there are, rising, counted from 1970."""
+        """Numbers of the finest units, increasing, counted from 1970."""
         ends = np.array([self.start, self.end + 1]).astype(np.int64) * _DAY - np.array([0, 1])
         first, last = _numbers(self.units[-1], ends)
         numbers = np.arange(first, last + 1)
@@ -97,7 +97,8 @@ class Calendar(DerivedLevels[Domain]):
         seconds = _starts(self.units[-1], self.leaves)
         found = [np.unique(_numbers(unit, seconds), return_inverse=True) for unit in self.units]
         labels = [
-            pd.Index(_written(unit, numbers)) for unit, (numbers, _) in zip(self.units, found, strict=True)
+            pd.Index(_unit_labels(unit, numbers))
+            for unit, (numbers, _) in zip(self.units, found, strict=True)
         ]
         forms = [tuple(label.tolist()) for label in labels]
         return Domain.from_codes(self.names, labels, forms, [codes for _, codes in found])
@@ -108,29 +109,27 @@ class Calendar(DerivedLevels[Domain]):
         return Times(zoned=self.timezone is not None, format=self.format)
 
     def find(self, seconds: IntArray) -> IntArray:
-        """Find the leaf of each time.
+        """Find the leaf of each time; -1 if it is missing or outside the calendar.
 
         Parameters
         ----------
         seconds : numpy.ndarray of int64, shape (n,)
-            Since 1970, on the clocks of the place, or in UTC if there is a time zone; `MISSING` where there
-            is no time.
+            Since 1970, in UTC if there is a time zone, else in local time; `MISSING` for missing times.
 
         Returns
         -------
         numpy.ndarray of int64, shape (n,)
-            -1 where there is no time, or one outside the calendar.
         """
         if self.timezone is not None:
-            seconds = self._local(seconds)
+            seconds = self._to_local(seconds)
         days = seconds // _DAY
         inside = (days >= self.start.astype(np.int64)) & (days <= self.end.astype(np.int64))
         numbers = _numbers(self.units[-1], np.where(inside, seconds, 0))
         place = np.minimum(np.searchsorted(self.leaves, numbers), len(self.leaves) - 1)
         return np.where(inside & (self.leaves[place] == numbers), place, -1)
 
-    def _local(self, seconds: IntArray) -> IntArray:
-        """Turn UTC into the time on the clocks of the place; days away from the calendar, all is missing."""
+    def _to_local(self, seconds: IntArray) -> IntArray:
+        """Convert UTC to local time; times more than two days outside the calendar become `MISSING`."""
         low, high = ((day.astype(np.int64) * _DAY) for day in (self.start - 2, self.end + 3))
         inside = (seconds >= low) & (seconds < high)
         times = pd.DatetimeIndex(np.where(inside, seconds, low).view("M8[s]")).tz_localize("UTC")
@@ -156,15 +155,14 @@ def calendar(
         The column that holds the dates or times.
     units : str or sequence of str
         From the coarsest to the finest, some of year, quarter, month, day, hour; or some of iso_year,
-        iso_week, day, hour. Others do not lie within each other.
+        iso_week, day, hour. Other combinations are not nested.
     start, end : date or str
-        The first day and the last one, both included; public, and never taken from the records.
+        The first and the last day, both included; public, and never taken from the records.
     timezone : str or tzinfo, optional
-        For times with a time zone: the one whose clocks tell the day and the hour. Times without a zone
-        need none.
+        For times with a time zone: the zone in which days and hours are read.
     format : str, optional
-        How text is written, in the codes of ``datetime.datetime.strptime``, as in ``"%m/%d/%Y %H:%M"``. By
-        default as ISO 8601 has it.
+        Format of text, in the codes of ``datetime.datetime.strptime``, as in ``"%m/%d/%Y %H:%M"``. By
+        default ISO 8601.
 
     Returns
     -------
@@ -174,21 +172,21 @@ def calendar(
     Raises
     ------
     ArgumentError
-        If the units do not lie within each other, or the dates, the time zone or the format are none.
+        If the units are not nested, or the dates, the time zone or the format are invalid.
 
     Notes
     -----
-    Keys are named as in ``"date_month"``. Years are whole numbers; all else is text that tells the whole time
-    and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``, ``1990-03-25 14:00`` (all but
-    weeks as pandas prints its periods).
+    Keys are named as in ``"date_month"``. Years are whole numbers. All others are text that
+    contains the whole time and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``,
+    ``1990-03-25 14:00`` (except for weeks, as pandas prints its periods).
 
-    The units that overlap the dates are listed, and no domain is needed for them. With a time zone, days
-    and hours that its clocks skip are not listed, and an hour that they show twice is one.
+    The units that overlap the dates are listed, and no domain is needed for them. With a time zone, days and
+    hours that its clocks skip are not listed, and a repeated hour is a single unit.
 
     **Privacy.** Each value is read separately: times of all types, and text as
     ``datetime.datetime.fromisoformat`` or, with a `format`, ``strptime`` reads it. Records outside the dates
-    are dropped silently, and so are those with anything else, or (in a column of objects or text) with a time
-    zone where none is expected, or without one.
+    are dropped silently. So are records with any other value and, in a column of objects or text, times with
+    a time zone where none is expected, or without one where one is.
 
     Examples
     --------
@@ -211,20 +209,20 @@ def calendar(
         raise ArgumentError(
             "units",
             f"must list units of time, not {quote(odd[0], of=units) if odd else quote(units)}.",
-            hint="take some of year, quarter, month, day, hour, iso_year and iso_week, for example "
+            hint="choose from year, quarter, month, day, hour, iso_year and iso_week, for example "
             f'["year", "month", "day"]{f"; did you mean {meant[0]}?" if meant else "."}',
         )
     if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
         raise ArgumentError(
             "units",
-            f"must lie within each other, from coarse to fine, not {quote(list(listed))}.",
-            hint="a month lies within a quarter and a year, a week within an iso_year alone, a day within "
+            f"must be nested, from coarse to fine, not {quote(list(listed))}.",
+            hint="a month lies within a quarter and a year, a week only within an iso_year, a day within "
             "a month or a week, an hour within a day.",
         )
     first, last = _date("start", start), _date("end", end)
     if first > last:
         raise ArgumentError(
-            "end", f"must not be before the start: {last} is before {first}.", hint="swap the two."
+            "end", f"must not be before `start`: {last} is before {first}.", hint="swap the two."
         )
     zone = None if timezone is None else _zone(timezone)
     if format is not None:
@@ -250,13 +248,13 @@ def _date(argument: str, value: Any) -> np.datetime64:
 
 
 def _zone(timezone: Any) -> datetime.tzinfo:
-    """Read a time zone, or the name of one."""
+    """Read a time zone, given as an object or by its name."""
     try:
-        if isinstance(timezone, str):  # of which pandas may make a zone whose rules end in 2037
+        if isinstance(timezone, str):  # pandas might make a zone whose rules end in 2037
             return zoneinfo.ZoneInfo(timezone)
         if isinstance(timezone, datetime.tzinfo):
             return pd.DatetimeTZDtype("ns", timezone).tz
-    except Exception:  # of several libraries
+    except Exception:  # several libraries, each with errors of its own
         pass
     raise ArgumentError(
         "timezone", f"is unknown: {quote(timezone)}.", hint='for example timezone="Europe/Berlin", or "UTC".'
@@ -264,29 +262,29 @@ def _zone(timezone: Any) -> datetime.tzinfo:
 
 
 def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
-    """Check that a format tells the year, and a time zone if and only if that is wanted."""
+    """Check that a format has the year, and a time zone if and only if there is a `timezone`."""
     moment = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of days without a year
+        with warnings.catch_warnings(action="ignore"):  # about days without a year
             read = datetime.datetime.strptime(moment.strftime(format), format)
-    except (TypeError, ValueError, re.error):  # the last of a code that stands there twice
+    except (TypeError, ValueError, re.error):  # re.error if a code is repeated
         read = datetime.datetime.min
     if read.year != moment.year:
         raise ArgumentError(
             "format",
-            f"must tell the year, in codes that `strptime` knows, not be {quote(format)}.",
+            f"must contain the year, in codes that `strptime` knows, not be {quote(format)}.",
             hint='for example format="%m/%d/%Y %H:%M".',
         )
     if (read.tzinfo is None) != (timezone is None):
         raise ArgumentError(
             "format",
-            f"tells {'no' if timezone else 'a'} time zone, unlike `timezone`: {quote(format)}.",
-            hint='a format has "%z" if and only if there is a `timezone`.',
+            f"has {'no' if timezone else 'a'} time zone, which does not fit `timezone`: {quote(format)}.",
+            hint='a format needs "%z" if and only if a `timezone` is given.',
         )
 
 
 def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
-    """Number the units that times lie in, from that of 1970-01-01."""
+    """Number the units that contain the times, counted from that of 1970-01-01."""
     days = seconds // _DAY
     match unit:
         case "hour":
@@ -295,7 +293,7 @@ def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
             return days
         case "iso_week":  # 1970-01-01 was a Thursday, and weeks begin on Mondays
             return (days + 3) // 7
-        case "iso_year":  # to which a week belongs with its Thursday
+        case "iso_year":  # a week belongs to the year of its Thursday
             return _numbers("year", (days + 3) // 7 * 7 * _DAY)
         case "quarter":
             return _numbers("month", seconds) // 3
@@ -303,7 +301,7 @@ def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
 
 
 def _starts(unit: Unit, numbers: IntArray) -> IntArray:
-    """Give a second at the start of each unit, or of an iso_year some second."""
+    """Return a second at the start of each unit; for an iso_year, some second within it."""
     match unit:
         case "hour":
             return numbers * _HOUR
@@ -311,7 +309,7 @@ def _starts(unit: Unit, numbers: IntArray) -> IntArray:
             return numbers * _DAY
         case "iso_week":
             return (numbers * 7 - 3) * _DAY
-        case "iso_year":  # of which the fourth of January is a day
+        case "iso_year":  # 4 January always belongs to it
             return _starts("year", numbers) + 3 * _DAY
         case "quarter":
             return _starts("month", numbers * 3)
@@ -319,8 +317,8 @@ def _starts(unit: Unit, numbers: IntArray) -> IntArray:
     return months.astype("M8[D]").view(np.int64) * _DAY
 
 
-def _written(unit: Unit, numbers: IntArray) -> list[Any]:
-    """Write units as keys, in the order of time."""
+def _unit_labels(unit: Unit, numbers: IntArray) -> list[Any]:
+    """Return the keys of units, in the order of time."""
     match unit:
         case "year" | "iso_year":
             return [1970 + number for number in numbers.tolist()]
@@ -338,7 +336,7 @@ def _written(unit: Unit, numbers: IntArray) -> list[Any]:
 
 
 def _exist(starts: IntArray, size: int, timezone: datetime.tzinfo) -> npt.NDArray[np.bool_]:
-    """Tell which units the clocks of a place show, at least in part: at their starts or at their ends."""
+    """Whether each unit exists on local clocks, at its start or at its end."""
     ends = [
         pd.DatetimeIndex((starts + second).view("M8[s]")).tz_localize(
             timezone, nonexistent="NaT", ambiguous=np.zeros(len(starts), dtype=bool)

@@ -1,4 +1,4 @@
-"""Plain keys and derived levels, combined into the domain of one hierarchy."""
+"""Combine plain keys and derived levels into the domain of one hierarchy."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ __all__ = ["By", "Derived", "crossed", "derived_domain", "named", "sole"]
 
 
 Derived = DerivedLevels[Domain]
-"""Levels that are made from columns of the records."""
+"""Levels that are derived from columns of the records."""
 
 By = Sequence[Hashable] | Derived
 """Names of columns and derived levels, from the coarsest to the finest; or derived levels alone."""
 
 
 def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
-    """Take apart what the levels are: the names of all keys, and how some of them are made.
+    """Return the names of all keys of `by`, and the derived levels in it.
 
     Raises
     ------
     ArgumentError
-        If `by` is no list of columns and derived levels.
+        If `by` is not a list of columns and derived levels.
     ColumnsError
-        If two keys have one name, one has a name that a release uses itself, or two derived levels are made
-        of one column.
+        If two keys have the same name, one has a name that a release uses itself, or two derived levels read
+        the same column.
     """
     if isinstance(by, DerivedLevels) and by.implicit:
         raise ArgumentError(
             "by",
-            "is a tree of prefixes that nobody lists, as `tree_counts` and `plan_implicit` alone take it.",
-            hint="put it into a list, as in by=[prefixes(...)]: there all its nodes are listed.",
+            "is an implicit tree of prefixes, which only `tree_counts` and `plan_implicit` support.",
+            hint="put it into a list, as in by=[prefixes(...)]; then all its nodes are listed.",
         )
     listed: Any = [by] if isinstance(by, DerivedLevels) else by
     if isinstance(listed, (list, tuple)):
@@ -54,20 +54,21 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
 
 
 def _check_sources(derived: Sequence[Derived]) -> None:
-    """Refuse levels of one column that are made apart: few of all their combinations can be."""
+    """Refuse two derived levels of one column: most combinations of their keys could not occur."""
     read = [name for levels in derived for name in levels.columns]
     twice = list(dict.fromkeys(name for place, name in enumerate(read) if name in read[:place]))
     if twice:
         raise ColumnsError(
-            "by", "makes levels twice, most combinations of which cannot be, of the columns", columns=twice,
-            hint='make them at once: calendar("date", ["quarter", "month"], ...), '
+            "by", "derives levels more than once from the columns", columns=twice,
+            hint='most of their combinations cannot occur: make them in one call, such as '
+            'calendar("date", ["quarter", "month"], ...), '
             'cut("age", levels={"group": [...], "band": 1}), or prefixes with several lengths.',
         )  # fmt: skip
 
 
 @public
 def derived_domain(by: By, places: Any = None) -> Domain:
-    """Make the public domain of levels some of which are derived: all combinations with the plain keys.
+    """Make the public domain of levels of which some are derived: all combinations with the plain keys.
 
     Parameters
     ----------
@@ -101,14 +102,14 @@ def derived_domain(by: By, places: Any = None) -> Domain:
     if not plain:
         if places is not None:
             raise DomainError(
-                "has no meaning where all levels are derived: they have domains of their own.",
+                "cannot be given if all levels are derived: they define their own domains.",
                 hint="leave it out.",
             )
         return crossed(names, derived, None)
     if places is None:
         raise DomainError(
             f"must be given for the keys {quote(list(plain))}"
-            f"{'; derived levels have their own' * bool(derived)}.",
+            f"{'; derived levels define their own keys' * bool(derived)}.",
             hint="pass a frame with one row per leaf.",
         )
     if isinstance(places, Domain) and (places.by != plain or places.derived):
@@ -128,7 +129,7 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
     DomainError
         If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
     ArgumentError
-        If derived levels do not tell where values lie, as a quadtree without bounds.
+        If a definition is incomplete, as that of a quadtree without bounds.
     """
     for levels in derived:
         levels.check()
@@ -137,11 +138,11 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
     sizes = [] if plain is None else [plain.tree.n_leaves]
     sizes += [levels.n_leaves for levels in derived]
     if math.prod(sizes) > MAX_LEAVES:
-        ways = [levels.smaller for levels in derived if levels.smaller] or ["leave out the finest levels"]
+        hints = [levels.smaller for levels in derived if levels.smaller] or ["leave out the finest levels"]
         raise DomainError(
-            f"would have {_written(math.prod(sizes))} leaves, all combinations of "
-            f"{' and '.join(map(_written, sizes))}.",
-            hint=f"{ways[0]}; at most {MAX_LEAVES:,} can be made this way.",
+            f"would have {_format_size(math.prod(sizes))} leaves, all combinations of "
+            f"{' and '.join(map(_format_size, sizes))}.",
+            hint=f"{hints[0]}; at most {MAX_LEAVES:,} can be made this way.",
         )
     factors = [*([] if plain is None else [plain]), *(levels.domain for levels in derived)]
     labels, forms, codes = {}, {}, {}
@@ -171,9 +172,9 @@ def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Do
 
 
 def sole(domain: Domain) -> Derived | None:
-    """Give the derived levels that are all the levels of a domain: its leaves have the numbers of theirs."""
+    """Return the derived levels if a domain has no others, so that its leaves are theirs; else None."""
     return domain.derived[0] if len(domain.derived) == 1 and not domain.plain else None
 
 
-def _written(n: int) -> str:
+def _format_size(n: int) -> str:
     return f"{n:,}" if n < 10**15 else f"about 10**{math.log10(n):.0f}"

@@ -1,4 +1,4 @@
-"""Levels made of a number: intervals within intervals."""
+"""Levels of a number: nested intervals."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ __all__ = ["Cut", "cut"]
 FloatArray = npt.NDArray[np.float64]
 
 _DIGITS = 12
-"""So many are written of an end, if that tells the ends apart."""
+"""Significant digits of an end in labels, if they distinguish the ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut(DerivedLevels[Domain]):
-    """Intervals of a number, each within one of the level above. Made by `cut`.
+    """Nested intervals of a number. Made by `cut`.
 
     Attributes
     ----------
     column : hashable
-        Where the records have the number.
+        Column of the records that holds the number.
     levels : tuple of str
         Names of the levels, from the coarsest to the finest.
     edges : tuple of numpy.ndarray of float64
-        For each level the ends of its intervals, rising; those of a level are among those of the next.
+        For each level the ends of its intervals, increasing; the ends of a level are among those of the next.
     """
 
     pitfall: ClassVar[str] = 'text in place of numbers, such as "$12.30"'
-    """What to look for where records lie nowhere."""
+    """What to check if records belong to no leaf."""
 
     column: Hashable
     levels: tuple[str, ...]
@@ -52,7 +52,7 @@ class Cut(DerivedLevels[Domain]):
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
+        """Columns of the records that are read."""
         return (self.column,)
 
     @property
@@ -62,12 +62,12 @@ class Cut(DerivedLevels[Domain]):
 
     @property
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
+        """How the keys are made, in plain Python types."""
         return ("cut", self.column, self.levels, *(edges.tolist() for edges in self.edges))
 
     @property
     def bins(self) -> Bins:
-        """The finest intervals, which are the leaves in their order."""
+        """The finest intervals, which are the leaves in order."""
         return Bins(self.column, self.edges[-1])
 
     @cached_property
@@ -84,17 +84,7 @@ class Cut(DerivedLevels[Domain]):
         return Numbers()
 
     def find(self, values: FloatArray) -> IntArray:
-        """Find the leaf of each number; what lies outside is clipped.
-
-        Parameters
-        ----------
-        values : numpy.ndarray of float64, shape (n,)
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-            -1 for nan.
-        """
+        """Find the leaf of each number of a float64 array; values outside are clipped, nan gets -1."""
         return self.bins.find(values)
 
 
@@ -107,21 +97,21 @@ def cut(
     levels: Mapping[str, Any] | None = None,
     bounds: Any = None,
 ) -> Cut:
-    """Describe levels of a number: a column cut into intervals, and these into smaller ones.
+    """Describe levels of a numeric column: intervals, and smaller ones within them.
 
     Parameters
     ----------
     column : hashable
         The column that holds the numbers.
     bins : sequence of float, optional
-        The ends of the intervals, rising.
+        The ends of the intervals, increasing.
     width : float, optional
-        Or how wide each is, between the `bounds`.
+        Or the width of each interval between the `bounds`.
     levels : mapping, optional
         Or for each level, from the coarsest to the finest, its ends or its width, as in
         ``{"group": [0, 18, 65, 120], "band": 1}``. Ends of a level must be ends on the next one.
     bounds : pair, optional
-        The least and the greatest value, where no level lists its ends.
+        The lower and upper bound, if no level lists its ends.
 
     Returns
     -------
@@ -131,17 +121,17 @@ def cut(
     Raises
     ------
     ArgumentError
-        If the ends do not rise, a width does not divide what lies between them, or the intervals of a level
-        do not lie within those of the one above.
+        If the ends do not increase, a width does not divide the range, or the intervals of a level are not
+        nested in those of the level above.
 
     Notes
     -----
     Keys are named as in ``"age_group"``, or ``"age_bin"`` if there is one level. They are text such as
-    ``[0, 18)``, ordered categories in the released table. An interval holds its left end; the last one
-    holds its right end, too.
+    ``[0, 18)``, ordered categories in the released table. Intervals contain their left end; the last one
+    contains its right end, too.
 
-    **Privacy.** Ends are public, and never taken from the records. Each value is read separately, and what
-    lies outside is clipped. Records without a number are dropped silently.
+    **Privacy.** Ends are public, and never taken from the records. Each value is read separately, and values
+    outside the ends are clipped. Records without a number are dropped silently.
 
     Examples
     --------
@@ -158,7 +148,7 @@ def cut(
         )
     if sum(given is not None for given in (bins, width, levels)) != 1:
         raise ArgumentError(
-            "bins", "or `width` or `levels` must be given, one of them.", hint="for example bins=[0, 18, 65]."
+            "bins", "or `width` or `levels` must be given, only one.", hint="for example bins=[0, 18, 65]."
         )
     given = levels if levels is not None else {"bin": bins if bins is not None else width}
     if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
@@ -169,10 +159,10 @@ def cut(
         )
     listed = {name: _listed(column, ends) for name, ends in given.items() if not np.isscalar(ends)}
     if bounds is not None and listed:
-        raise ArgumentError("bounds", "has no meaning beside listed ends.", hint="leave it out.")
+        raise ArgumentError("bounds", "cannot be combined with a list of ends.", hint="leave it out.")
     if bounds is None and not listed:
         raise ArgumentError(
-            "bounds", "must be given with a width.", hint="for example bounds=(0, 120), known beforehand."
+            "bounds", "must be given if no ends are listed.", hint="for example bounds=(0, 120), if public."
         )
     between = next(iter(listed.values()))[[0, -1]] if listed else Bins.of(column, bounds=bounds, bins=1).edges
     if between.dtype.kind != "f":
@@ -190,7 +180,7 @@ def _listed(column: Hashable, ends: Any) -> FloatArray:
         raise ArgumentError(
             "bins",
             "must be finite.",
-            hint="the first and the last interval hold what lies outside, so that any ends will do.",
+            hint="the first and the last interval also hold all values outside, so finite ends are enough.",
         )
     edges: npt.NDArray[Any] = Bins.of(column, bounds=None, bins=ends).edges
     if edges.dtype.kind != "f":
@@ -199,43 +189,42 @@ def _listed(column: Hashable, ends: Any) -> FloatArray:
 
 
 def _even(column: Hashable, between: FloatArray, width: Any, widths: Mapping[str, Any]) -> FloatArray:
-    """Cut what lies between two ends into intervals of a width.
+    """Cut the range between two ends into intervals of a width.
 
-    Where digits suffice, ends are the numbers that they are written as: three times 0.1 is 0.3, not the float
-    above it.
+    Where the digits suffice, ends are the floats nearest to their decimal labels: three times 0.1 is 0.3, not
+    the float above it.
     """
     is_number = isinstance(width, Real) and not isinstance(width, (bool, np.bool_))
     try:
         n = float(between[1] - between[0]) / float(width) if is_number and width > 0 else math.nan
-    except (OverflowError, ZeroDivisionError):  # of whole numbers and fractions that no float can hold
+    except (OverflowError, ZeroDivisionError):  # integers and fractions beyond the range of floats
         n = math.nan
     if not 0.5 < n < MAX_LEAVES or abs(n - round(n)) > 1e-9 * n:
         raise ArgumentError(
             "width",
-            f"must divide what lies between {between[0]:g} and {between[1]:g}, "
-            f"not be {quote(width, of=widths)}.",
-            hint="for example width=5 between 0 and 120; or list the ends.",
+            f"must cut {between[0]:g} to {between[1]:g} into equal parts, not be {quote(width, of=widths)}.",
+            hint="for example width=5 for the range from 0 to 120; or list the ends.",
         )
     edges: FloatArray = Bins.of(column, bounds=between.tolist(), bins=round(n)).edges
-    with np.errstate(all="ignore"):  # of numbers with exponents beyond all floats
-        written = np.round(edges, _DIGITS - math.ceil(math.log10(np.abs(between).max()))) + 0.0
-        near = np.abs(written - edges) <= 1e-9 * float(width)
-    return np.concatenate([between[:1], written[1:-1], between[1:]]) if near.all() else edges
+    with np.errstate(all="ignore"):  # exponents beyond the range of floats
+        rounded = np.round(edges, _DIGITS - math.ceil(math.log10(np.abs(between).max()))) + 0.0
+        near = np.abs(rounded - edges) <= 1e-9 * float(width)
+    return np.concatenate([between[:1], rounded[1:-1], between[1:]]) if near.all() else edges
 
 
 def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> FloatArray:
-    """Check that intervals lie within those of the level above, and give equal ends as equal floats."""
+    """Check that intervals are nested in those of the level above, and snap their ends to these."""
     if not above:
         return edges
     coarse, ends = list(above.items())[-1]
-    place = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, ends)  # of the nearest end
+    place = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, ends)  # index of the nearest end
     off = np.abs(ends - edges[place]) > 1e-9 * min(np.diff(edges).min(), np.diff(ends).min())
     if off.any() or place[0] != 0 or place[-1] != len(edges) - 1:
-        wrong = f"{ends[off][0]:g} is no end there" if off.any() else "they do not end alike"
+        wrong = f"{ends[off][0]:g} is not an end there" if off.any() else "their first or last ends differ"
         raise ArgumentError(
             "levels",
-            f"must lie within each other, which {quote(name)} does not within {quote(coarse)}: {wrong}.",
-            hint="ends of a level must be ends on the next one, and the first and the last are the same.",
+            f"must be nested, but {quote(name)} is not nested in {quote(coarse)}: {wrong}.",
+            hint="each end must be an end on the next level too; the first and the last must be the same.",
         )
     snapped = edges.copy()
     snapped[place] = ends
@@ -243,7 +232,7 @@ def _within(above: Mapping[str, FloatArray], name: str, edges: FloatArray) -> Fl
 
 
 def _intervals(edges: FloatArray) -> list[str]:
-    """Write intervals as text, with as many digits as it takes to tell the ends apart."""
+    """Format intervals as text, with as many digits as needed to distinguish the ends."""
     texts = [f"{edge:.{_DIGITS}g}" for edge in edges]
     if len(set(texts)) < len(texts):
         texts = [repr(edge) for edge in edges.tolist()]

@@ -1,4 +1,4 @@
-"""Levels that a public table tells of a column."""
+"""Levels that a public table assigns to the values of a column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Lookup", "mapping"]
 
 @dataclass(frozen=True, eq=False)
 class Lookup(DerivedLevels[Domain]):
-    """What a public table tells of a column. Made by `mapping`.
+    """Levels that a public table assigns to the values of a column. Made by `mapping`.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class Lookup(DerivedLevels[Domain]):
         The rows of the table; the finest key is the column of the records.
     """
 
-    pitfall: ClassVar[str] = "values that the table of the mapping writes otherwise"
-    """What to look for where records lie nowhere."""
+    pitfall: ClassVar[str] = "values that are spelt differently in the table of the mapping"
+    """What to check if records belong to no leaf."""
 
     table: Domain
 
@@ -42,17 +42,17 @@ class Lookup(DerivedLevels[Domain]):
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
+        """Columns of the records that are read."""
         return self.table.by[-1:]
 
     @property
     def names(self) -> tuple[Hashable, ...]:
-        """Names of the keys, those of the table."""
+        """Names of the keys: the columns of the table."""
         return self.table.by
 
     @property
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
+        """How the keys are made, in plain Python types."""
         return ("mapping", self.table.by, fingerprint(self.table))
 
     @property
@@ -62,28 +62,20 @@ class Lookup(DerivedLevels[Domain]):
 
     @cached_property
     def _leaf_of(self) -> IntArray:
-        """The leaf of each label of the finest key, and -1 twice, where codes below 0 lead."""
+        """The leaf of each label of the finest key, then -1 twice, for the codes -2 and -1."""
         return np.append(np.argsort(self.table.codes[-1]), [-1, -1])
 
     def find(self, codes: IntArray) -> IntArray:
-        """Find the leaf of each value.
+        """Find the leaf of each value, given by its position among the labels of the finest key.
 
-        Parameters
-        ----------
-        codes : numpy.ndarray of int64, shape (n,)
-            The places of the values among the labels of the finest key; below 0 where there are none.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-            -1 for values that are not in the table.
+        `codes` has shape (n,); codes below 0 are values that are not in the table, and get -1.
         """
         return self._leaf_of[codes]
 
 
 @public
 def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
-    """Describe levels that a public table tells of a column, such as the category of a product.
+    """Describe levels that a public table assigns to a column, such as the category of a product.
 
     Parameters
     ----------
@@ -101,16 +93,16 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     Raises
     ------
     ColumnsError
-        If a column is missing or repeated, or holds labels that are no keys.
+        If a column is missing or repeated, or has labels that cannot be keys.
     ArgumentError
-        If it is no table or an empty one, lists a value twice, or has missing keys.
+        If `table` is not a table or is empty, lists a value twice, or has missing keys.
 
     Notes
     -----
-    Keys are named as the columns of the table.
+    Keys are named after the columns of the table.
 
-    **Privacy.** Each value is looked up separately, whatever its type: equal keys are equal, as everywhere.
-    Records whose value is not in the table are dropped silently.
+    **Privacy.** Each value is looked up separately, with the same equality of keys as everywhere, whatever
+    its type. Records whose value is not in the table are dropped silently.
 
     Examples
     --------
@@ -132,12 +124,12 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
     except ArgumentError as wrong:
         raise ArgumentError("table", wrong.fact.removeprefix("`domain` "), hint=wrong.hint) from None
     if any((codes < 0).any() for codes in domain.codes):
-        raise ArgumentError("table", "lacks keys in some rows.", hint="fill them in, or leave the rows out.")
+        raise ArgumentError("table", "has missing keys.", hint="fill them in, or leave the rows out.")
     if len(domain.labels[-1]) < domain.tree.n_leaves:
         raise ArgumentError(
             "table",
-            f"lists some {quote(names[-1])} in two places.",
-            hint="each needs a place of its own; names that repeat can be told apart by their whole path "
-            "alone, as plain keys.",
+            f"lists a value of {quote(names[-1])} twice.",
+            hint="each value needs exactly one row; if names repeat within different groups, use the columns "
+            "as plain keys.",
         )
     return Lookup(domain)

@@ -1,8 +1,8 @@
-"""Trees that nobody needs to write down: every prefix of a number or of a text is a node.
+"""Implicit trees in which every prefix of a number or of a text is a node.
 
-The leaves are all numbers of so many bits, or all texts over an alphabet: a domain that is public by its
-definition. Nodes are named by *prefixes*, arrays whose order is that of the tree on every level. Beside other
-keys the nodes are written down after all, as a domain.
+The leaves are all numbers of a given number of bits, or all texts over an alphabet: a domain that is public
+by definition. Arrays of *prefixes*, ordered as the tree on every level, identify nodes. Combined with other
+keys, the nodes are listed explicitly, as a domain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pandas_dptree.signatures import public
 __all__ = ["LETTERS_AND_DIGITS", "BitPrefixes", "CharPrefixes", "PrefixTree", "binary", "prefixes"]
 
 LETTERS_AND_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-"""The alphabet of texts, if none is given."""
+"""Default alphabet of texts."""
 
 Notation = Literal["number", "ipv4"]
 Keys = npt.NDArray[Any]
@@ -37,20 +37,20 @@ _WIDEST = 64
 _ADDRESS_BITS = 32
 _LONGEST = 1_000
 _LARGEST_ALPHABET = 255
-"""Characters are kept in one byte each, of which 0 stands for the end of the text."""
+"""A character is stored in one byte, where 0 is the end of the text."""
 
 
 @dataclass(frozen=True)
 class PrefixTree(DerivedLevels[Domain]):
-    """What prefixes of numbers and of texts have in common."""
+    """Base class of prefixes of numbers and of texts."""
 
     pitfall: ClassVar[str] = (
-        'values that do not fit the prefixes, or have lost zeros in front ("501" for "00501")'
+        'values that do not fit the prefixes, or have lost leading zeros ("501" for "00501")'
     )
-    """What to look for where records lie nowhere."""
+    """What to check if records belong to no leaf."""
 
     smaller: ClassVar[str | None] = (
-        "shorten the prefixes, or pass them as `by` without a list, so that nobody lists them"
+        "shorten the prefixes, or pass them as `by` without a list, as an implicit tree"
     )
 
     implicit: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class PrefixTree(DerivedLevels[Domain]):
 
     @property
     def columns(self) -> tuple[Hashable, ...]:
-        """The columns of the records that are read."""
+        """Columns of the records that are read."""
         return (self.column,)
 
     @property
@@ -75,27 +75,21 @@ class PrefixTree(DerivedLevels[Domain]):
 
     @property
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
+        """How the keys are made, in plain Python types."""
         return ("prefixes", *astuple(self))
 
     @property
     def n_leaves(self) -> int:
-        """How many prefixes of the deepest level there are."""
+        """Number of prefixes of the deepest level."""
         return self.n_prefixes(self.lengths[-1])
 
     @cached_property
     def domain(self) -> Domain:
-        """The public leaves: all prefixes of the deepest level.
-
-        Raises
-        ------
-        DomainError
-            If there are more than 10**8.
-        """
+        """The public leaves: all prefixes of the deepest level; a DomainError beyond 10**8 of them."""
         if self.n_leaves > MAX_LEAVES:
             raise DomainError(
                 f"would have more than {MAX_LEAVES:,} leaves, all prefixes of {quote(self.column)}.",
-                hint="shorten the prefixes, or pass them as `by` without a list: then nobody lists them.",
+                hint="shorten the prefixes, or pass them as `by` without a list, as an implicit tree.",
             )
         sizes = [self.n_prefixes(length) for length in self.lengths]
         branching = [below // above for above, below in zip([1, *sizes], sizes, strict=False)]
@@ -110,12 +104,12 @@ class PrefixTree(DerivedLevels[Domain]):
 
     @abstractmethod
     def every(self, length: int) -> Keys:
-        """List all prefixes of a length, in their order."""
+        """List all prefixes of a length, in order."""
 
     @property
     @abstractmethod
     def longest(self) -> int:
-        """The length of the keys that are read, from which `shorten` starts."""
+        """Length of the keys that are read, from which `shorten` starts."""
 
     @abstractmethod
     def shorten(self, keys: Keys, start: int, length: int) -> Keys:
@@ -123,74 +117,65 @@ class PrefixTree(DerivedLevels[Domain]):
 
     @abstractmethod
     def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
-        """Tell which prefixes are as long as a level asks."""
+        """Whether each prefix is as long as a level requires."""
 
     @abstractmethod
     def n_children(self, level: int) -> int | None:
-        """Count the children of each node of a level, whether or not they hold anybody.
+        """Count the children of each node of a level, empty ones included.
 
-        None if a key may end at a node, so that its children are never all there is.
+        None if a key may end at a node, so that its children never partition it.
         """
 
     @abstractmethod
     def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
-        """Find the leaf of each key in the domain.
+        """Find the leaf of each key in the domain: -1 without a key, or if it ends above the deepest level.
 
         Parameters
         ----------
         keys : numpy.ndarray, shape (n,)
             Whole numbers (uint64), or encoded texts (bytes).
         fits : numpy.ndarray of bool, shape (n,)
-            False where there is no key.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-            -1 where there is no key, or one that ends above the deepest level.
+            False for rows without a key.
         """
 
     @abstractmethod
     def labels(self, keys: Keys, length: int) -> Any:
-        """Write prefixes of a length as the released table does, in an array that can lack values."""
+        """Format prefixes of a length as in the released table; the array supports missing values."""
 
 
 @dataclass(frozen=True)
 class BitPrefixes(PrefixTree):
-    """All whole numbers of so many bits, level by level by their leading bits.
+    """All whole numbers of `width` bits, level by level by their leading bits. See `prefixes`.
 
     Parameters
     ----------
     column : hashable
-        Where the records have the number.
+        Column of the records that holds the number.
     lengths : tuple of int
-        How many leading bits name a node of each level below the root, rising.
+        Number of leading bits that identify a node of each level below the root, increasing.
     width : int
-        How many bits a number has, from the largest of `lengths` to 64.
+        Number of bits of a number, from the largest of `lengths` to 64.
     notation : {"number", "ipv4"}
-        How nodes are written: as the whole number that their leading bits make (``UInt64``), or as a block of
-        addresses (``"10.0.0.0/8"``; needs 32 bits).
+        Format of nodes: the whole number of their leading bits (``UInt64``), or a block of addresses
+        (``"10.0.0.0/8"``; needs 32 bits).
 
     Raises
     ------
     ArgumentError
         If an argument is out of range.
-
-    See Also
-    --------
-    prefixes, binary
     """
 
     width: int
     notation: Notation = "number"
 
     def __post_init__(self) -> None:
-        """Check that the levels lead from the root to the numbers."""
-        object.__setattr__(self, "lengths", _rising("bits", self.lengths, _WIDEST))
+        """Check the arguments."""
+        object.__setattr__(self, "lengths", _check_lengths("bits", self.lengths, _WIDEST))
         if not _is_whole(self.width) or not self.lengths[-1] <= self.width <= _WIDEST:
             raise ArgumentError(
                 "width",
                 f"must be a whole number from {self.lengths[-1]} to {_WIDEST}, not {quote(self.width)}.",
-                hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
+                hint="it is the number of bits; of longer numbers, use the leading 64 bits.",
             )
         if not isinstance(self.notation, str) or self.notation not in ("number", "ipv4"):
             raise ArgumentError(
@@ -209,7 +194,7 @@ class BitPrefixes(PrefixTree):
         return 1 << length
 
     def every(self, length: int) -> Keys:
-        """List all prefixes of a length, in their order."""
+        """List all prefixes of a length, in order."""
         return np.arange(1 << length, dtype=np.uint64)
 
     @property
@@ -219,7 +204,7 @@ class BitPrefixes(PrefixTree):
 
     @property
     def longest(self) -> int:
-        """How many bits the numbers have."""
+        """Number of bits of a number."""
         return self.width
 
     def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
@@ -231,15 +216,15 @@ class BitPrefixes(PrefixTree):
         return keys >> np.uint64(start - length)
 
     def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
-        """Tell which prefixes are as long as a level asks: all of them."""
+        """Whether each prefix is as long as a level requires: always."""
         return np.ones(len(keys), dtype=bool)
 
     def n_children(self, level: int) -> int | None:
-        """Count the children of each node of a level, whether or not they hold anybody."""
+        """Count the children of each node of a level, empty ones included."""
         return 1 << (self.lengths[level] - (self.lengths[level - 1] if level else 0))
 
     def labels(self, keys: Keys, length: int) -> Any:
-        """Write prefixes of a length as the released table does, in an array that can lack values."""
+        """Format prefixes of a length as in the released table; the array supports missing values."""
         if self.notation == "number":
             return pd.array(keys, dtype="UInt64")
         first = keys << np.uint64(_ADDRESS_BITS - length)
@@ -250,32 +235,28 @@ class BitPrefixes(PrefixTree):
 
 @dataclass(frozen=True)
 class CharPrefixes(PrefixTree):
-    """All texts over an alphabet, level by level by their first characters.
+    """All texts over an alphabet, level by level by their first characters. See `prefixes`.
 
     Parameters
     ----------
     column : hashable
-        Where the records have the text.
+        Column of the records that holds the text.
     lengths : tuple of int
-        How many characters name a node of each level below the root, rising.
+        Number of characters that identify a node of each level below the root, increasing.
     alphabet : str
-        The characters that there are, from 1 to 255. Nodes are in its order.
+        The possible characters, from 1 to 255. Nodes are in its order.
 
     Raises
     ------
     ArgumentError
         If an argument is out of range.
-
-    See Also
-    --------
-    prefixes
     """
 
     alphabet: str = LETTERS_AND_DIGITS
 
     def __post_init__(self) -> None:
-        """Check that the levels lead from the root to the texts."""
-        object.__setattr__(self, "lengths", _rising("chars", self.lengths, _LONGEST))
+        """Check the arguments."""
+        object.__setattr__(self, "lengths", _check_lengths("chars", self.lengths, _LONGEST))
         symbols = self.alphabet
         if (
             not isinstance(symbols, str)
@@ -286,7 +267,7 @@ class CharPrefixes(PrefixTree):
         ):
             raise ArgumentError(
                 "alphabet",
-                f"must be a text of 1 to {_LARGEST_ALPHABET} different characters, no NUL and no surrogate.",
+                f"must be a string of 1 to {_LARGEST_ALPHABET} different characters, no NUL or surrogate.",
                 hint='for example alphabet="0123456789".',
             )
         _check_column(self.column)
@@ -297,7 +278,7 @@ class CharPrefixes(PrefixTree):
         return size
 
     def every(self, length: int) -> Keys:
-        """List all prefixes of a length, in their order."""
+        """List all prefixes of a length, in order."""
         number = np.arange(self.n_prefixes(length))
         places = np.empty((len(number), length), dtype=np.uint8)
         for place in reversed(range(length)):
@@ -312,7 +293,7 @@ class CharPrefixes(PrefixTree):
 
     @property
     def longest(self) -> int:
-        """How many characters of a text are read."""
+        """Number of characters of a text that are read."""
         return self.lengths[-1]
 
     def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
@@ -323,23 +304,19 @@ class CharPrefixes(PrefixTree):
         return np.where(fits & self.reaches(keys, self.lengths[-1]), number, -1)
 
     def encode(self, texts: Sequence[str]) -> tuple[Keys, npt.NDArray[np.bool_]]:
-        """Turn texts into prefixes of the deepest level.
-
-        Parameters
-        ----------
-        texts : sequence of str
+        """Encode texts as prefixes of the deepest level.
 
         Returns
         -------
         keys : numpy.ndarray of bytes, shape (len(texts),)
-            For each of the first characters its place in the alphabet, from 1.
+            The position of each of the first characters in the alphabet, from 1.
         fits : numpy.ndarray of bool, shape (len(texts),)
-            Whether all of these are in the alphabet. What follows them is not looked at.
+            Whether all of these are in the alphabet. Characters after them are ignored.
         """
         longest = self.lengths[-1]
         characters = np.array(texts, dtype=f"U{longest}").view(np.uint32).reshape(len(texts), longest)
         symbols = np.frombuffer(self.alphabet.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        place = np.zeros(int(symbols.max()) + 2, dtype=np.uint8)  # the last is for what lies beyond
+        place = np.zeros(int(symbols.max()) + 2, dtype=np.uint8)  # the last entry is for others
         place[symbols] = np.arange(1, len(symbols) + 1)
         places = place[np.minimum(characters, len(place) - 1)]
         sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
@@ -351,15 +328,15 @@ class CharPrefixes(PrefixTree):
         return keys.astype(f"S{length}")
 
     def reaches(self, keys: Keys, length: int) -> npt.NDArray[np.bool_]:
-        """Tell which prefixes are as long as a level asks: shorter texts end above it."""
+        """Whether each prefix is as long as a level requires: shorter texts end above it."""
         return _bytes(keys, length)[:, -1] > 0
 
     def n_children(self, level: int) -> int | None:
-        """Tell that a text may end at any node, so that its children are never all there is."""
+        """Return None: a text may end at any node, so its children never partition it."""
         return None
 
     def labels(self, keys: Keys, length: int) -> Any:
-        """Write prefixes of a length as the released table does, in an array that can lack values."""
+        """Format prefixes of a length as in the released table; the array supports missing values."""
         symbols = np.array(["", *self.alphabet])
         texts = symbols[_bytes(keys, length)].view(f"U{length}").reshape(len(keys))
         return pd.Series(texts.tolist(), dtype="str").array
@@ -377,25 +354,26 @@ def prefixes(
 ) -> PrefixTree:
     """Describe levels of prefixes: of numbers by their bits, or of texts by their first characters.
 
-    Alone in `by`, and as the tree of `plan_implicit`, they are a tree that nobody lists, however large. In a
-    list, with other keys or without, they are levels as all others, and all nodes are listed.
+    Passed as `by` without a list, or to `plan_implicit`, they are an implicit tree of any size, whose nodes
+    are never listed. In a list, with or without other keys, they are levels like all others, and all nodes
+    are listed.
 
     Parameters
     ----------
     column : hashable
         The column that holds the numbers, addresses or texts.
     bits : sequence of int, optional
-        How many leading bits name a node of each level, rising, as in ``[8, 16, 24, 32]``.
+        Number of leading bits that identify a node of each level, increasing, as in ``[8, 16, 24, 32]``.
     chars : sequence of int, optional
-        How many first characters do so. Give one of the two.
+        The same for leading characters. Give exactly one of the two.
     width : int, optional
-        With `bits`: how many bits a number has, 64 at most. By default 32 with ``notation="ipv4"``, else
-        as many as the last of `bits`.
+        With `bits`: number of bits of a number, 64 at most. By default 32 with ``notation="ipv4"``, else the
+        last of `bits`.
     notation : {"number", "ipv4"}, optional
-        With `bits`: how nodes are written. By default as blocks of IPv4 addresses where numbers have 32
-        bits, else as whole numbers.
+        With `bits`: format of nodes. By default blocks of IPv4 addresses if numbers have 32 bits, else whole
+        numbers.
     alphabet : str, optional
-        With `chars`: the characters that there are, by default digits and the letters A to Z and a to z.
+        With `chars`: the possible characters, by default digits and the letters A to Z and a to z.
 
     Returns
     -------
@@ -408,19 +386,17 @@ def prefixes(
 
     Notes
     -----
-    **Privacy**: the tree is public: these arguments alone define it. Records that do not fit it are
-    dropped silently, each by its own value: numbers that are negative, too large or not whole; with
+    **Privacy**: the tree is public: these arguments alone define it. Records that do not fit it
+    are dropped silently, each by its own value: numbers that are negative, too large or not whole; with
     ``notation="ipv4"``, texts that are not four decimal numbers with dots; texts with other characters among
-    the first; and whatever is missing. A text that is shorter than a level counts on the levels that it
-    reaches; where nodes are listed it has no leaf, and is dropped.
+    the first; and missing values. A text that is shorter than a level counts on the levels that it reaches.
+    If nodes are listed, it has no leaf and is dropped.
 
     Examples
     --------
     >>> prefixes("ip", bits=[8, 16, 24, 32]).level_names
     ('total', 'ip/8', 'ip/16', 'ip/24', 'ip/32')
     >>> zips = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
-    >>> zips.level_names
-    ('total', 'zip/1', 'zip/3', 'zip/5')
     >>> zips.paths().iloc[90210].tolist()
     ['9', '902', '90210']
     """
@@ -428,19 +404,19 @@ def prefixes(
         raise ArgumentError(
             "bits", "or `chars` must be given, not both.", hint="for example bits=[8, 16], or chars=[1, 3]."
         )
-    unfit = {"alphabet": alphabet} if chars is None else {"width": width, "notation": notation}
-    for name, value in unfit.items():
+    misplaced = {"alphabet": alphabet} if chars is None else {"width": width, "notation": notation}
+    for name, value in misplaced.items():
         if value is not None:
             raise ArgumentError(
                 name,
-                "says nothing of prefixes of this kind.",
+                "does not apply to this kind of prefixes.",
                 hint="`alphabet` goes with `chars`, `width` and `notation` go with `bits`.",
             )
     if chars is not None:
-        lengths = _rising("chars", chars, _LONGEST)
+        lengths = _check_lengths("chars", chars, _LONGEST)
         return CharPrefixes(column, lengths, LETTERS_AND_DIGITS if alphabet is None else alphabet)
     assert bits is not None
-    lengths = _rising("bits", bits, _WIDEST)
+    lengths = _check_lengths("bits", bits, _WIDEST)
     if width is None:
         width = _ADDRESS_BITS if notation == "ipv4" else lengths[-1]
     if notation is None:
@@ -450,14 +426,14 @@ def prefixes(
 
 @public
 def binary(column: Hashable, *, bits: int) -> BitPrefixes:
-    """Describe the binary tree of all whole numbers of so many bits, with a level for every bit.
+    """Describe the binary tree of all whole numbers of a given width, with a level for every bit.
 
     Parameters
     ----------
     column : hashable
         The column that holds the numbers.
     bits : int
-        From 1 to 64.
+        Number of bits, from 1 to 64.
 
     Returns
     -------
@@ -477,24 +453,24 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
         raise ArgumentError(
             "bits",
             f"must be a whole number from 1 to {_WIDEST}, not {quote(bits)}.",
-            hint="it is how many bits a number has; of longer ones, release the leading 64 bits.",
+            hint="it is the number of bits; of longer numbers, use the leading 64 bits.",
         )
     return BitPrefixes(column, tuple(range(1, bits + 1)), bits)
 
 
 def _bytes(keys: Keys, length: int) -> npt.NDArray[np.uint8]:
-    """View prefixes of up to a number of characters as one row of bytes each."""
+    """View prefixes of up to `length` characters as one row of bytes each."""
     return np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), length)
 
 
-def _rising(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:
-    """Check that lengths lead downwards, level by level."""
+def _check_lengths(name: str, lengths: Sequence[int], largest: int) -> tuple[int, ...]:
+    """Check that lengths are increasing whole numbers."""
     listed = tuple(lengths) if isinstance(lengths, (list, tuple, range, np.ndarray)) else ()
     whole = bool(listed) and all(map(_is_whole, listed))
     if not whole or listed[0] < 1 or listed[-1] > largest or any(np.diff(listed) < 1):
         raise ArgumentError(
             name,
-            f"must list rising whole numbers from 1 to {largest}, not {quote(lengths)}.",
+            f"must list increasing whole numbers from 1 to {largest}, not {quote(lengths)}.",
             hint=f"one for each level below the root, for example {name}=[1, 3, 5].",
         )
     return tuple(map(int, listed))

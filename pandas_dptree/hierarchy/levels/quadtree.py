@@ -1,4 +1,4 @@
-"""Levels made of two coordinates: squares within squares."""
+"""Levels of two coordinates: nested squares."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class _Keys(Sequence[pd.Index]):
-    """For each level of a quadtree the texts of its keys, made when they are first asked for."""
+    """For each level of a quadtree the texts of its keys, made on first access."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
-        self._made: dict[int, pd.Index] = {}
+        self._cache: dict[int, pd.Index] = {}
 
     def __len__(self) -> int:
         return self._depth
 
     def __getitem__(self, level: Any) -> Any:
         place = range(self._depth)[level]
-        if place not in self._made:
+        if place not in self._cache:
             texts = [""]
             for _ in range(place + 1):
                 texts = [text + digit for text in texts for digit in "0123"]
-            self._made[place] = pd.Index(texts)
-        return self._made[place]
+            self._cache[place] = pd.Index(texts)
+        return self._cache[place]
 
 
 class _Forms(Sequence[tuple[Hashable, ...]]):
@@ -60,26 +60,26 @@ class _Forms(Sequence[tuple[Hashable, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Quadtree(DerivedLevels[Domain]):
-    """Squares within squares of a plane. Made by `quadtree`.
+    """Nested squares of a plane. Made by `quadtree`.
 
     Attributes
     ----------
     y, x : hashable
         The columns of the records that are read.
     depth : int
-        How many levels there are.
+        Number of levels.
     name : str
-        What the names of the keys begin with.
+        Prefix of the names of the keys.
     bins : (Bins, Bins) or None
-        The coordinates, each cut into ``2 ** depth`` parts. None if no bounds are given: the parts are then
-        those of an array, once it is known.
+        The coordinates, each cut into ``2 ** depth`` parts. None without bounds: the cells of an array then
+        define the parts, once it is known.
     of_cells : bool
-        Whether it is not the coordinates that are cut, but the places of the cells along two dimensions of an
-        array: 0, 1, 2, ….
+        Whether `bins` cut the positions 0, 1, 2, … of cells along two dimensions of an array, and not their
+        coordinates.
     """
 
-    pitfall: ClassVar[str] = "points outside the bounds of the map, as when those of y and of x are swapped"
-    """What to look for where records lie nowhere."""
+    pitfall: ClassVar[str] = "points outside the bounds, for example because those of y and x are swapped"
+    """What to check if records belong to no leaf."""
 
     y: Hashable
     x: Hashable
@@ -90,7 +90,7 @@ class Quadtree(DerivedLevels[Domain]):
 
     @property
     def columns(self) -> tuple[Hashable, Hashable]:
-        """The columns of the records that are read: y and x."""
+        """Columns of the records that are read: y and x."""
         return (self.y, self.x)
 
     @property
@@ -100,7 +100,7 @@ class Quadtree(DerivedLevels[Domain]):
 
     @property
     def definition(self) -> tuple[Any, ...]:
-        """How the keys are made, in plain Python."""
+        """How the keys are made, in plain Python types."""
         if self.bins is None:
             return ("quadtree", *((column,) for column in self.columns), self.depth, self.name)
         ends = tuple((bins.column, *bins.edges[[0, -1]].tolist()) for bins in self.bins)
@@ -109,13 +109,13 @@ class Quadtree(DerivedLevels[Domain]):
 
     @cached_property
     def domain(self) -> Domain:
-        """The public leaves, numbered by their digits; labels are made when they are first asked for."""
+        """The public leaves, numbered by their digits; labels are made on first access."""
         keys = _Keys(self.depth)
         codes = tuple(np.arange(4**level) for level in range(1, self.depth + 1))
         return Domain(self.names, Tree.from_branching([4] * self.depth), keys, _Forms(keys), codes)
 
     def square(self, key: str) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Tell where the square of a key lies: its ends along y, and along x."""
+        """Return the ends of the square of a key along y, and along x."""
         known = isinstance(key, str) and 1 <= len(key) <= self.depth and set(key) <= set("0123")
         if not known:
             raise ArgumentError(
@@ -132,42 +132,22 @@ class Quadtree(DerivedLevels[Domain]):
         return (y0, y1), (x0, x1)
 
     def checked_bins(self) -> tuple[Bins, Bins]:
-        """Give the parts along y and x.
-
-        Raises
-        ------
-        ArgumentError
-            If no bounds are given.
-        """
+        """Return the bins along y and x, or raise an ArgumentError if no bounds are given."""
         if self.bins is None:
             raise ArgumentError(
                 "bounds",
-                f"of the quadtree {quote(self.name)} must be given: they tell where its squares lie.",
-                hint="for example bounds=((47.0, 55.1), (5.8, 15.1)); only dimensions of an array can do "
-                "without.",
+                f"of the quadtree {quote(self.name)} must be given: they define its squares.",
+                hint="for example bounds=((47.0, 55.1), (5.8, 15.1)); they are optional only for two "
+                "dimensions of an array.",
             )
         return self.bins
 
     def check(self) -> None:
-        """Check that there are bounds.
-
-        Raises
-        ------
-        ArgumentError
-            If there are none.
-        """
+        """Check that bounds are given."""
         self.checked_bins()
 
     def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> Quadtree:
-        """Let a quadtree without bounds divide the cells of an array.
-
-        Raises
-        ------
-        ColumnsError
-            If both columns lie along one dimension.
-        ArgumentError
-            If some part would hold no cell.
-        """
+        """Let a quadtree without bounds divide the cells of an array."""
         if self.bins is not None:
             return self
         if len(dims) < 2:
@@ -179,28 +159,25 @@ class Quadtree(DerivedLevels[Domain]):
         return self.over_cells(*sizes)
 
     def over_cells(self, n_rows: int, n_columns: int) -> Quadtree:
-        """Cut the cells of an array into blocks, as even as can be.
+        """Divide the cells of an array into blocks, as evenly as possible.
+
+        Cell i of n is in part ``i * 2 ** depth // n`` along each dimension.
 
         Parameters
         ----------
         n_rows, n_columns : int
-            How many cells there are along y and along x.
-
-        Returns
-        -------
-        Quadtree
-            Of the places of the cells: cell i of n is in part ``i * 2 ** depth // n``.
+            Number of cells along y and along x.
 
         Raises
         ------
         ArgumentError
-            If some part would hold no cell.
+            If a part would contain no cell.
         """
         n, n_parts = min(n_rows, n_columns), 2**self.depth
         if n < n_parts:
             raise ArgumentError(
                 "depth",
-                f"must leave each square a cell: {n_rows} x {n_columns} cells cannot be halved "
+                f"must leave a cell in each square: {n_rows} x {n_columns} cells cannot be halved "
                 f"{self.depth} times.",
                 hint=f"at most depth={n.bit_length() - 1}."
                 if n > 1
@@ -216,12 +193,12 @@ class Quadtree(DerivedLevels[Domain]):
 
     @property
     def cells(self) -> tuple[int, ...] | None:
-        """How many cells of an array lie along y and x, if they are divided by their number."""
+        """Number of cells of an array along y and x, if the quadtree divides cells, else None."""
         return tuple(int(bins.edges[-1]) for bins in self.checked_bins()) if self.of_cells else None
 
     @property
     def plane(self) -> Plane:
-        """Where the squares of each level lie."""
+        """Positions of the squares of each level."""
         steps = [2 ** (self.depth - level) for level in range(1, self.depth + 1)]
         edges = {bins.column: [bins.edges[::step] for step in steps] for bins in self.checked_bins()}
         return Plane(edges, self.grid)
@@ -232,7 +209,7 @@ class Quadtree(DerivedLevels[Domain]):
         return Numbers()
 
     def find(self, y: FloatArray, x: FloatArray) -> IntArray:
-        """Find the leaf of each point: -1 for those outside and those without coordinates."""
+        """Find the leaf of each point; -1 outside the bounds or if a coordinate is missing."""
         leaf = np.zeros(len(y), dtype=np.int64)
         inside = np.ones(len(y), dtype=bool)
         for bins, values, bit in zip(self.checked_bins(), (y, x), (1, 0), strict=True):
@@ -242,7 +219,7 @@ class Quadtree(DerivedLevels[Domain]):
 
     @cached_property
     def _spread_bits(self) -> IntArray:
-        """The parts of one coordinate, with a free bit before each of their bits; shape (2**depth,)."""
+        """For each part of one coordinate, its bits with a zero before each of them; shape (2**depth,)."""
         places = np.arange(2**self.depth)
         spread = np.zeros_like(places)
         for bit in range(self.depth):
@@ -251,7 +228,7 @@ class Quadtree(DerivedLevels[Domain]):
 
     @staticmethod
     def grid(level: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Lay the nodes of a level out as they lie in the plane.
+        """Arrange values of the nodes of a level in the plane.
 
         Parameters
         ----------
@@ -265,8 +242,8 @@ class Quadtree(DerivedLevels[Domain]):
 
         Notes
         -----
-        The digits of a node are pairs of a bit of y and a bit of x (the Morton order). So this is a reshape
-        to one axis for each bit, a transpose, and a reshape.
+        The digits of a node are pairs of a bit of y and a bit of x (Morton order). So this is a
+        reshape to one axis per bit, a transpose, and a reshape.
 
         Examples
         --------
@@ -280,25 +257,25 @@ class Quadtree(DerivedLevels[Domain]):
 
 @public
 def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: str = "quad") -> Quadtree:
-    """Describe levels of a place: squares that are divided into four, again and again.
+    """Describe spatial levels: squares that are repeatedly divided into four.
 
     Parameters
     ----------
     y, x : hashable
         The columns that hold the coordinates, such as latitude and longitude; or dimensions of an array.
     depth : int
-        How many levels there are. There are ``4 ** depth`` leaves, at most 10**8.
+        Number of levels. There are ``4 ** depth`` leaves, at most 10**8.
     bounds : pair of pairs, optional
-        The least and the greatest value of y, and those of x. Public. They can be left out for two dimensions
-        of an array, whose cells are then divided by their number: cell i of n is in part
-        ``i * 2**depth // n``, so that all parts are as even as can be.
+        Lower and upper bound of y, and those of x. Public. They can be left out for two dimensions of an
+        array. Its cells are then divided by their position, as evenly as possible: cell i of n is in part
+        ``i * 2**depth // n``.
     name : str, default "quad"
-        What the names of the keys begin with.
+        Prefix of the names of the keys.
 
     Returns
     -------
     Quadtree
-        To be used in `by`. Its ``square(key)`` tells where a square lies.
+        To be used in `by`. Its method ``square(key)`` returns the ends of a square.
 
     Raises
     ------
@@ -307,10 +284,10 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
 
     Notes
     -----
-    Keys are named ``"quad_1"``, ``"quad_2"``, …. They are text with a digit for each level: 0 for the quarter
-    with less y and less x, 1 for less y and more x, 2 for more y and less x, 3 for more of both. A square
-    holds its lower ends; those at the upper bounds hold their upper ones, too. (They are squares if the
-    bounds are.)
+    Keys are named ``"quad_1"``, ``"quad_2"``, …. They are text with a digit for each level: 0 for
+    the quarter with lower y and lower x, 1 for lower y and higher x, 2 for higher y and lower x, 3 for higher
+    y and x. Squares contain their lower ends; those at the upper bounds contain their upper ends, too. (They
+    are squares if the bounds are.)
 
     **Privacy.** Each record is read separately; those outside the bounds or without coordinates are dropped
     silently.
@@ -326,7 +303,7 @@ def quadtree(y: Hashable, x: Hashable, *, depth: int, bounds: Any = None, name: 
     _check_column("x", x)
     if x == y:
         raise ArgumentError(
-            "x", f"must be another column than y: {quote(x)}.", hint='for example "lat", "lon".'
+            "x", f"must not be the same column as `y`: {quote(x)}.", hint='for example "lat", "lon".'
         )
     if not isinstance(name, str):
         raise ArgumentError("name", f"must be text, not {quote(name)}.", hint='for example name="origin".')

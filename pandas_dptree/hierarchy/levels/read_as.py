@@ -1,6 +1,6 @@
-"""How the values of a column are to be read: what derived levels ask for, and the readers of records answer.
+"""Public descriptions of how the values of a column are read, as derived levels require it.
 
-This is the public side, a description. For each kind, `ingest.readers` has the function that reads a column.
+For each kind, `ingest.readers` has the function that reads a column.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ __all__ = ["MISSING", "Keys", "Labels", "Numbers", "ReadAs", "Texts", "Times", "
 Keys = npt.NDArray[Any]
 
 MISSING = np.iinfo(np.int64).min
-"""Stands for a missing time among seconds."""
+"""Represents a missing time among seconds."""
 
 
 @dataclass(frozen=True)
 class ReadAs:
-    """A way to read a column. Each kind tells which arrays the `find` of the levels gets for a column."""
+    """How to read a column. Each kind defines the arrays that the `find` of the levels receives for it."""
 
 
 @dataclass(frozen=True)
 class Times(ReadAs):
-    """Read times, as an array of int64.
+    """Read times as an int64 array of seconds since 1970.
 
-    It holds seconds since 1970, on the clocks of the place, or in UTC if there is a time zone; `MISSING`
-    where there is no time.
+    Local time without a time zone, else UTC; `MISSING` for values that are no time.
 
     Attributes
     ----------
     zoned : bool
-        Whether times with a time zone are wanted, or times without.
+        Whether to read times with a time zone, or times without.
     format : str or None
-        How text is written, in the codes of ``datetime.datetime.strptime``; None for ISO 8601.
+        Format of text, in the codes of ``datetime.datetime.strptime``; None for ISO 8601.
     """
 
     zoned: bool = False
@@ -47,21 +46,19 @@ class Times(ReadAs):
 
 @dataclass(frozen=True)
 class Numbers(ReadAs):
-    """Read numbers, as an array of float64: NaN where there is none."""
+    """Read numbers as a float64 array: NaN for values that are not numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labels(ReadAs):
-    """Look values up in a public list, as an array of int64.
-
-    It holds their places there: -1 for a missing value, -2 for one that is not listed.
+    """Look values up in a public list: an int64 array of positions, -1 if missing, -2 if not listed.
 
     Attributes
     ----------
     labels : pandas.Index
         The list.
     forms : sequence of hashable
-        Their canonical forms, by which keys are compared.
+        Canonical forms of the labels, by which keys are compared.
     """
 
     labels: pd.Index
@@ -70,12 +67,12 @@ class Labels(ReadAs):
 
 @dataclass(frozen=True)
 class WholeNumbers(ReadAs):
-    """Read whole numbers of so many bits, as an array of uint64, and one of bool that tells which are some.
+    """Read whole numbers as a uint64 array, and a bool array that is False for all other values.
 
     Attributes
     ----------
     width : int
-        How many bits a number has, 64 at most.
+        Number of bits, 64 at most.
     addresses : bool
         Whether texts are read as IPv4 addresses.
     """
@@ -86,12 +83,9 @@ class WholeNumbers(ReadAs):
 
 @dataclass(frozen=True)
 class Texts(ReadAs):
-    """Read texts, as an array that encodes them, and one of bool that tells which could be encoded.
+    """Read texts as an array of encoded texts, and a bool array that is False where that is impossible.
 
-    Attributes
-    ----------
-    encode : callable
-        Turns a list of texts into the two arrays, each text separately.
+    `encode` turns a list of texts into the two arrays, each text separately.
     """
 
     encode: Callable[[Sequence[str]], tuple[Keys, npt.NDArray[np.bool_]]]

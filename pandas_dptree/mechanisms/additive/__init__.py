@@ -1,4 +1,4 @@
-"""Noise that is added to counts: every kind that there is, by name."""
+"""Additive noise: every kind, by name."""
 
 from __future__ import annotations
 
@@ -22,28 +22,20 @@ __all__ = [
 ]
 
 Mechanism = Literal["auto", "laplace", "gaussian"]
-"""How callers choose: a kind by its name, or "auto" for whichever promises the least error."""
+"""What callers choose: a kind by its name, or "auto" for the one with the least expected error."""
 
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 NOISES: Mapping[str, AdditiveNoise] = {noise.name: noise for noise in (Laplace(), Gaussian())}
-"""Every kind by its name, in the order in which they are tried: of equally good ones, the first is taken."""
+"""Every kind by its name, in the order in which they are tried: of equally good ones, the first wins."""
 
 
 def candidate_noises(mechanism: Mechanism, loss: PrivacyLoss) -> list[AdditiveNoise]:
-    """List the noises that callers leave to choose from.
+    """List the kinds of noise that `mechanism` allows for the loss of the whole release.
 
-    Parameters
-    ----------
-    mechanism : {"auto", "laplace", "gaussian"}
-    loss : PrivacyLoss
-        The privacy loss of the whole release.
-
-    Returns
-    -------
-    list of AdditiveNoise
-        The one of that name, whether or not it can give privacy of that kind; with ``"auto"`` all that can.
+    A named kind is listed even if it does not support the loss; with ``"auto"``, all kinds that do are
+    listed.
     """
     if mechanism != "auto":
         return [NOISES[mechanism]]
-    return [noise for noise in NOISES.values() if noise.can_give(loss)]
+    return [noise for noise in NOISES.values() if noise.supports(loss)]

@@ -1,9 +1,8 @@
-"""What every kind of additive noise does, level by level.
+"""The interface of all kinds of additive noise, level by level.
 
 A release spends a budget that adds up over its levels: epsilon for pure (and approximate) privacy with
-Laplace noise, rho for everything that is zero-concentrated. Noise of scale b costs a level ``c / b**k``
-of it, with c from the sensitivity; that one rule, in exact rational numbers, is all there is to
-calibration.
+Laplace noise, rho for everything zero-concentrated. Noise of scale b costs a level ``c / b**k`` of it, with c
+from the sensitivity. Calibration is this one rule, in exact rational numbers.
 """
 
 from __future__ import annotations
@@ -32,38 +31,30 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class AdditiveNoise(ABC):
-    """Noise that is added to every count of a level, independently and at the level's own scale."""
+    """Noise added to every count of a level, independently and at the level's own scale."""
 
     name: ClassVar[str]
-    """What callers choose it by, and what a release says."""
+    """The name by which callers choose it, and which a release states."""
 
-    in_words: ClassVar[str]
-    """What a report calls it: "discrete Laplace", say."""
+    description: ClassVar[str]
+    """The name in reports, such as "discrete Laplace"."""
 
     euclidean: ClassVar[bool] = False
-    """Whether privacy depends on the Euclidean distance of neighbours alone, in units of the noise scales.
+    """Whether privacy depends only on the Euclidean distance of neighbours, in units of the noise scales.
 
     Then scales may differ from node to node (`pandas_dptree.planning.nodes`), weighted sums can be measured
     (`pandas_dptree.mechanisms.prefix_sums`), several quantities share a rho under an (epsilon, delta) too
     (`pandas_dptree.plans.joint`), and there is a tight lower bound on the error
-    (`pandas_dptree.bounds.gaussian`). All four count on what is proven of discrete Gaussian noise: its
+    (`pandas_dptree.bounds.gaussian`). All four rely on proven properties of discrete Gaussian noise: its
     loss, and its variance.
     """
 
     @abstractmethod
     def budget(self, loss: PrivacyLoss) -> Fraction:
-        """Give the quantity that the levels share, as it adds up over them.
+        """Return the quantity that the levels share, as it adds up over them: an epsilon or a rho.
 
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            The privacy loss of the whole release.
-
-        Returns
-        -------
-        Fraction
-            An epsilon or a rho, exactly as the float says. An (epsilon, delta) allows a little more, which
-            depends on the levels; `noise_scales` finds out how much.
+        It is exactly the value of the float. An (epsilon, delta) allows a little more, depending on the
+        levels; `noise_scales` finds out how much.
 
         Raises
         ------
@@ -71,128 +62,69 @@ class AdditiveNoise(ABC):
             If this noise cannot give privacy of that kind.
         """
 
-    def can_give(self, loss: PrivacyLoss) -> bool:
-        """Tell whether this noise can give privacy of that kind."""
+    def supports(self, loss: PrivacyLoss) -> bool:
+        """Return whether this noise can give privacy of that kind."""
         return True
 
     @abstractmethod
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
-        """Give a delta for which levels with noise of these scales are (epsilon, delta)-private, rounded up.
+        """Return a delta for which levels with these noise scales are (epsilon, delta)-private, rounded up.
 
-        Parameters
-        ----------
-        epsilon : float
-        noise_scales : array_like of float, shape (n_levels,)
-            inf for a level that is not measured.
-        sensitivity : Sensitivity
-            That of one level.
-
-        Returns
-        -------
-        float
+        `noise_scales` has shape (n_levels,), with inf for a level that is not measured. The sensitivity is
+        that of one level.
         """
 
     @abstractmethod
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
-        """Give (c, k): noise of scale b on one level costs c / b**k of the budget."""
+        """Return (c, k): noise of scale b on one level costs c / b**k of the budget."""
 
     @abstractmethod
     def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        """Give the exact variance of the noise.
+        """Return the exact variance of the noise, in squared counts, to machine precision.
 
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In squared counts, of the same shape, to machine precision. It is 0 where it is below the
-            range of floats.
+        Noise scales are from 1e-3 to 1e12, or inf where nothing is measured. Variances below the range of
+        floats are 0.
         """
 
     @abstractmethod
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        """Give the exact fourth cumulant of the noise: its fourth moment less three squared variances.
+        """Return the exact fourth cumulant of the noise: its fourth moment less three squared variances.
 
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In counts to the fourth power, of the same shape. It is 0 where nothing is measured, since what
-            is not measured has no part in any estimate.
+        It is in counts to the fourth power, and 0 where nothing is measured, since that has no part in any
+        estimate.
         """
 
     @abstractmethod
     def half_width(self, noise_scales: npt.ArrayLike, confidence: float) -> FloatArray:
-        """Give the least whole number that the noise's magnitude does not exceed with a probability.
+        """Return the least whole number that bounds the noise's magnitude with the probability `confidence`.
 
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales from 1e-3 to 1e12, or inf where nothing is measured.
-        confidence : float
-            That probability: above 0 and below 1.
-
-        Returns
-        -------
-        numpy.ndarray
-            In counts, of the same shape; inf where nothing is measured.
+        It is in counts, and inf where nothing is measured.
         """
 
     @abstractmethod
     def squared_excess(
         self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
     ) -> FloatArray:
-        r"""Give the mean squared excess of the noise over a tolerance: :math:`E \max(|X| - t, 0)^2`.
+        r"""Return the mean squared excess of the noise over a tolerance t, :math:`E \max(|X| - t, 0)^2`.
 
-        Parameters
-        ----------
-        noise_scales : numpy.ndarray of float
-            Scales from 1e-3 to 1e12; with `continuous` from 0.
-        tolerance : numpy.ndarray of float
-            The t above, in counts, at least 0, of the same shape.
-        continuous : bool, default False
-            Of the continuous distribution of that scale, which the discrete one comes near from scale 10 on.
-
-        Returns
-        -------
-        numpy.ndarray
-            In squared counts, of the same shape.
+        Scales, tolerances (at least 0) and results (in squared counts) have the same shape. With
+        `continuous`, the noise is the continuous distribution of that scale, from 0, which the discrete one
+        approaches from scale 10 on.
         """
 
     @abstractmethod
     def sample(self, noise_scale: float, size: int, source: ByteSource) -> IntArray:
-        """Draw noise, in counts.
-
-        Parameters
-        ----------
-        noise_scale : float
-            From 1e-3 to 1e12.
-        size : int
-            Number of draws.
-        source : callable
-            Where random bytes come from.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (size,)
-        """
+        """Draw `size` independent noises of a scale from 1e-3 to 1e12, in counts."""
 
     def variance_power(self, loss: PrivacyLoss) -> int:
-        """Give k such that a level's noise variance falls like ``share**-k`` (while it is above one count).
+        """Return k such that a level's noise variance falls like ``share**-k`` (while above one count).
 
         2 where the levels share an epsilon, 1 where they share a rho.
         """
         return 2 // self._cost(loss, Sensitivity(l1=1, l2_squared=1))[1]
 
     def noise_scales(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> FloatArray:
-        """Give the noise scale of each level, rounded up, so that the levels stay within the budget.
+        """Return the noise scale of each level, rounded up, so that the levels stay within the budget.
 
         Parameters
         ----------
@@ -201,32 +133,32 @@ class AdditiveNoise(ABC):
         sensitivity : Sensitivity
             That of one level, the same for all.
         shares : array_like of float, shape (n_levels,)
-            The part of the budget that each level gets, at least 0. Only their proportions matter. A
-            level whose share is 0 is not measured.
+            The share of the budget of each level, at least 0. Only their proportions matter. A level whose
+            share is 0 is not measured.
 
         Returns
         -------
         numpy.ndarray, shape (n_levels,)
-            In counts; inf for a level that is not measured. A scale below 1e-3, where all noise is
-            0 for certain as far as anyone can tell, is raised to 1e-3.
+            In counts; inf for a level that is not measured. A scale below 1e-3, at which all noise is 0 for
+            all practical purposes, is raised to 1e-3.
 
         Raises
         ------
         ArgumentError
-            If the shares are no shares, the noise cannot give this kind of privacy, or a level would need
-            a noise scale above 1e12.
+            If the shares are invalid, the noise cannot give this kind of privacy, or a level would need a
+            noise scale above 1e12.
 
         Notes
         -----
-        **Privacy**: for a pure or zero-concentrated loss ``spent(loss, sensitivity, noise_scales) <=
-        budget(loss)``, both exact rational numbers. For an approximate one, either that or
-        ``delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta``.
+        **Privacy**: for a pure or zero-concentrated loss
+        ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers. For an
+        approximate one, either that or ``delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta``.
         """
         parts = np.asarray(shares, dtype=np.float64)
         if parts.ndim != 1 or not (np.isfinite(parts).all() and (parts >= 0).all() and parts.any()):
             raise ArgumentError(
                 "split",
-                f"must give every level a share of at least 0, and one of them more, "
+                f"must hold a share of at least 0 for each level, at least one of them positive, "
                 f"not {quote(parts.tolist())}.",
                 hint="for example equal shares.",
             )
@@ -237,7 +169,7 @@ class AdditiveNoise(ABC):
 
             def delta_of(budget: float) -> float:
                 scales = scales_of(budget)
-                at_the_end = scales.min() <= SMALLEST_SCALE  # where more budget changes nothing
+                at_the_end = scales.min() <= SMALLEST_SCALE  # there, more budget changes nothing
                 return 1.0 if at_the_end else self.delta(epsilon, scales, sensitivity)
 
             budget = largest_budget(delta_of, loss.delta, at_least=float(budget))
@@ -253,7 +185,7 @@ class AdditiveNoise(ABC):
     def _scales(
         self, loss: PrivacyLoss, sensitivity: Sensitivity, parts: FloatArray, budget: Fraction | float
     ) -> FloatArray:
-        """Give the scales at which levels with these shares keep to a budget, rounded up."""
+        """Return the scales, rounded up, at which levels with these shares stay within a budget."""
         cost, power = self._cost(loss, sensitivity)
         whole = sum(map(Fraction, parts.tolist()), Fraction())
         costs = [
@@ -262,17 +194,10 @@ class AdditiveNoise(ABC):
         return np.array([math.inf if each is None else _scale_up(each, power) for each in costs])
 
     def composition_gain(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> float:
-        """Give how many times less noise an (epsilon, delta) needs than the budget that implies it.
+        """Return how many times less noise an (epsilon, delta) needs than the budget that implies it.
 
-        Parameters
-        ----------
-        loss, sensitivity, shares
-            As for `noise_scales`.
-
-        Returns
-        -------
-        float
-            The ratio of the noise scales of the last level, which must have a share; 1 for other losses.
+        It is the ratio of the noise scales of the last level, which must have a share; 1 for other losses.
+        The arguments are those of `noise_scales`.
         """
         if loss.kind != "approximate":
             return 1.0
@@ -280,21 +205,10 @@ class AdditiveNoise(ABC):
         return float(plain[-1] / self.noise_scales(loss, sensitivity, shares)[-1])
 
     def spent(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> Fraction:
-        """Give what noise of these scales costs, in the quantity of `budget`.
+        """Return the exact cost of noise of these scales, in the quantity of `budget`.
 
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            The privacy loss of the whole release; only its kind matters.
-        sensitivity : Sensitivity
-            That of one level.
-        noise_scales : array_like of float, shape (n_levels,)
-            inf for a level that is not measured.
-
-        Returns
-        -------
-        Fraction
-            Exact.
+        Only the kind of the loss matters. The sensitivity is that of one level; a scale is inf where a level
+        is not measured.
         """
         cost, power = self._cost(loss, sensitivity)
         scales = np.asarray(noise_scales, dtype=np.float64)
@@ -307,6 +221,6 @@ def _scale_up(powered: Fraction, power: int) -> float:
     if powered > Fraction(10) ** 300:
         return math.inf
     scale = max(float(float(powered) ** (1 / power)), SMALLEST_SCALE)
-    while Fraction(scale) ** power < powered:  # floats are a unit in the last place or two off
+    while Fraction(scale) ** power < powered:  # floats are one or two units in the last place off
         scale = math.nextafter(scale, math.inf)
     return scale

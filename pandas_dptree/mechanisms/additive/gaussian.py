@@ -20,10 +20,10 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 __all__ = ["Gaussian"]
 
 _SUMMED = 10.0
-"""Below this scale, the mean squared excess is summed term by term."""
+"""The mean squared excess is summed term by term below this scale."""
 
 _REACH = 39.0
-"""So many scales from 0, the density is below the range of floats."""
+"""The density is below the range of floats this many scales from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,15 @@ class Gaussian(AdditiveNoise):
     """
 
     name: ClassVar[str] = "gaussian"
-    in_words: ClassVar[str] = "discrete Gaussian"
+    description: ClassVar[str] = "discrete Gaussian"
     euclidean: ClassVar[bool] = True
 
-    def can_give(self, loss: PrivacyLoss) -> bool:
-        """Tell whether this noise can give privacy of that kind: of any but the pure one."""
+    def supports(self, loss: PrivacyLoss) -> bool:
+        """Return whether this noise can give privacy of that kind: any but pure."""
         return loss.kind != "pure"
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
-        """Give the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
+        """Return the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
         if loss.rho is not None:
             return Fraction(loss.rho)
         assert loss.epsilon is not None
@@ -68,28 +68,18 @@ class Gaussian(AdditiveNoise):
         return Fraction(rho)
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
-        """Give a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
+        """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
         return gaussian_delta(epsilon, noise_scales, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         return Fraction(sensitivity.l2_squared, 2), 2
 
     def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        r"""Give the exact variance of the noise.
+        r"""Return the exact variance of the noise.
 
         It is :math:`\sum k^2 e^{-k^2/2\sigma^2} / \sum e^{-k^2/2\sigma^2}` over all whole k. By Poisson
         summation it falls short of :math:`\sigma^2` by less than
-        :math:`(4\pi\sigma^2)^2 e^{-2\pi^2\sigma^2}`, which counts for nothing from :math:`\sigma = 2` on.
-
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales sigma from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In squared counts.
+        :math:`(4\pi\sigma^2)^2 e^{-2\pi^2\sigma^2}`, which is negligible from :math:`\sigma = 2` on.
         """
         scales, where = _each_once(noise_scales)
         k = np.arange(1, 25)  # beyond, less than e**-72 of the mass
@@ -98,20 +88,10 @@ class Gaussian(AdditiveNoise):
         return np.asarray(np.where(scales < 2.0, summed, scales**2)[where])
 
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        r"""Give the exact fourth cumulant of the noise, by the sums of `variance`.
+        r"""Return the exact fourth cumulant of the noise, to within 1e-13, by the sums of `variance`.
 
         From :math:`\sigma = 2` on it is 0: by Poisson summation it is about
         :math:`2 (2\pi\sigma^2)^4 e^{-2\pi^2\sigma^2}`.
-
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales sigma from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In counts to the fourth power, to within 1e-13; 0 where nothing is measured.
         """
         scales, where = _each_once(noise_scales)
         k = np.arange(1, 25)
@@ -121,12 +101,12 @@ class Gaussian(AdditiveNoise):
         return np.asarray(np.where(scales < 2.0, fourth - 3 * second**2, 0.0)[where])
 
     def half_width(self, noise_scales: npt.ArrayLike, confidence: float) -> FloatArray:
-        r"""Give the least whole t with :math:`P(|X| \le t) \ge c`.
+        r"""Return the least whole t with :math:`P(|X| \le t) \ge c`.
 
-        Summed term by term below :math:`\sigma = 10`. Above, by Euler and Maclaurin,
-        :math:`P(|X| \le t) = P(|Z| \le u) + u\varphi(u)/12\sigma^2` to within 1e-7, with a normal
-        variable Z, its density :math:`\varphi`, and :math:`u = (t + 1/2)/\sigma`. So u is the normal
-        quantile z less :math:`z/24\sigma^2`.
+        Below :math:`\sigma = 10` it is summed term by term. Above, by Euler and Maclaurin,
+        :math:`P(|X| \le t) = P(|Z| \le u) + u\varphi(u)/12\sigma^2` to within 1e-7, with a normal variable Z,
+        its density :math:`\varphi`, and :math:`u = (t + 1/2)/\sigma`. So u is the normal quantile z less
+        :math:`z/24\sigma^2`.
         """
         from scipy.special import ndtri  # costs a tenth of a second to import
 
@@ -141,11 +121,11 @@ class Gaussian(AdditiveNoise):
     def squared_excess(
         self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
     ) -> FloatArray:
-        r"""Give the mean squared excess of the noise over a tolerance.
+        r"""Return the mean squared excess of the noise over a tolerance.
 
-        Summed over the whole numbers above t below :math:`\sigma = 10`. Above, the sum is taken for an
-        integral with two corrections (Euler and Maclaurin), right to within
-        :math:`2 \cdot 10^{-8}\sigma^2`. That of continuous noise, with :math:`u = t/\sigma`, is
+        Below :math:`\sigma = 10` it is summed over the whole numbers above t. Above, the sum is approximated
+        by an integral with two corrections (Euler and Maclaurin), to within :math:`2 \cdot 10^{-8}\sigma^2`.
+        For continuous noise, with :math:`u = t/\sigma`, it is
         :math:`2\sigma^2 \bigl((1 + u^2)\,\Phi(-u) - u\,\varphi(u)\bigr)`.
         """
         if continuous:
@@ -162,7 +142,7 @@ class Gaussian(AdditiveNoise):
 
 
 def _each_once(noise_scales: npt.ArrayLike) -> tuple[FloatArray, IntArray]:
-    """List the scales that occur, and where among these each one is."""
+    """List the distinct scales, and the position of each scale among them."""
     scales = np.asarray(noise_scales, dtype=np.float64)
     distinct, where = np.unique(scales, return_inverse=True)
     return distinct, where.reshape(scales.shape)  # numpy before 2.0 gives it flat
@@ -172,8 +152,8 @@ def _summed_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
     """Sum (k - t)² over k > t, from sums of 1, k and k² over the tails of each scale."""
     excess = np.zeros(len(scale))
     order = np.argsort(scale)
-    alike = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
-    for rows in alike if len(order) else []:
+    groups = np.split(order, np.flatnonzero(np.diff(scale[order])) + 1)
+    for rows in groups if len(order) else []:
         sigma, tolerance = scale[rows[0]], t[rows]
         k = np.arange(np.ceil(_REACH * sigma) + 2)
         mass = np.exp(-((k / sigma) ** 2) / 2)
@@ -185,7 +165,7 @@ def _summed_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _integrated_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Correct that of continuous noise by the first terms of Euler and Maclaurin."""
+    """Correct the excess of continuous noise by the first terms of Euler and Maclaurin."""
     f = np.floor(t) + 1 - t
     u = t / scale
     density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / scale
@@ -196,7 +176,7 @@ def _integrated_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _continuous_excess(scale: FloatArray, t: FloatArray) -> FloatArray:
-    """Mean squared excess of a normal variable over t."""
+    """Return the mean squared excess of a normal variable over t."""
     from scipy.special import ndtr  # costs a tenth of a second to import
 
     u = np.divide(t, scale, out=np.full(scale.shape, _REACH), where=scale > t / _REACH)

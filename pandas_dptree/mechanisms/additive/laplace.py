@@ -24,11 +24,11 @@ __all__ = ["Laplace"]
 class Laplace(AdditiveNoise):
     r"""Discrete Laplace noise: P(k) proportional to :math:`e^{-|k|/b}` on the whole numbers.
 
-    Its scale b gives pure differential privacy with :math:`\epsilon = \Delta_1 / b` (Ghosh, Roughgarden
-    and Sundararajan, "Universally utility-maximizing privacy mechanisms", 2009). Under a rho it is
-    accounted for by the fact that epsilon-DP implies (epsilon²/2)-zCDP (Bun and Steinke,
-    "Concentrated differential privacy", 2016, Proposition 1.4): a count that moves by d costs
-    :math:`d^2 / 2b^2`, and all of them together at most :math:`\rho = \Delta_2^2 / 2b^2`.
+    Its scale b gives pure differential privacy with :math:`\epsilon = \Delta_1 / b` (Ghosh, Roughgarden and
+    Sundararajan, "Universally utility-maximizing privacy mechanisms", 2009). Under a rho, epsilon-DP implies
+    (epsilon²/2)-zCDP (Bun and Steinke, "Concentrated differential privacy", 2016, Proposition 1.4): a count
+    that moves by d costs :math:`d^2 / 2b^2`, and all of them together at most
+    :math:`\rho = \Delta_2^2 / 2b^2`.
 
     Examples
     --------
@@ -38,14 +38,14 @@ class Laplace(AdditiveNoise):
     """
 
     name: ClassVar[str] = "laplace"
-    in_words: ClassVar[str] = "discrete Laplace"
+    description: ClassVar[str] = "discrete Laplace"
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
-        """Give the epsilon, or the rho, that the levels share."""
+        """Return the epsilon, or the rho, that the levels share."""
         return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
-        """Give a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
+        """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
         return laplace_delta(epsilon, noise_scales, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
@@ -54,36 +54,15 @@ class Laplace(AdditiveNoise):
         return Fraction(sensitivity.l1), 1
 
     def variance(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        r"""Give the exact variance of the noise, :math:`2q/(1-q)^2` with :math:`q = e^{-1/b}`.
-
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales b from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In squared counts.
-        """
+        """Return the exact variance of the noise, :math:`2q/(1-q)^2` with :math:`q = e^{-1/b}`."""
         rate = 1 / np.asarray(noise_scales, dtype=np.float64)
         with np.errstate(divide="ignore"):  # where nothing is measured, the variance is infinite
             return np.asarray(2 * np.exp(-rate) / np.expm1(-rate) ** 2)
 
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
-        r"""Give the exact fourth cumulant, :math:`2q(1 + 4q + q^2)/(1-q)^4` with :math:`q = e^{-1/b}`.
+        """Return the exact fourth cumulant, :math:`2q(1 + 4q + q^2)/(1-q)^4` with :math:`q = e^{-1/b}`.
 
-        It is twice that of a geometric variable, for the noise is the difference of two.
-
-        Parameters
-        ----------
-        noise_scales : array_like of float
-            Scales b from 1e-3 to 1e12, or inf where nothing is measured.
-
-        Returns
-        -------
-        numpy.ndarray
-            In counts to the fourth power; 0 where nothing is measured.
+        It is twice that of a geometric variable, since the noise is the difference of two.
         """
         scales = np.asarray(noise_scales, dtype=np.float64)
         rate = 1 / scales
@@ -92,7 +71,7 @@ class Laplace(AdditiveNoise):
             return np.where(np.isinf(scales), 0.0, 2 * q * (1 + 4 * q + q**2) / np.expm1(-rate) ** 4)
 
     def half_width(self, noise_scales: npt.ArrayLike, confidence: float) -> FloatArray:
-        r"""Give the least whole t with :math:`P(|X| > t) = 2q^{t+1}/(1+q) \le 1 - c`."""
+        r"""Return the least whole t with :math:`P(|X| > t) = 2q^{t+1}/(1+q) \le 1 - c`."""
         scales = np.asarray(noise_scales, dtype=np.float64)
         beyond = math.log(2) - np.log1p(np.exp(-1 / scales)) - math.log1p(-confidence)
         return np.maximum(np.ceil(scales * beyond - 1), 0.0)
@@ -100,11 +79,11 @@ class Laplace(AdditiveNoise):
     def squared_excess(
         self, noise_scales: FloatArray, tolerance: FloatArray, *, continuous: bool = False
     ) -> FloatArray:
-        r"""Give the mean squared excess of the noise over a tolerance.
+        r"""Return the mean squared excess of the noise over a tolerance.
 
         With :math:`q = e^{-1/b}`, the first whole number m above t, and :math:`f = m - t`:
-        :math:`\frac{2 q^m}{1 + q} \bigl(f^2 + \frac{2fq}{1 - q} + \frac{q(1 + q)}{(1 - q)^2}\bigr)`. That of
-        continuous noise is :math:`2 b^2 e^{-t/b}`.
+        :math:`\frac{2 q^m}{1 + q} \bigl(f^2 + \frac{2fq}{1 - q} + \frac{q(1 + q)}{(1 - q)^2}\bigr)`. For
+        continuous noise it is :math:`2 b^2 e^{-t/b}`.
         """
         if continuous:
             return np.asarray(2 * noise_scales**2 * np.exp(-tolerance / noise_scales))

@@ -208,6 +208,20 @@ def test_a_format_is_for_text_alone():
     assert calendar_of(objects(["Q2", "2000 05"]), ["month"], format="%Y %m") == [None, "2000-05"]
 
 
+def test_parts_of_a_second_before_1970_are_rounded_down_in_every_type():
+    text = "1969-12-31T23:59:59.500"
+    stamp = pd.Timestamp(text)
+    for column in (
+        objects([stamp, stamp.to_pydatetime(), np.datetime64(text), text]),
+        pd.Series([stamp] * 4).astype("category"),
+        *(pd.Series([stamp] * 4).astype(f"M8[{unit}]") for unit in ("ms", "us", "ns")),
+    ):
+        assert calendar_of(column, ["hour"], "1969-01-01", "1970-12-31") == ["1969-12-31 23:00"] * 4
+    zoned = objects([stamp.tz_localize("UTC"), f"{text}+00:00"])
+    found = calendar_of(zoned, ["hour"], "1969-01-01", "1970-12-31", timezone="Asia/Tokyo")
+    assert found == ["1970-01-01 08:00"] * 2
+
+
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
 def test_times_at_the_ends_of_their_types_are_dropped(unit, zone):

@@ -76,6 +76,12 @@ def test_ends_of_any_size_rise(ends):
     assert len(set(levels.paths()["x_bin"])) == 3
 
 
+def test_bounds_that_no_digits_can_hold_stay_what_they_are():
+    [edges] = dpt.cut("x", width=1 / 12, bounds=(-1 / 3, 2 / 3)).edges
+    assert edges[[0, -1]].tolist() == [-1 / 3, 2 / 3]
+    assert edges[4] == 0.0
+
+
 def test_a_width_between_bounds():
     assert len(dpt.cut("age", width=5, bounds=(0, 120)).paths()) == 24
     assert dpt.cut("age", width=60, bounds=(0, 120)).names == ("age_bin",)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.hierarchy.domain import fingerprint
 from tests.helpers_levels import leaf_keys
 
 COORDINATES = st.floats(-1, 5) | st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan, math.inf])
@@ -37,3 +38,17 @@ def test_all_squares_are_listed():
     squares = {levels.square(key) for key in levels.paths()["place_3"]}
     assert squares == {((y, y + 1), (x, x + 1)) for y in range(8) for x in range(8)}
     assert levels.square("1") == ((0, 4), (4, 8))
+
+
+def test_squares_of_cells_are_not_those_of_coordinates():
+    """A plan for the one is none for the other, although their parts lie at the same numbers."""
+    squares = dpt.quadtree("y", "x", depth=2)
+    cells = squares.over_cells(8, 8)
+    coordinates = dpt.quadtree("y", "x", depth=2, bounds=((0, 8), (0, 8)))
+    assert cells.square("03") == coordinates.square("03") == ((2, 4), (2, 4))
+    same, other, larger = map(
+        fingerprint,
+        map(dpt.derived_domain, (squares.over_cells(8, 8), coordinates, squares.over_cells(8, 9))),
+    )
+    assert fingerprint(dpt.derived_domain(cells)) == same
+    assert len({same, other, larger}) == 3
