@@ -1,5 +1,6 @@
-"""The oldest supported versions, with which .ci/run runs tests, are those that pyproject.toml declares."""
+"""The versions that CI runs tests with are those that pyproject.toml declares."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,18 @@ def test_the_oldest_versions_are_those_declared():
     lines = (ROOT / "tests" / "constraints-minimum.txt").read_text(encoding="utf-8").splitlines()
     tested = [Requirement(line) for line in lines if not line.startswith("#")]
     assert bounds(tested, "==") == bounds(declared, ">=")
+
+
+def test_every_declared_python_is_tested():
+    """Both by the hosted workflow and by .ci/run, which refuses any other."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    declared = re.findall(r"Python :: (3\.\d+)", text)
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert re.findall(r'"(3\.\d+)"', workflow) == declared
+    minors = re.search(
+        r'python=\$\(find_python "([\d, ]+)"', (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    )
+    assert [f"3.{minor}" for minor in minors[1].split(", ")] == declared
 
 
 def bounds(requirements, operator):
