@@ -23,11 +23,9 @@ def test_every_declared_python_is_tested():
     """Both by the hosted workflow and by .ci/run, which refuses any other."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     declared = re.findall(r"Python :: (3\.\d+)", text)
-    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    workflow, script = ((ROOT / path).read_text("utf-8") for path in (".github/workflows/ci.yml", ".ci/run"))
     assert re.findall(r'"(3\.\d+)"', workflow) == declared
-    minors = re.search(
-        r'python=\$\(find_python "([\d, ]+)"', (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    )
+    minors = re.search(r'python=\$\(find_python "([\d, ]+)"', script)
     assert [f"3.{minor}" for minor in minors[1].split(", ")] == declared
 
 
