@@ -159,7 +159,7 @@ def test_mechanisms_are_compared_by_the_level_on_which_least_is_found():
         ADDRESSES, epsilon=1.0, delta=1e-6,
         split={"total": 0.3, "ip/8": 0.3, "ip/16": 0.05, "ip/24": 0.1, "ip/32": 0.25},
     )  # fmt: skip
-    table = plan.compare(failure=0.05).loc["truncated_laplace"]
+    table = plan.compare(failure_probability=0.05).loc["truncated_laplace"]
     [(found, unseen, error)] = table.to_numpy().tolist()
     found_or_one_less = detection_probability(plan, [found, found - 1]).iloc[:, 1:]
     assert found_or_one_less.min(axis=1).tolist() == found_or_one_less["ip/16"].tolist()
