@@ -1,17 +1,38 @@
-"""Hypothesis strategies for data in JSON, and a way to tamper with it."""
+"""Hypothesis strategies for data in JSON, and ways to tamper with it."""
 
 import copy
 
 from hypothesis import strategies as st
 
+from pandas_dptree.plans.serialize import digest_of
+
+
+def resealed(written):
+    """State the digest that a forged plan would have, as a forger would."""
+    try:
+        return {**written, "digest": digest_of(written)}
+    except (TypeError, ValueError, RecursionError):
+        return written  # no JSON: there is no such digest
+
 
 def replaced(written, place, value):
+    """Replace one entry of a plan, and its digest."""
     data = copy.deepcopy(written)
     inner = data
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    return data
+    return resealed(data) if "digest" in data and place != ("digest",) else data
+
+
+def without(written, *place):
+    """Leave out one entry of a plan, and recompute its digest."""
+    data = copy.deepcopy(written)
+    inner = data
+    for name in place[:-1]:
+        inner = inner[name]
+    del inner[place[-1]]
+    return resealed(data) if "digest" in data else data
 
 
 json_words = ["exact", "proof", "replace", "laplace", "gaussian", "multiplicative", "none", "person", "", "x"]

@@ -319,5 +319,11 @@ def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:
     known = Known(
         *(tuple(tree.tile(nodes, n) for nodes in each) for each in (plan.known.exact, plan.known.least))
     )
-    shares = tuple(tree.tile(share, n) for share in plan.node_shares)
-    return replace(plan, tree=tree.copies(n), domain=None, known=known, node_shares=shares)
+    return replace(
+        plan,
+        tree=tree.copies(n),
+        domain=None,
+        known=known,
+        node_shares=tuple(tree.tile(share, n) for share in plan.node_shares),
+        node_noise_scales=tuple(tree.tile(scale, n) for scale in plan.node_noise_scales),
+    )

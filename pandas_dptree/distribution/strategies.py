@@ -16,6 +16,7 @@ from pandas_dptree.distribution.strategy import FactorizedPrefixes, Strategy, Tr
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
+from pandas_dptree.planning.split import shares_match
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
@@ -152,18 +153,25 @@ class Strategies:
         return FactorizedPrefixes(strategy, scale)
 
     def read(self, data: Any) -> Strategy:
-        """Restore a strategy from `Strategy.to_dict`, with noise for the loss stated here.
+        """Restore a strategy from `Strategy.to_dict`. Its noise scales may spend more than the loss.
 
         Raises
         ------
         ArgumentError, LookupError, TypeError or ValueError
-            If `data` is not a serialized strategy, or cannot be measured within the loss.
+            If `data` is not a serialized strategy, or its noise scales do not follow from its shares.
         """
         if data["kind"] == "factorization":
-            return self.factorization()
+            return FactorizedPrefixes(PrefixStrategy(self.n_bins), float(data["noise_scale"]))
         if data["kind"] != "tree":
             raise ValueError("an unknown kind of measurement")
-        return self.tree(NOISES[data["noise"]], data["branching"], data["shares"])
+        noise, branching = NOISES[data["noise"]], _checked_branching(data["branching"], self.n_bins)
+        shares = tuple(map(float, data["shares"]))
+        scales = tuple(math.inf if scale is None else float(scale) for scale in data["noise_scales"])
+        if len(shares) != len(branching) + 1 or not shares_match(
+            noise, self.loss, [np.array(shares)], [np.array(scales)]
+        ):
+            raise ValueError("the noise scales do not follow from the shares")
+        return TreePrefixes(self.n_bins, noise, branching, scales, shares)
 
     def _factorization_if_possible(self, otherwise: Callable[[], Strategy]) -> Strategy:
         try:

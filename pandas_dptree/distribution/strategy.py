@@ -46,7 +46,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Serialize what is measured to plain JSON, from which `Strategies.read` restores the noise."""
+        """Serialize what is measured, and with which noise, to plain JSON: see `Strategies.read`."""
 
     @property
     @abstractmethod
@@ -123,7 +123,7 @@ class TreePrefixes(Strategy):
         return count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialize the tree and the shares of the budget."""
+        """Serialize the tree, the shares of the budget, and the noise scales."""
         if not self.shares:
             raise ArgumentError(
                 "strategy",
@@ -135,6 +135,7 @@ class TreePrefixes(Strategy):
             "noise": self.noise.name,
             "branching": list(self.branching),
             "shares": list(self.shares),
+            "noise_scales": [None if scale == math.inf else scale for scale in self.noise_scales],
         }
 
     @property
@@ -221,8 +222,8 @@ class FactorizedPrefixes(Strategy):
         return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialize the kind of strategy: the number of bins determines the rest."""
-        return {"kind": "factorization"}
+        """Serialize the kind of strategy and the noise scale: the number of bins determines the weights."""
+        return {"kind": "factorization", "noise_scale": self.noise_scale}
 
     @property
     def description(self) -> str:

@@ -104,6 +104,10 @@ class ClippedThresholds:
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a release depends on as plain JSON."""
+        return {**self.thresholds.to_dict(), "window_noise": self.window_noise.to_dict()}
+
     @property
     def rmse_bound(self) -> float:
         """The bound on every node's alpha-multiplicative RMSE, in counts; for totals of 2**40 at most."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -251,6 +251,17 @@ class Thresholds:
                 f"is too small to be divided over {len(shares)} thresholds.",
                 hint="pass a larger epsilon, alpha or tau.",
             )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a release depends on as plain JSON: the rounds are those of the largest total."""
+        rounds = self.rounds(int(self.bounds[-1]) + 1)
+        return {
+            "tau": self.tau,
+            "bounds": self.bounds.tolist(),
+            "estimates": self.estimates.tolist(),
+            "total_noise": self.total_noise.to_dict(),
+            "rounds": [{**each._asdict(), "loss": each.loss.to_dict()} for each in rounds],
+        }
 
     @property
     def guaranteed(self) -> bool:

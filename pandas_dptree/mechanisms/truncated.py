@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 import numpy as np
@@ -125,6 +125,10 @@ class TruncatedLaplace:
             "radius": radius,
         }.items():
             object.__setattr__(self, name, value)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the parameters, and what follows from them, as plain JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def delta_spent(self) -> float:

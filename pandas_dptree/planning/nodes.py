@@ -27,6 +27,7 @@ to stop. A node whose count is known takes nothing: its slope is 0, and all of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
@@ -47,12 +48,13 @@ from pandas_dptree.privacy.composition import largest_budget, node_gaussian_delt
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["node_noise_scales", "node_shares"]
+__all__ = ["check_paths", "node_noise_scales", "node_shares", "nodes_keep_to"]
 
 _WHOLE = 2**52  # shares are multiples of 1 / _WHOLE, so that they are floats and add up exactly
 _SMALLEST_LEAF = _WHOLE >> 30  # every leaf is measured, even if its error has no weight
 _NEGLIGIBLE = _WHOLE >> 34  # smaller shares are set to 0
 
+_COST_UNIT = 2**61  # of a budget: sums of two costs, each cut off there, fit into 64 bits
 _MOST_SCALES = 500  # of a tree: if there are more, they are rounded up to a grid
 _GRID = 693.5  # steps per octave, of a thousandth each
 _TOLERANCE = 5e-7  # of the cost, relative; a proven bound, usually too large by orders of magnitude
@@ -202,7 +204,7 @@ def node_noise_scales(
     >>> root.round(6).tolist(), leaves.round(6).tolist()
     ([2.0], [1.154701, 1.414214])
     """
-    _check_paths(tree, shares)
+    check_paths(tree, shares)
     parts = [np.asarray(part, dtype=np.float64) for part in shares]
     rho: Fraction | float = Gaussian().budget(loss)
     if loss.kind == "approximate":
@@ -220,6 +222,48 @@ def node_noise_scales(
             hint="allow a larger privacy loss, or split the budget by level.",
         )
     return scales
+
+
+def nodes_keep_to(
+    tree: Tree, loss: PrivacyLoss, sensitivity: Sensitivity, scales: Sequence[FloatArray]
+) -> bool:
+    r"""Return whether Gaussian noise of these scales keeps to a loss, as that of `node_noise_scales` does.
+
+    Parameters
+    ----------
+    tree, loss, sensitivity
+        As for `node_noise_scales`.
+    scales : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,)
+        In counts; inf for a node that is not measured.
+
+    Notes
+    -----
+    **Privacy**: by the proof of `node_noise_scales`, the loss is at most the largest sum of
+    :math:`\Delta_2^2 / 2 \sigma_v^2` along a path. It is computed in whole multiples of 2**-61 of the budget,
+    each rounded up. Scales from `node_noise_scales` are larger than required by more than these roundings,
+    on paths of up to 768 nodes: a cost is smaller than its part of the budget by 3 · 2**-53 of it.
+    """
+    if not Gaussian().supports(loss):
+        return False
+    budget = Gaussian().accepted_budget(loss)
+    largest = np.zeros(1, dtype=np.int64)
+    for level in reversed(range(tree.depth + 1)):
+        below = tree.max_children(level, largest) if level < tree.depth else largest
+        largest = np.minimum(_costs(scales[level], sensitivity, budget) + below, _COST_UNIT + 1)
+    if largest.max() <= _COST_UNIT or loss.kind != "approximate":
+        return bool(largest.max() <= _COST_UNIT)
+    return _delta(tree, tuple(scales), cast(float, loss.epsilon), sensitivity) <= loss.delta
+
+
+def _costs(scales: FloatArray, sensitivity: Sensitivity, budget: Fraction) -> IntArray:
+    """Return the part of the budget that each node spends, rounded up."""
+    distinct, where = np.unique(scales, return_inverse=True)
+    unit = Fraction(sensitivity.l2_squared * _COST_UNIT, 2) / budget
+    costs = [
+        min(math.ceil(unit / Fraction(scale) ** 2), _COST_UNIT + 1) if math.isfinite(scale) else 0
+        for scale in distinct.tolist()
+    ]
+    return np.array(costs, dtype=np.int64)[where.reshape(scales.shape)]
 
 
 def _scales(
@@ -357,7 +401,7 @@ def _whole_shares(orbits: Orbits, odds: list[FloatArray]) -> list[IntArray]:
     return [*units, left]
 
 
-def _check_paths(tree: Tree, shares: Sequence[FloatArray]) -> None:
+def check_paths(tree: Tree, shares: Sequence[FloatArray]) -> None:
     """Check, exactly, that no path spends more than the whole and that every leaf is measured."""
     hint = "take them from node_shares."
     given = [np.asarray(part, dtype=np.float64) for part in shares]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
@@ -21,10 +23,13 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["SPLITS", "Split", "level_shares", "split_budget"]
+__all__ = ["SPLITS", "Split", "level_shares", "shares_match", "split_budget"]
 
 Split = Literal["optimal", "uniform", "geometric", "nodes"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+
+_DEVIATION = 2.1e-3
+"""How far costs may deviate from shares: scales that differ from node to node are rounded up to a grid."""
 
 
 def split_budget(
@@ -162,3 +167,33 @@ def _checked_shares(shares: FloatArray, unknown: npt.NDArray[np.bool_], *, least
             + ("." if least_squares else ', and with consistency="none" so is every level.'),
         )
     return np.asarray(given / given.sum())
+
+
+def shares_match(
+    noise: AdditiveNoise, loss: PrivacyLoss, shares: Sequence[FloatArray], noise_scales: Sequence[FloatArray]
+) -> bool:
+    """Return whether noise scales follow from the shares of the budget, up to one factor for all of them.
+
+    Parameters
+    ----------
+    noise : AdditiveNoise
+    loss : PrivacyLoss
+        Only its kind matters.
+    shares, noise_scales : sequence of numpy.ndarray
+        For each level, arrays of the same shape. What has the share 0 is not measured, at the scale inf.
+
+    Notes
+    -----
+    All measured scales must be from 1e-3 to 1e12. Those at the lower limit may have been raised to it.
+    """
+    if [share.shape for share in shares] != [scale.shape for scale in noise_scales]:
+        return False
+    share, scale = np.concatenate(shares), np.concatenate(noise_scales)
+    measured = share > 0
+    if not (np.isinf(scale) == ~measured).all():
+        return False
+    if not ((scale >= SMALLEST_SCALE) & ((scale <= LARGEST_SCALE) | ~measured)).all():
+        return False
+    free = measured & (scale > SMALLEST_SCALE)
+    costs = share[free] * scale[free] ** (2 // noise.variance_power(loss))
+    return not costs.size or bool(costs.max() <= costs.min() * (1 + _DEVIATION))

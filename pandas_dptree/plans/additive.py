@@ -58,7 +58,7 @@ class AdditivePlan(Measurement):
         For each level, the budget shares of its nodes. They sum to one on each path from the root to a leaf.
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
-        grid of values); inf where nothing is measured.
+        grid of values); inf where nothing is measured. Computed from the shares, unless they are given.
     """
 
     kind: ClassVar[str] = "additive"
@@ -262,31 +262,39 @@ class AdditivePlan(Measurement):
             "split": self.split,
             "objective": self.objective,
             "level_weights": self.level_weights.tolist(),
-            "shares": [share.tolist() for share in self.node_shares],
+            "shares": serialize.plain(self.node_shares),
+            "noise_scales": serialize.plain(self.node_noise_scales),
         }
+
+    def to_part(self) -> dict[str, Any]:
+        """Serialize what distinguishes this plan from those of other quantities under the same loss."""
+        return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        plan = cls.from_part(data, hierarchy, **common)
+        plan = cls.from_part(data, hierarchy, mechanism=data["mechanism"], **common)
         if plan.quantity.column is not None:
             check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
         return plan
 
     @classmethod
-    def from_part(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        """Read the plan for one of several quantities. The table may name it differently from its column."""
+    def from_part(
+        cls, data: Mapping[str, Any], hierarchy: Domain | Tree, *, mechanism: str, **common: Any
+    ) -> Self:
+        """Read what `to_part` serialized. The table may name the quantity differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
         return cls(
             tree=tree,
             domain=hierarchy if isinstance(hierarchy, Domain) else None,
-            noise=NOISES[data["mechanism"]],
+            noise=NOISES[mechanism],
             quantity=Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),
             known=Known.read(hierarchy, Known.from_dict(tree, data["known"])),
-            split=data["split"] if data["split"] in SPLITS else "given",
+            split=serialize.choice(data["split"], (*SPLITS, "given")),
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),
-            node_shares=tuple(np.array(share, dtype=np.float64) for share in data["shares"]),
+            node_shares=serialize.restored(data["shares"]),
+            node_noise_scales=serialize.restored(data["noise_scales"]),
             **{name: data[name] for name in options_of(Estimation)},
             **common,
         )

@@ -144,15 +144,19 @@ class Plan(ABC):
         table = self.to_frame().to_string(
             index=False, formatters=self._formats, max_rows=self._max_rows, na_rep="-"
         )
-        return "\n".join(filter(None, [self.headline, table, self.remark]))
+        return "\n".join(filter(None, [self.headline, table, self.remark, self._digest_line]))
 
     def _repr_html_(self) -> str:
         """Format the plan for a notebook."""
         table = self.to_frame().to_html(
             index=False, formatters=self._formats, border=0, max_rows=self._max_rows, na_rep="-"
         )
-        remark = self.remark and f"<p>{escape(self.remark)}</p>"
-        return "\n".join(filter(None, [f"<p>{escape(self.headline)}</p>", table, remark]))
+        below = [f"<p>{escape(line)}</p>" for line in (self.remark, self._digest_line) if line]
+        return "\n".join([f"<p>{escape(self.headline)}</p>", table, *below])
+
+    @property
+    def _digest_line(self) -> str:
+        return f"Digest: {self.digest}" if self.digest else ""
 
     @property
     def _formats(self) -> dict[Any, Any]:
@@ -180,6 +184,7 @@ class Plan(ABC):
             "domain_source": self.domain_source,
             **self._provenance_details(),
             "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
+            "digest": self.digest,
             "version": __version__,
         }
 
@@ -252,15 +257,28 @@ class Plan(ABC):
         Returns
         -------
         dict
-            Only numbers, strings, lists and dicts. It holds a fingerprint of the domain, not its labels.
+            Only numbers, strings, lists and dicts. It holds the noise scales, the `digest`, and a fingerprint
+            of the domain, not its labels.
+
+        Raises
+        ------
+        ArgumentError
+            If JSON cannot hold a name.
         """
+        content = self._content
+        sealed = {"version": __version__, "digest": serialize.digest_of(content)}
+        return {"format": serialize.FORMAT, "kind": self.kind, **sealed, **content}
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        """Everything that a release depends on, as plain JSON."""
         return {
             "format": serialize.FORMAT,
             "kind": self.kind,
-            "version": __version__,
             "domain": serialize.fingerprint_of(self.hierarchy),
             "domain_source": self.domain_source,
             "levels": [str(name) for name in self.level_names],
+            "nodes": serialize.level_sizes(self.hierarchy),
             "loss": self.loss.to_dict(),
             "neighbors": self.neighbors,
             "privacy_unit": serialize.name("privacy_unit", self.privacy_unit),
@@ -269,20 +287,37 @@ class Plan(ABC):
             **self._fields(),
         }
 
+    @cached_property
+    def digest(self) -> str | None:
+        """SHA-256 of everything that a release depends on, the noise scales included, in hexadecimal digits.
+
+        Two plans with the same digest make the same release. A digest in a file detects accidents only, since
+        whoever changes the file can compute it anew. Note it elsewhere when the plan is approved, and pass it
+        to `from_dict`. None for a plan that JSON cannot hold, such as one with a tuple as a name.
+        """
+        try:
+            return serialize.digest_of(self._content)
+        except ArgumentError:
+            return None
+
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], domain: Any = None) -> Self:
+    def from_dict(cls, data: Mapping[str, Any], domain: Any = None, *, digest: str | None = None) -> Self:
         """Read a plan of this kind from `to_dict`; ``Plan.from_dict`` reads a plan of any kind.
 
-        The noise is computed anew from the loss and the shares. So even a plan that was tampered with spends
-        no more than the loss it states, on the privacy unit it states: check both before releasing. A plan
-        for observed keys remains one, even if the same keys are now given as a list.
+        The noise scales are those in `data`, so a later version releases a plan as it was approved. They are
+        checked: a plan that spends more than the loss it states is refused, and so is one with an entry that
+        does not follow from the others, or that is unknown.
 
         Parameters
         ----------
         data : mapping
             From `to_dict`, possibly through JSON.
         domain : Domain, Tree, BitPrefixes, CharPrefixes or None
-            The plan's `hierarchy`.
+            The plan's `hierarchy`. A plan for observed keys remains one, even if the same keys are now given
+            as a list; keys that were observed are refused if the plan was made for a list.
+        digest : str, optional
+            The digest of the plan that was approved; any other plan is refused. Without it, only accidents
+            are detected: see `digest`.
 
         Returns
         -------
@@ -291,7 +326,8 @@ class Plan(ABC):
         Raises
         ------
         ArgumentError
-            If `data` is not a plan of this kind; `DomainError` if the domain is not the plan's.
+            If `data` is not a plan of this kind, was changed, or spends more than it states; if `digest` is
+            that of another plan. `DomainError` if the domain is not the plan's.
         """
         found = serialize.kind_of(data, cls.kinds)
         if not issubclass(found, cls):
@@ -300,8 +336,9 @@ class Plan(ABC):
                 f"is of kind {found.__name__}, not {cls.__name__}.",
                 hint=f"read it with {found.__name__}.from_dict; Plan.from_dict reads plans of all kinds.",
             )
+        serialize.check_digest(data, digest)
         plan: Self = serialize.read(found._from_fields, data, domain)
-        serialize.check_same("mechanism", data.get("mechanism"), plan.mechanism_name)
+        serialize.check_same_content(data, plan._content)
         return plan
 
 

@@ -112,4 +112,4 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         least_squares=plan.consistency != "none",
         known=plan.known.exact,
     )
-    return replace(plan, noise=noise, split=split, node_shares=shares)
+    return replace(plan, noise=noise, split=split, node_shares=shares, node_noise_scales=())

@@ -22,7 +22,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.arguments import noise_source
-from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE, ByteSource, random_words
 from pandas_dptree.output.distribution import COMPANIONS, Distribution
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import release_frame
@@ -78,7 +78,7 @@ class DistributionPlan(Plan):
                 "and `strategy` must fit the groups and the bins.",
                 hint="make the plan with plan_distribution.",
             )
-        if not all(scale > 0 for scale in self.strategy.noise_scales) or not self._is_within_loss:
+        if not min(self.strategy.noise_scales) >= SMALLEST_SCALE or not self._keeps_to_loss:
             raise ArgumentError(
                 "strategy",
                 "has less noise than the privacy loss demands.",
@@ -86,16 +86,13 @@ class DistributionPlan(Plan):
             )
 
     @property
-    def _is_within_loss(self) -> bool:
-        """Whether all levels of groups together keep to the loss, as `noise_scales` of a noise ensures."""
-        noise, loss = self.strategy.noise, self.loss
+    def _keeps_to_loss(self) -> bool:
+        """Whether all levels of groups together keep to the loss."""
         scales = np.tile(self.strategy.noise_scales, len(self.totals))
         sensitivity = self.strategy.sensitivity(
             neighbors=self.neighbors, max_contributions=self.max_contributions
         )
-        if noise.spent(loss, sensitivity, scales) <= noise.budget(loss):
-            return True
-        return loss.epsilon is not None and noise.delta(loss.epsilon, scales, sensitivity) <= loss.delta
+        return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
 
     @property
     def columns_used(self) -> tuple[Hashable, ...]:
@@ -347,7 +344,6 @@ class DistributionPlan(Plan):
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
-        """Make the plan with noise computed anew from the loss, whatever the file holds."""
         bins, known = Bins.from_dict(data["bins"]), data["known"]
         check_columns(bins.column, hierarchy)
         totals = known_totals(

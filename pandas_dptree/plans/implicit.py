@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -73,17 +74,18 @@ class ImplicitPlan(PrefixPlan):
     keep_measurements : bool
         Whether the table shows the noisy counts too.
     noise : tuple of TruncatedLaplace
-        The noise of each level. A node is released if its noisy count is above ``radius``.
+        The noise of each level. A node is released if its noisy count is above ``radius``. Computed from the
+        shares, unless it is given.
     """
 
     kind: ClassVar[str] = "implicit"
 
     shares: tuple[float, ...]
     keep_measurements: bool = False
-    noise: tuple[TruncatedLaplace, ...] = field(init=False)
+    noise: tuple[TruncatedLaplace, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the arguments, and compute the noise from the shares."""
+        """Check the arguments, and the noise; compute the latter from the shares if none is given."""
         super().__post_init__()
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         if self.loss.kind != "approximate":
@@ -105,9 +107,30 @@ class ImplicitPlan(PrefixPlan):
                 "must be a finite number above 0 for each level.",
                 hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
             )
-        parts = (part.to_dict() for part in self.loss.divide(self.shares))
-        noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
-        object.__setattr__(self, "noise", tuple(noise))
+        if not self.noise:
+            parts = (part.to_dict() for part in self.loss.divide(self.shares))
+            noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
+            object.__setattr__(self, "noise", tuple(noise))
+        elif not self._keeps_to_loss(rows):
+            raise ArgumentError(
+                "noise",
+                "does not follow from the shares, or spends more than the privacy loss.",
+                hint="pass noise=(), so that it is computed from the shares.",
+            )
+
+    def _keeps_to_loss(self, rows: int) -> bool:
+        """Check that given noise protects `rows` rows, follows from the shares, and keeps to the loss."""
+        if len(self.noise) != len(self.shares) or any(noise.sensitivity != rows for noise in self.noise):
+            return False
+        whole = sum(self.shares)
+        for name, most in self.loss.to_dict().items():
+            spent = [getattr(noise, name) for noise in self.noise]
+            if sum(map(Fraction, spent)) > Fraction(most):
+                return False
+            for part, share in zip(spent, self.shares, strict=True):
+                if not math.isclose(part * whole, share * most, rel_tol=1e-9):
+                    return False
+        return True
 
     def to_frame(self) -> pd.DataFrame:
         """Return the plan as a frame.
@@ -287,12 +310,25 @@ class ImplicitPlan(PrefixPlan):
         }
 
     def _fields(self) -> dict[str, Any]:
-        return {"shares": list(self.shares), "keep_measurements": self.keep_measurements}
+        return {
+            "shares": list(self.shares),
+            "keep_measurements": self.keep_measurements,
+            "noise": [noise.to_dict() for noise in self.noise],
+        }
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:
-        shares = tuple(float(share) for share in data["shares"])
-        return cls(tree=hierarchy, shares=shares, keep_measurements=data["keep_measurements"], **common)
+        """Make the plan. Each level's epsilon and delta determine its noise, which must be that of `data`."""
+        return cls(
+            tree=hierarchy,
+            shares=tuple(float(share) for share in data["shares"]),
+            keep_measurements=data["keep_measurements"],
+            noise=tuple(
+                TruncatedLaplace(noise["epsilon"], noise["delta"], noise["sensitivity"])
+                for noise in data["noise"]
+            ),
+            **common,
+        )
 
 
 def _steps(plan: ImplicitPlan) -> list[Step]:

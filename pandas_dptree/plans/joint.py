@@ -324,7 +324,7 @@ class JointPlan(Plan):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "plans": [[serialize.name("plans", name), plan.to_dict()] for name, plan in self.plans.items()],
+            "plans": [[serialize.name("plans", name), plan.to_part()] for name, plan in self.plans.items()],
             "means": [serialize.name("means", name) for name in self.means],
             "count": serialize.name("count", self.count),
             "shows_count": self.shows_count,
@@ -336,6 +336,7 @@ class JointPlan(Plan):
             name: AdditivePlan.from_part(
                 each,
                 hierarchy,
+                mechanism=data["mechanism"],
                 loss=PrivacyLoss(**each["loss"]),
                 neighbors=common["neighbors"],
                 privacy_unit=common["privacy_unit"],
@@ -457,7 +458,9 @@ def plan_jointly(
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
             no_shares = tuple(np.zeros(1) for _ in public.exact)
-            named[name] = replace(plans[0], quantity=COUNT, known=public, node_shares=no_shares)
+            named[name] = replace(
+                plans[0], quantity=COUNT, known=public, node_shares=no_shares, node_noise_scales=()
+            )
         found.append({name: named[name] for name in quantities})
 
     def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
@@ -494,7 +497,9 @@ def _with_all_budget(
 
     def with_rho(rho: float) -> list[AdditivePlan]:
         parts = PrivacyLoss(rho=rho).divide(shares)
-        return [replace(plan, loss=part) for plan, part in zip(plans, parts, strict=True)]
+        return [
+            replace(plan, loss=part, node_noise_scales=()) for plan, part in zip(plans, parts, strict=True)
+        ]
 
     def delta_at(rho: float) -> float:
         return _joint_delta(epsilon, with_rho(rho))

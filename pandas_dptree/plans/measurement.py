@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,14 +18,17 @@ from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.nodes import node_noise_scales
+from pandas_dptree.planning.nodes import check_paths, node_noise_scales, nodes_keep_to
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
-from pandas_dptree.planning.split import Split
+from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Measurement"]
+
+_SHARES_SUM = 1e-6
+"""How far the shares of all levels may be from 1 together: what a caller gives is rounded."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -43,10 +46,10 @@ class Measurement(TreePlan):
     objective: Objective
     level_weights: FloatArray
     node_shares: tuple[FloatArray, ...]
-    node_noise_scales: tuple[FloatArray, ...] = field(init=False)
+    node_noise_scales: tuple[FloatArray, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the shares, and compute the noise scales from them."""
+        """Check the shares, and the noise scales; compute the latter from the shares if none are given."""
         super().__post_init__()
         column = self.quantity.column
         if not is_name(column) or (column is None and self.quantity != COUNT):
@@ -85,17 +88,38 @@ class Measurement(TreePlan):
             raise ArgumentError(
                 "split", "can differ from node to node only with Gaussian noise.", hint="split by level."
             )
-        if not any(share.any() for share in self.node_shares):  # all counts are known
-            scales = tuple(np.full(1, np.inf) for _ in self.node_shares)
-        elif by_level:
-            levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
-            scales = tuple(levels[:, None])
-        else:
-            scales = node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
-        object.__setattr__(self, "node_noise_scales", scales)
+        if not self.node_noise_scales:
+            object.__setattr__(self, "node_noise_scales", self._scales_of_shares(by_level=by_level))
+        elif not self._keeps_to_loss(by_level=by_level):
+            raise ArgumentError(
+                "node_noise_scales",
+                "do not follow from the shares, or spend more than the privacy loss.",
+                hint="pass node_noise_scales=(), so that they are computed from the shares.",
+            )
         for name in ("node_shares", "node_noise_scales"):
             object.__setattr__(self, name, tuple(map(read_only, getattr(self, name))))
         object.__setattr__(self, "level_weights", read_only(self.level_weights))
+
+    def _scales_of_shares(self, *, by_level: bool) -> tuple[FloatArray, ...]:
+        """Compute the noise scales with which the shares spend the whole loss."""
+        if not any(share.any() for share in self.node_shares):  # all counts are known
+            return tuple(np.full(1, np.inf) for _ in self.node_shares)
+        if by_level:
+            levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
+            return tuple(levels[:, None])
+        return node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
+
+    def _keeps_to_loss(self, *, by_level: bool) -> bool:
+        """Check that given noise scales follow from the shares, and spend at most the loss."""
+        if not shares_match(self.noise, self.loss, self.node_shares, self.node_noise_scales):
+            return False
+        if by_level:
+            total = sum(float(share[0]) for share in self.node_shares)
+            if not math.isclose(total, 1.0 if self.spends else 0.0, abs_tol=_SHARES_SUM):
+                return False
+            return self.noise.keeps_to(self.loss, self.sensitivity, np.concatenate(self.node_noise_scales))
+        check_paths(self.tree, self.node_shares)
+        return nodes_keep_to(self.tree, self.loss, self.sensitivity, self.node_noise_scales)
 
     @property
     def columns_used(self) -> tuple[Hashable, ...]:

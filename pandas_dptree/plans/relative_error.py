@@ -190,7 +190,7 @@ class RelativeErrorPlan(Plan):
     # JSON
 
     def _fields(self) -> dict[str, Any]:
-        return {"guarantee": asdict(self.mechanism)}
+        return {"guarantee": asdict(self.mechanism), "thresholds": self.chain.to_dict()}
 
     @classmethod
     def _guarantee(cls, data: Mapping[str, Any]) -> Multiplicative:

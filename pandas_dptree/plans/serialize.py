@@ -1,24 +1,44 @@
-"""Plans as plain JSON: the format that all kinds share, and safe reading."""
+"""Plans as plain JSON: the format that all kinds share, its digest, and safe reading."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
+import json
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, quote
-from pandas_dptree.hierarchy.domain import SOURCES, Domain, fingerprint
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, listed, quote
+from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, fingerprint
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["FORMAT", "check_same", "choice", "fingerprint_of", "kind_of", "name", "read"]
+__all__ = [
+    "FORMAT",
+    "check_digest",
+    "check_same_content",
+    "choice",
+    "digest_of",
+    "fingerprint_of",
+    "kind_of",
+    "level_sizes",
+    "name",
+    "plain",
+    "read",
+    "restored",
+]
 
 Kind = TypeVar("Kind")
 Made = TypeVar("Made")
 
-FORMAT = "pandas_dptree plan, version 2"
+FORMAT = "pandas_dptree plan, version 3"
+_UNSEALED = ("digest", "version")
+"""The entries that the digest does not cover: itself, and the version that made the plan."""
 _HINT = "pass the result of a plan's to_dict()."
 
 
@@ -43,13 +63,101 @@ def fingerprint_of(hierarchy: Any) -> str | None:
     return None if hierarchy is None else fingerprint(hierarchy)
 
 
+def level_sizes(hierarchy: Any) -> list[int] | None:
+    """Return the number of rows that a table has on each level; None if that is not public."""
+    if not isinstance(hierarchy, (Domain, Tree)):
+        return None
+    tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
+    return [tree.n_listed(level) for level in range(tree.depth + 1)]
+
+
+def plain(levels: Sequence[npt.ArrayLike]) -> list[list[float | None]]:
+    """Return the numbers of each level as plain JSON, with None for inf."""
+    numbers = [np.atleast_1d(np.asarray(level, dtype=np.float64)).tolist() for level in levels]
+    return [[None if number == math.inf else number for number in level] for level in numbers]
+
+
+def restored(levels: Any) -> tuple[npt.NDArray[np.float64], ...]:
+    """Restore what `plain` serialized."""
+    return tuple(
+        np.array([math.inf if number is None else number for number in level], dtype=np.float64)
+        for level in levels
+    )
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of a description, in 64 hexadecimal digits.
+
+    It is that of the description as JSON without `digest` and `version`: with sorted keys, without spaces, in
+    ASCII, with the shortest numbers that read back as the same floats. Raises TypeError or ValueError if the
+    description is not plain JSON.
+    """
+    sealed = {key: value for key, value in content.items() if key not in _UNSEALED}
+    return hashlib.sha256(_canonical(sealed).encode("ascii")).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def check_digest(data: Mapping[str, Any], approved: Any) -> None:
+    """Check that a description has the digest that it states, and that was approved, if any.
+
+    Raises
+    ------
+    ArgumentError
+        For `data` if it has changed since it was written, for `digest` if another plan was approved.
+    """
+    stated = data.get("digest")
+    try:
+        found = digest_of(data)
+    except (TypeError, ValueError, RecursionError):
+        found = ""
+    if stated != found:
+        raise ArgumentError(
+            "data",
+            "has changed since the plan was written: its digest is not the one that it states.",
+            hint="use the file as it was written, or make a new plan and have it approved.",
+        )
+    if approved is not None and approved != found:
+        raise ArgumentError(
+            "digest",
+            f"is not that of this plan, which has the digest {found}.",
+            hint="release the plan that was approved, or have this one approved; pass all 64 digits.",
+        )
+
+
+def check_same_content(data: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Check that a plan that was read has exactly the content of its description.
+
+    So nothing in a description is ignored, completed or converted. Raises ArgumentError for `data`.
+    """
+    unknown = data.keys() - content.keys() - {*_UNSEALED}
+    if unknown:
+        raise ArgumentError(
+            "data",
+            f"is not a plan of this version: it has unknown entries: {listed(sorted(unknown))}.",
+            hint="remove them, or use the version that wrote them.",
+        )
+    differing = [
+        key for key in content if key not in data or _canonical(data[key]) != _canonical(content[key])
+    ]
+    if differing:
+        raise ArgumentError(
+            "data",
+            f"is not a complete plan: what it states does not follow from the rest: {listed(differing)}.",
+            hint="use the file as it was written; if another version wrote it, make a new plan.",
+        )
+
+
 def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
     """Return the kind of plan that is described, or raise ArgumentError if there is none."""
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise ArgumentError(
             "data",
             "is not a plan of this version.",
-            hint="pass the result of a plan's to_dict(), or json.loads of a file; if older, plan again.",
+            hint="pass the result of a plan's to_dict(), or json.loads of a file. A plan of an older version "
+            "has no noise scales and no digest: make it again, and have it approved again.",
         )
     found = data.get("kind")
     if not isinstance(found, str) or found not in kinds:
@@ -79,7 +187,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         if data["max_contributions"] is None:  # arguments may leave it to a default, a file may not
             raise ValueError("max_contributions is null")
         if isinstance(hierarchy, Domain):
-            hierarchy = _as_recorded(hierarchy, data["domain_source"])
+            hierarchy = _as_recorded(hierarchy, choice(data["domain_source"], SOURCES))
         return make(
             data,
             hierarchy,
@@ -88,24 +196,23 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
             privacy_unit=name("privacy_unit", data["privacy_unit"]),
             max_contributions=data["max_contributions"],
         )
+    except DomainError:
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
         raise ArgumentError("data", f"is not a complete plan: {fact}", hint=hint) from None
 
 
-def check_same(what: str, recorded: Any, found: Any) -> None:
-    """Raise ArgumentError if a description contradicts the plan that was made from it."""
-    if type(recorded) is not type(found) or recorded != found:
-        raise ArgumentError(
-            "data",
-            f"is not a complete plan: its {what} is {quote(recorded)}, not {quote(found)}.",
-            hint=_HINT,
-        )
+def _as_recorded(domain: Domain, source: Source) -> Domain:
+    """Record the source of keys that the plan states: observed keys remain so, even if given as a list now.
 
-
-def _as_recorded(domain: Domain, source: Any) -> Domain:
-    """Record the source of keys, the plan's or the domain's, that is less certain to be public.
-
-    Observed keys remain observed, even if they were stored in a file since.
+    Raises DomainError if the keys are less certain to be public than the plan states.
     """
-    return dataclasses.replace(domain, source=max(domain.source, source, key=SOURCES.index))
+    if SOURCES.index(domain.source) > SOURCES.index(source):
+        raise DomainError(
+            f"has the source {quote(domain.source)}, but the plan was made for keys with the source "
+            f"{quote(source)}.",
+            hint="make it from the list of public keys that the plan was made for, with "
+            "dpt.Domain.from_frame(places, by=[...]).",
+        )
+    return dataclasses.replace(domain, source=source)

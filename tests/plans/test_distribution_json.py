@@ -1,6 +1,5 @@
 """Plans of distributions in JSON: read back unchanged, or refused."""
 
-import copy
 import dataclasses
 import json
 import math
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_json import json_values, places_in_json, replaced
+from tests.helpers_json import json_values, places_in_json, replaced, without
 from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more_than_stated
 
 EDGES = {
@@ -152,30 +151,38 @@ def test_whatever_is_tampered_with_in_a_distribution_names_the_data(place, value
 def test_whatever_is_missing_in_a_distribution_names_the_data_or_the_domain():
     for plan in (SHAPE, ALONE):
         written = plan.to_dict()
-        for place in [(key,) for key in set(written) - {"version", "levels", "mechanism"}] + [
+        for place in [(key,) for key in set(written) - {"version", "digest"}] + [
             (outer, key) for outer in ("bins", "strategy") for key in written[outer]
         ]:
-            less = copy.deepcopy(written)
-            if place == ("domain",) and plan is ALONE:
-                continue  # there is none
-            del (less if len(place) == 1 else less[place[0]])[place[-1]]
             with pytest.raises(dpt.ArgumentError) as caught:
-                dpt.DistributionPlan.from_dict(less, plan.domain)
+                dpt.DistributionPlan.from_dict(without(written, *place), plan.domain)
             assert caught.value.argument == ("domain" if place == ("domain",) else "data")
 
 
-def test_the_noise_of_a_distribution_follows_from_what_is_stated():
+def test_the_noise_of_a_distribution_is_that_of_the_file_and_keeps_to_the_loss():
     written = SHAPE.to_dict()
-    more = {**replaced(written, ("strategy", "noise_scales"), [1e-3] * 9), "measuring": 1}
-    assert rewritten(SHAPE).strategy == dpt.DistributionPlan.from_dict(more, DOMAIN).strategy
+    scales = written["strategy"]["noise_scales"]
     dearer = dpt.DistributionPlan.from_dict(replaced(written, ("loss", "epsilon"), 4.0), DOMAIN)
-    assert "epsilon=4" in dearer.headline and (dearer.errors <= SHAPE.errors).all()
-    many = dpt.DistributionPlan.from_dict(replaced(written, ("max_contributions",), 5), DOMAIN)
-    assert "(up to 5 rows" in many.headline and (many.errors > 4 * SHAPE.errors)[-1]
+    assert "epsilon=4" in dearer.headline and dearer.errors.tolist() == SHAPE.errors.tolist()
+    larger = [scale and 1.5 * scale for scale in scales]
+    noisier = dpt.DistributionPlan.from_dict(replaced(written, ("strategy", "noise_scales"), larger), DOMAIN)
+    assert noisier.strategy.noise_scales == tuple(math.inf if scale is None else scale for scale in larger)
+    for place, value in (
+        (("strategy", "noise_scales"), [scale and 0.999 * scale for scale in scales]),
+        (("max_contributions",), 5),
+        (("neighbors",), "replace"),
+        (("loss", "epsilon"), 0.999),
+    ):
+        with pytest.raises(dpt.ArgumentError, match="less noise than the privacy loss demands"):
+            dpt.DistributionPlan.from_dict(replaced(written, place, value), DOMAIN)
+    deep = dpt.plan_distribution("cost", **EDGES["numbers"], epsilon=1.0, tree=[2, 4]).to_dict()
+    for share in (0.0, 0.9):
+        with pytest.raises(dpt.ArgumentError, match="the noise scales do not follow from the shares"):
+            dpt.DistributionPlan.from_dict(replaced(deep, ("strategy", "shares", -1), share))
     scaled = [2**40 * share for share in written["strategy"]["shares"]]
     same = dpt.DistributionPlan.from_dict(replaced(written, ("strategy", "shares"), scaled), DOMAIN)
     assert same.errors.tolist() == SHAPE.errors.tolist()
-    assert all(map(spends_no_more_than_stated, (SHAPE, ALONE, dearer, many, same)))
+    assert all(map(spends_no_more_than_stated, (SHAPE, ALONE, dearer, noisier, same)))
 
 
 @settings(max_examples=200)

@@ -12,6 +12,7 @@ from pandas_dptree.plans.joint import JointPlan, plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
+from tests.helpers_json import replaced
 from tests.helpers_plans import LOSSES, OPTIONS, spends_no_more
 
 BY = ["region", "district", "clinic"]
@@ -96,7 +97,7 @@ def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
         assert joint.max_contributions == stored["max_contributions"] == 3
         assert dpt.Plan.from_dict(stored, tree).max_contributions == 3
         with pytest.raises(ArgumentError, match="different bounds on the rows of a unit"):
-            dpt.Plan.from_dict({**stored, "max_contributions": 1}, tree)
+            dpt.Plan.from_dict(replaced(stored, ("max_contributions",), 1), tree)
 
 
 PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})

@@ -66,6 +66,21 @@ class AdditiveNoise(ABC):
         """Return whether this noise can give privacy of that kind."""
         return True
 
+    def keeps_to(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> bool:
+        """Return whether levels with these noise scales keep to a loss, as those of `noise_scales` do.
+
+        The arguments are those of `spent`.
+        """
+        if not self.supports(loss):
+            return False
+        if self.spent(loss, sensitivity, noise_scales) <= self.accepted_budget(loss):
+            return True
+        return loss.epsilon is not None and self.delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta
+
+    def accepted_budget(self, loss: PrivacyLoss) -> Fraction:
+        """Return the largest budget with which given noise scales are accepted: at least `budget`."""
+        return self.budget(loss)
+
     @abstractmethod
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for which levels with these noise scales are (epsilon, delta)-private, rounded up.

@@ -67,6 +67,15 @@ class Gaussian(AdditiveNoise):
             )
         return Fraction(rho)
 
+    def accepted_budget(self, loss: PrivacyLoss) -> Fraction:
+        """Return the budget, or what another mathematical library may have computed for it.
+
+        `zcdp_rho` is rounded down by more than 2**-48, and libraries differ by much less. So the rho is still
+        below the largest that implies (epsilon, delta).
+        """
+        budget = self.budget(loss)
+        return budget * (1 + Fraction(1, 2**48)) if loss.kind == "approximate" else budget
+
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
         return gaussian_delta(epsilon, noise_scales, sensitivity)
