@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,8 +64,8 @@ class Distribution:
         The number of records of each group if it is public, otherwise -1.
     strategy : Errors
         What was measured; it determines the errors of the estimates.
-    provenance : mapping
-        How the release was made, in plain JSON.
+    attrs : mapping
+        The attributes of each table: ``dp``, how the release was made, and ``dp_plan``, its plan as text.
     cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
         The non-decreasing integers closest to `estimates`, from 0 to the number of records.
     """
@@ -74,7 +75,7 @@ class Distribution:
     estimates: FloatArray
     totals: IntArray
     strategy: Errors
-    provenance: Mapping[str, Any]
+    attrs: Mapping[str, Any]
     cumulative: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +86,12 @@ class Distribution:
             consistent_cdf(noisy, total) for noisy, total in zip(self.estimates, totals.tolist(), strict=True)
         ]
         object.__setattr__(self, "cumulative", np.stack(rows))
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """How the release was made, in plain JSON."""
+        provenance: Mapping[str, Any] = self.attrs["dp"]
+        return provenance
 
     @property
     def std_errors(self) -> FloatArray:
@@ -318,7 +325,7 @@ class Distribution:
             keys = {name: column.take(rows).reset_index(drop=True) for name, column in self.groups.items()}
             inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
             table = pd.DataFrame({**keys, **inner, **flat})
-        table.attrs["dp"] = dict(self.provenance)
+        table.attrs.update(copy.deepcopy(self.attrs))
         return table
 
     def __repr__(self) -> str:

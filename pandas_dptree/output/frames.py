@@ -60,8 +60,7 @@ def release_frame(
 
     Its columns, types and rows depend on the domain alone: ``level`` (ordered categorical), one column per
     key (missing below its depth), and the values. `values` has, for each column name, those of each level,
-    shape (level_sizes[l],) or (1,). Masked integers become ``Int64``. `attrs` is stored in
-    ``frame.attrs["dp"]``.
+    shape (level_sizes[l],) or (1,). Masked integers become ``Int64``. `attrs` are those of the table.
     """
     listed = [domain.tree.listed(level) for level in range(domain.tree.depth + 1)]
     level = np.repeat(np.arange(len(listed), dtype=np.int16), [np.count_nonzero(shown) for shown in listed])
@@ -78,7 +77,7 @@ def release_frame(
     for name, levels in values.items():
         columns[name] = _stack(levels, listed)
     frame = pd.DataFrame(columns, copy=False)
-    frame.attrs["dp"] = dict(attrs)
+    frame.attrs.update(attrs)
     return frame
 
 

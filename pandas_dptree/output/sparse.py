@@ -43,7 +43,7 @@ def sparse_frame(
     noise_scales : sequence of float or None
         Of each level, for a table that shows the measurements; otherwise None.
     attrs : mapping
-        The provenance of the release, stored in ``frame.attrs["dp"]``.
+        The attributes of the table, such as the provenance.
     """
     (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(levels, *bounds)
     errors = [np.sqrt(np.where(level.measured, level.variance, np.nan)) for level in levels]
@@ -71,7 +71,7 @@ def sparse_frame(
             measured, np.repeat(noise_scales, [len(each.other) for each in rows]), np.nan
         )
     table = pd.DataFrame(columns, copy=False)
-    table.attrs["dp"] = dict(attrs)
+    table.attrs.update(attrs)
     return table
 
 
@@ -82,7 +82,7 @@ def node_frame(
 
     `keys` has the prefixes of each level, ascending, and `values`, for each column name, the values of each
     level. The table has ``level`` (ordered categorical), one column per level (missing below a node's depth),
-    and the values. Its provenance is `attrs`.
+    and the values. `attrs` are those of the table.
     """
     lengths = tree.lengths
     paths = [
@@ -97,7 +97,7 @@ def node_frame(
     columns = _key_columns(tree, keys, paths)
     columns |= {name: np.concatenate(levels) for name, levels in values.items()}
     table = pd.DataFrame(columns, copy=False)
-    table.attrs["dp"] = dict(attrs)
+    table.attrs.update(attrs)
     return table
 
 

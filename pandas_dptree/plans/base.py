@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
@@ -187,6 +188,15 @@ class Plan(ABC):
             "digest": self.digest,
             "version": __version__,
         }
+
+    def attrs(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+        """Return the attributes of a released table: ``dp``, and ``dp_plan`` if JSON can hold the plan.
+
+        ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text: operations on a table do not copy
+        text.
+        """
+        plan = {} if self.digest is None else {"dp_plan": json.dumps(self.to_dict())}
+        return {"dp": self.provenance(rng), **plan}
 
     @property
     @abstractmethod

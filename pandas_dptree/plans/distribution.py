@@ -171,7 +171,7 @@ class DistributionPlan(Plan):
                 estimates=self._shown(self._estimates(data, source, done)),
                 totals=self._shown(self.totals),
                 strategy=self.strategy,
-                provenance=self.provenance(rng),
+                attrs=self.attrs(rng),
             )
         if isinstance(data, np.ndarray):
             causes = usual_causes()

@@ -58,9 +58,7 @@ def release(
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
     with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
         (values,) = measured([plan], data, rng=rng, done=done)
-        table = release_frame(
-            plan.labelled, columns_of(plan.quantity.name, plan, values), plan.provenance(rng)
-        )
+        table = release_frame(plan.labelled, columns_of(plan.quantity.name, plan, values), plan.attrs(rng))
     causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
     warn_if_empty(table, totals_of(table[:1], {plan.quantity.name: plan.quantity}), causes)
     return table

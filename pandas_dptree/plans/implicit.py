@@ -210,7 +210,7 @@ class ImplicitPlan(PrefixPlan):
                 (counts, remainders),
                 bounds,
                 noise_scales=scales if self.keep_measurements else None,
-                attrs=self.provenance(rng),
+                attrs=self.attrs(rng),
             )
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
         warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)

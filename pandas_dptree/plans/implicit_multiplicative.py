@@ -119,9 +119,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
             names, counts = zip(*self._estimates(data, rng, done), strict=True)
             done()
             bounds = [self.error_bound(level) for level in counts]
-            table = node_frame(
-                self.tree, names, {"count": counts, "error_bound": bounds}, self.provenance(rng)
-            )
+            table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self.attrs(rng))
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
         warn_if_empty(table, self.total_of(table), causes)
         return table

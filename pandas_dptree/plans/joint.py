@@ -275,7 +275,7 @@ class JointPlan(Plan):
                     columns |= _mean_columns(name, plan, values[name], *count)
                 elif name != self.count or self.shows_count:
                     columns |= columns_of(name, plan, values[name])
-            table = release_frame(self._first.labelled, columns, self.provenance(rng))
+            table = release_frame(self._first.labelled, columns, self.attrs(rng))
         warn_if_empty(table, self._totals(values), causes_of(plans))
         return table
 

@@ -109,7 +109,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
                 counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
                 bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
             columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
-            table = release_frame(self.labelled, columns, self.provenance(rng))
+            table = release_frame(self.labelled, columns, self.attrs(rng))
         domain = None if isinstance(data, np.ndarray) else self.domain
         causes = usual_causes(domain, privacy_unit=self.privacy_unit)
         warn_if_empty(table, self.total_of(table), causes)

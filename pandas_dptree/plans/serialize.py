@@ -119,7 +119,7 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
             "has changed since the plan was written: its digest is not the one that it states.",
             hint="use the file as it was written, or make a new plan and have it approved.",
         )
-    if approved is not None and approved != found:
+    if approved is not None and not (isinstance(approved, str) and approved.lower() == found):
         raise ArgumentError(
             "digest",
             f"is not that of this plan, which has the digest {found}.",

@@ -47,7 +47,10 @@ def methods(cls, path):
 
 def draws_noise(shown):
     """Tell whether it is called with a Generator, or without."""
-    if getattr(shown, "__isabstractmethod__", False) or getattr(shown, "__name__", "") == "provenance":
+    if getattr(shown, "__isabstractmethod__", False) or getattr(shown, "__name__", "") in (
+        "attrs",
+        "provenance",
+    ):
         return False
     try:
         parameters = inspect.signature(shown).parameters
