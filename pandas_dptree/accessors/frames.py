@@ -251,14 +251,15 @@ class DataFrameAccessor:
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
+        plan: Plan | None = None,
     ) -> str | None:
         """Format a released table as a self-contained page to print, with its protection in words.
 
         Rows are nested. Each value is followed by its error, and by its interval if there is one.
 
         **Privacy.** The page shows the table and nothing else, so it costs nothing. It repeats what
-        ``attrs["dp"]`` states about the protection, which proves nothing. Most operations on frames and files
-        lose ``attrs``; the page then says that the protection is unknown.
+        ``attrs["dp"]`` states about the protection, which proves nothing. Many operations on frames and files
+        lose ``attrs``; without `plan`, the page then says that the protection is unknown.
 
         Parameters
         ----------
@@ -272,6 +273,9 @@ class DataFrameAccessor:
         max_rows : int, default 2,000
             If the table has more rows, its finest levels are left out, and the page says so. None for no
             limit.
+        plan : Plan, optional
+            The plan that the table was released by, for a table that has lost its ``attrs``. The caller is
+            responsible that it is; a table that states another plan is refused.
 
         Returns
         -------
@@ -281,7 +285,8 @@ class DataFrameAccessor:
         Raises
         ------
         ArgumentError
-            If the frame is not a released table or lacks the columns, or the file cannot be written.
+            If the frame is not a released table or lacks the columns, `plan` is not its plan, or the file
+            cannot be written.
         MissingExtraError
             If great_tables is not installed.
 
@@ -292,7 +297,7 @@ class DataFrameAccessor:
         >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
         >>> counts.dp.to_html("report.html", title="Where they live")  # doctest: +SKIP
         """
-        page = report_page(self._frame, title=title, columns=columns, max_rows=max_rows)
+        page = report_page(self._frame, title=title, columns=columns, max_rows=max_rows, plan=plan)
         if path is None:
             return page
         write_page(page, path)

@@ -131,7 +131,9 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
     if isinstance(hierarchy, Domain):
         digest.update(ascii(hierarchy.by).encode())
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
-            digest.update(ascii(list(map(_normalized, forms))).encode() + codes.astype("<i8").tobytes())
+            is_text = set(map(type, forms)) == {str}  # text is its own normal form
+            normal = list(forms if is_text else map(_normalized, forms))
+            digest.update(ascii(normal).encode() + codes.astype("<i8").tobytes())
         if len(hierarchy.structural_zeros):
             digest.update(b"structural zeros" + hierarchy.structural_zeros.astype("<i8").tobytes())
         for levels in hierarchy.derived:

@@ -7,7 +7,7 @@ from functools import partial
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ def report_page(
     title: str | None,
     columns: Hashable | list[Hashable] | None,
     max_rows: int | None,
+    plan: Described | None = None,
 ) -> str:
     """Make a page: see `DataFrame.dp.to_html`."""
     if title is not None and not isinstance(title, str):
@@ -45,7 +46,7 @@ def report_page(
             hint=f"choose from {listed(released.columns)}.",
         )
     rows, left_out = _rows_within(released, max_rows)
-    provenance = provenance_of(table)
+    provenance = provenance_of(table) if plan is None else _provenance_by(plan, released)
     named = _joined([str(value.name) for value in values])
     heading = f"{named[:1].upper()}{named[1:]}" + (
         f", by {_joined(list(map(str, released.keys)))}" if title is None and released.keys else ""
@@ -61,6 +62,44 @@ def report_page(
         protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(provenance)),
         version=escape(__version__),
     )
+
+
+class Described(Protocol):
+    """A plan, which describes how a table was made."""
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]: ...
+
+    @property
+    def digest(self) -> str | None: ...
+
+    def provenance(self) -> dict[str, Any]: ...
+
+
+def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
+    """Return the provenance that a table states, or if it states none, that of a plan.
+
+    A plan does not say whether the noise came from a secret source.
+    """
+    if not hasattr(plan, "level_names"):
+        raise ArgumentError(
+            "plan",
+            f"must be the plan of the table, not {quote(plan)}.",
+            hint="read it with dpt.Plan.from_dict.",
+        )
+    stated = provenance_of(released.table)
+    fits = list(map(str, plan.level_names[1:])) == list(map(str, released.keys))
+    if not fits or (stated and stated.get("digest") != plan.digest):
+        raise ArgumentError(
+            "plan",
+            "is not the plan of this table: "
+            + ("the table states another digest." if fits else "its levels are others."),
+            hint="pass the plan that the table was released by, or leave it out.",
+        )
+    return stated or {**plan.provenance(), "rng": _UNKNOWN}
+
+
+_UNKNOWN = "unknown"
 
 
 def write_page(page: str, path: str | PathLike[str]) -> None:
@@ -95,6 +134,7 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
         *_clipped(provenance),
         *_known(provenance),
         _noise(provenance),
+        *_plan(provenance),
         f"Released with pandas_dptree {provenance.get('version', '(version unknown)')}. The guarantee holds "
         "for the whole table at once, and for all that is computed from it. Other releases of the same "
         "records add to the loss.",
@@ -155,6 +195,14 @@ def _noise(provenance: Mapping[str, Any]) -> str:
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
     return f"Noise: {noise}."
+
+
+def _plan(provenance: Mapping[str, Any]) -> list[str]:
+    """State the digest, and what a plan alone cannot say."""
+    digest, source = provenance.get("digest"), provenance.get("rng")
+    stated = [f"Plan: SHA-256 {digest}."] if digest else []
+    secrecy = "Whether the noise was secret: unknown. All of this is said by the plan, not by the table."
+    return stated + [secrecy] * (source == _UNKNOWN)
 
 
 def _rows(provenance: Mapping[str, Any]) -> str:
