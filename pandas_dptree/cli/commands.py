@@ -272,6 +272,9 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
     release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
+    release.add_argument(
+        "--digest", metavar="HEX", help="the digest of the plan that was approved; any other plan is refused"
+    )
 
     command("demo", _demo, "release counts of a simulated example population; needs no file")
     return parser
@@ -403,7 +406,7 @@ def _read_plan(arguments: argparse.Namespace) -> Plan:
     unreadable = f"cannot be read from {str(arguments.plan)!r}"
     hint = "write it with `dptree plan --out`."
     try:
-        stored = json.loads(arguments.plan.read_text(encoding="utf-8"))
+        stored = json.loads(arguments.plan.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
         by = list(stored["levels"][1:])
         if not all(isinstance(name, str) for name in by):
             raise TypeError
@@ -411,11 +414,21 @@ def _read_plan(arguments: argparse.Namespace) -> Plan:
         raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
     domain = _domain(arguments, by)
     try:
-        return Plan.from_dict(stored, domain)
+        return Plan.from_dict(stored, domain, digest=arguments.digest)
     except DomainError:
         raise
     except ArgumentError as error:
-        raise ArgumentError("plan", f"{unreadable}: {error.fact}", hint=hint) from None
+        if error.argument == "digest":
+            raise
+        raise ArgumentError("plan", f"{unreadable}: {error.fact}", hint=error.hint) from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict of the entries of a JSON object, or raise ValueError if two have the same name."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("an entry is given twice")
+    return entries
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

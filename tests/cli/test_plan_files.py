@@ -8,6 +8,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
 from tests.helpers_cli import BY, FACTOR, run
+from tests.helpers_json import resealed
 
 
 def test_a_serialized_plan_is_released(files, capsys):
@@ -168,9 +169,40 @@ def test_files_that_hold_no_plan(files, capsys, change):
     (files / "out.csv").unlink()
     capsys.readouterr()
     written = json.loads((files / "plan.json").read_text())
-    for text in (json.dumps({**written, **change}), "", "{", "[" * 10**5, "null", '{"format": 5}'):
+    twice = json.dumps(written).replace('"epsilon": 1.0', '"epsilon": 9.0, "epsilon": 1.0')
+    changed, forged = {**written, **change}, resealed({**written, **change})
+    texts = [json.dumps(changed), json.dumps(forged), twice, "", "{", "[" * 10**5, "null", '{"format": 5}']
+    for text in texts:
         (files / "plan.json").write_text(text)
         assert main(release) == 2
         printed = capsys.readouterr()
         assert printed.out == "" and printed.err.startswith("dptree: `--plan` cannot be read from")
         assert printed.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
+
+
+def test_only_the_plan_that_was_approved_is_released(files, capsys):
+    for name, epsilon in (("plan.json", "1"), ("other.json", "5")):
+        assert run(files, "plan", "--epsilon", epsilon, "--out", str(files / name)) == 0
+    stored = {name: json.loads((files / name).read_text()) for name in ("plan.json", "other.json")}
+    approved = stored["plan.json"]["digest"]
+    assert f"Digest: {approved}\n" in capsys.readouterr().out  # what the approver notes
+    release = ["release", str(files / "visits.csv"), "--domain", str(files / "places.csv"), "--plan"]
+    assert main([*release, str(files / "plan.json"), "--digest", approved]) == 0
+    assert main([*release, str(files / "plan.json"), "--digest", approved.upper()]) == 0
+    capsys.readouterr()
+    edited = {**stored["plan.json"], "loss": {"epsilon": 5.0, "delta": 0.0}}
+    for text, digest, why in (
+        (stored["other.json"], approved, "`--digest` is not that of this plan"),
+        (stored["plan.json"], approved[:16], "pass all 64 digits"),
+        (resealed(edited), approved, "`--digest` is not that of this plan"),
+        (edited, approved, "has changed since the plan was written"),
+        (edited, None, "has changed since the plan was written"),
+        ({**stored["plan.json"], "approved_by": "me"}, None, "has changed since the plan was written"),
+        (resealed({**stored["plan.json"], "approved_by": "me"}), None, "unknown entries: ['approved_by']"),
+        ({**stored["plan.json"], "format": "pandas_dptree plan, version 2"}, None, "make it again"),
+    ):
+        (files / "plan.json").write_text(json.dumps(text))
+        more = [] if digest is None else ["--digest", digest]
+        assert main([*release, str(files / "plan.json"), *more]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == "" and why in printed.err and printed.err.count("Hint: ") == 1

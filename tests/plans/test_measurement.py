@@ -1,0 +1,129 @@
+"""Noise scales that are given, as from a file: they keep to the loss, or are refused."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pandas_dptree as dpt
+from pandas_dptree.planning import nodes
+from tests.helpers_json import replaced
+
+TREE = dpt.Tree((np.array([3]), np.array([1, 4, 2])))
+LOSSES = {
+    "pure": {"epsilon": 1.0},
+    "zcdp": {"rho": 0.2, "mechanism": "gaussian"},
+    "zcdp laplace": {"rho": 0.2, "mechanism": "laplace"},
+    "approximate": {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"},
+    "approximate laplace": {"epsilon": 1.0, "delta": 1e-6, "mechanism": "laplace"},
+    "nodes": {"rho": 0.2, "split": "nodes"},
+    "approximate nodes": {"epsilon": 1.0, "delta": 1e-6, "split": "nodes"},
+}
+
+
+def read(written):
+    return dpt.Plan.from_dict(json.loads(json.dumps(written)), TREE)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_scales_of_a_file_are_released_unless_one_spends_more(loss):
+    plan = dpt.plan(TREE, **LOSSES[loss], max_contributions=2, neighbors="replace")
+    written = plan.to_dict()
+    factors = {1.0: True, 1.001: True, 2.0: True, 1 - 1e-4: False, 0.9: False}
+    for factor, accepted in factors.items():
+        scales = [[scale and scale * factor for scale in level] for level in written["noise_scales"]]
+        edited = replaced(written, ("noise_scales",), scales)
+        if accepted:
+            assert read(edited).to_dict()["noise_scales"] == scales
+            continue
+        with pytest.raises(dpt.ArgumentError, match=r"`data` is not a complete plan.*spend more than the"):
+            read(edited)
+    for level, scales in enumerate(written["noise_scales"]):
+        for node, scale in enumerate(scales):
+            if scale is not None:
+                with pytest.raises(dpt.ArgumentError, match="do not follow from the shares, or spend more"):
+                    read(replaced(written, ("noise_scales", level, node), 0.9 * scale))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("place", "value"), [(("max_contributions",), 3), (("neighbors",), "replace")], ids=str
+)
+def test_scales_that_pay_for_fewer_rows_are_refused(loss, place, value):
+    plan = dpt.plan(TREE, **LOSSES[loss], max_contributions=2)
+    with pytest.raises(dpt.ArgumentError, match="spend more than the privacy loss"):
+        read(replaced(plan.to_dict(), place, value))
+
+
+def test_a_later_version_with_better_accounting_does_not_change_an_approved_plan(monkeypatch):
+    """Better accounting needs less noise. Scales that an older version found are larger, and stay."""
+    plan = dpt.plan(TREE, epsilon=1.0, delta=1e-6)
+    older = tuple(1.05 * scale for scale in plan.node_noise_scales)
+    approved = dataclasses.replace(plan, node_noise_scales=older).to_dict()
+    back = read(approved)
+    assert back.digest == approved["digest"] != plan.digest
+    assert [scale.tolist() for scale in back.node_noise_scales] == [scale.tolist() for scale in older]
+    table = back.release(np.full(7, 5), rng=np.random.default_rng(1))
+    assert table.attrs["dp"]["digest"] == back.digest == json.loads(table.attrs["dp_plan"])["digest"]
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-4, -1.0, 1e13, True, "5"], ids=repr)
+def test_scales_out_of_range_are_refused(value):
+    written = dpt.plan(TREE, epsilon=1.0, split="uniform").to_dict()
+    with pytest.raises(dpt.ArgumentError, match="`data`"):
+        read(replaced(written, ("noise_scales", 2, 0), value))
+
+
+@pytest.mark.parametrize(("level", "share"), [(0, 0.0), (1, 0.4), (2, 1.0)])
+def test_a_share_that_does_not_follow_from_the_scale_is_refused(level, share):
+    written = dpt.plan(TREE, epsilon=1.0, split="uniform").to_dict()
+    with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
+        read(replaced(written, ("shares", level, 0), share))
+    halved = [[share / 2 for share in level] for level in written["shares"]]
+    with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
+        read(replaced(written, ("shares",), halved))
+
+
+@settings(max_examples=60)
+@given(
+    districts=st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    loss=st.sampled_from([{"rho": 0.01}, {"rho": 7.0}, {"epsilon": 0.3, "delta": 1e-9}]),
+    k=st.integers(1, 9),
+    neighbors=st.sampled_from(["add_remove", "replace"]),
+)
+def test_node_wise_scales_are_accepted_as_computed(districts, loss, k, neighbors):
+    """Roundings are on the safe side of those of the check, for any tree."""
+    tree = dpt.Tree((np.array([len(districts)]), np.array(districts)))
+    plan = dpt.plan(tree, **loss, split="nodes", max_contributions=k, neighbors=neighbors)
+    scales = plan.node_noise_scales
+    assert nodes.nodes_keep_to(tree, plan.loss, plan.sensitivity, scales)
+    less = tuple(scale * (1 - 1e-4) for scale in scales)
+    assert not nodes.nodes_keep_to(tree, plan.loss, plan.sensitivity, less)
+    assert dpt.Plan.from_dict(plan.to_dict(), tree).digest == plan.digest
+
+
+def test_the_digest_covers_all_but_the_version():
+    written = dpt.plan(TREE, epsilon=1.0, known={"total": 20}, confidence=0.9).to_dict()
+    assert read({**written, "version": "99"}).digest == written["digest"]
+    other = {
+        "format": "x", "kind": "joint", "domain": "0" * 64, "domain_source": "observed",
+        "levels": ["a", "b", "c"], "nodes": [1, 3, 8], "loss": {"epsilon": 2.0, "delta": 0.0},
+        "neighbors": "replace", "privacy_unit": "p", "max_contributions": 2, "mechanism": "gaussian", "consistency": "linear", "fit": "joint",
+        "confidence": 0.8, "keep_measurements": True, "quantity": None, "known": None, "split": "uniform",
+        "objective": "cells", "level_weights": [1.0, 1.0, 2.0], "shares": [[0.0]], "noise_scales": [[1.0]],
+    }  # fmt: skip
+    assert set(other) == set(written) - {"version", "digest"}
+    digests = {replaced(written, (key,), value)["digest"] for key, value in other.items()}
+    assert len(digests) == len(other) and written["digest"] not in digests
+    for key, value in other.items():
+        with pytest.raises(dpt.ArgumentError):  # without the digest of the change
+            read({**written, key: value})
+
+
+def test_plans_that_json_cannot_hold_have_no_digest():
+    plan = dpt.plan(TREE, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=1)
+    assert plan.digest is None and "Digest" not in repr(plan) and plan.provenance()["digest"] is None
+    assert plan.attrs().keys() == {"dp"}
