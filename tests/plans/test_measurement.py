@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.planning import nodes
 from tests.helpers_json import replaced
 
 TREE = dpt.Tree((np.array([3]), np.array([1, 4, 2])))
@@ -98,11 +97,11 @@ def test_node_wise_scales_are_accepted_as_computed(districts, loss, k, neighbors
     """Roundings are on the safe side of those of the check, for any tree."""
     tree = dpt.Tree((np.array([len(districts)]), np.array(districts)))
     plan = dpt.plan(tree, **loss, split="nodes", max_contributions=k, neighbors=neighbors)
-    scales = plan.node_noise_scales
-    assert nodes.nodes_keep_to(tree, plan.loss, plan.sensitivity, scales)
-    less = tuple(scale * (1 - 1e-4) for scale in scales)
-    assert not nodes.nodes_keep_to(tree, plan.loss, plan.sensitivity, less)
-    assert dpt.Plan.from_dict(plan.to_dict(), tree).digest == plan.digest
+    written = plan.to_dict()
+    assert dpt.Plan.from_dict(written, tree).digest == plan.digest
+    less = [[scale and scale * (1 - 1e-4) for scale in level] for level in written["noise_scales"]]
+    with pytest.raises(dpt.ArgumentError, match="spend more than the privacy loss"):
+        dpt.Plan.from_dict(replaced(written, ("noise_scales",), less), tree)
 
 
 def test_the_digest_covers_all_but_the_version():
@@ -111,9 +110,10 @@ def test_the_digest_covers_all_but_the_version():
     other = {
         "format": "x", "kind": "joint", "domain": "0" * 64, "domain_source": "observed",
         "levels": ["a", "b", "c"], "nodes": [1, 3, 8], "loss": {"epsilon": 2.0, "delta": 0.0},
-        "neighbors": "replace", "privacy_unit": "p", "max_contributions": 2, "mechanism": "gaussian", "consistency": "linear", "fit": "joint",
-        "confidence": 0.8, "keep_measurements": True, "quantity": None, "known": None, "split": "uniform",
-        "objective": "cells", "level_weights": [1.0, 1.0, 2.0], "shares": [[0.0]], "noise_scales": [[1.0]],
+        "neighbors": "replace", "privacy_unit": "p", "max_contributions": 2, "mechanism": "gaussian",
+        "consistency": "linear", "fit": "joint", "confidence": 0.8, "keep_measurements": True,
+        "quantity": None, "known": None, "split": "uniform", "objective": "cells",
+        "level_weights": [1.0, 1.0, 2.0], "shares": [[0.0]], "noise_scales": [[1.0]],
     }  # fmt: skip
     assert set(other) == set(written) - {"version", "digest"}
     digests = {replaced(written, (key,), value)["digest"] for key, value in other.items()}
