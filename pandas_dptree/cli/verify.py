@@ -1,0 +1,1072 @@
+"""Check a released table and the plan it states, from outside: ``python verify.py plan.json counts.csv``.
+
+This file needs Python 3.11 and nothing else. It shares no code with the library that made the release, so
+that it can find the library's errors too. Budgets are added up in exact fractions, and deltas computed in 60
+decimal digits. The documentation page *Verification of a release* explains every check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
+SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
+DIGITS, SLOT = (
+    60,
+    128,
+)  # masses are whole multiples of 10**-60; a convolution gives each of its sums 128 digits
+CUT = Decimal("1e-36")  # tails of losses below this count as failure, which is added to delta
+ALWAYS_UNCHECKED = (
+    "that the noise was drawn from a secret source, with these scales",
+    "that the records were counted properly, and at most max_contributions of each unit",
+    "that the keys are public, and that they are those of the fingerprint `domain`",
+    "that this is the only release, and not one chosen among several",
+    "that known counts and bounds on values are public",
+)
+
+
+class UnreadableError(Exception):
+    """Input that cannot be read: what is wrong, and a hint."""
+
+
+class Report:
+    """The lines of the report, and whether a check failed."""
+
+    def __init__(self) -> None:
+        self.failed, self.passed, self.unchecked = 0, 0, list(ALWAYS_UNCHECKED)
+
+    def check(self, what: str, holds: bool, figures: str) -> bool:
+        """Print one check."""
+        self.failed, self.passed = self.failed + (not holds), self.passed + holds
+        print(f"{'PASS' if holds else 'FAIL':<12}{what}: {figures}")
+        return holds
+
+    def each(self, what: str, wrong: Sequence[str], n: int) -> bool:
+        """Print one check of `n` items, of which some are wrong."""
+        return self.check(what, not wrong, f"{len(wrong)} wrong; first {wrong[0]}" if wrong else f"all {n}")
+
+    def skip(self, what: str, why: str) -> None:
+        """Print what cannot be checked."""
+        print(f"{'NOT CHECKED':<12}{what}: {why}")
+        self.unchecked.append(f"{what} ({why})")
+
+
+# Files ------------------------------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; NaN, infinite numbers and repeated keys are refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a key occurs twice in one object")
+        return dict(pairs)
+
+    def finite(text: str) -> float:
+        if not math.isfinite(float(text)):
+            raise ValueError(f"{text} is not a finite number")
+        return float(text)
+
+    try:
+        return json.loads(
+            path.read_bytes(), object_pairs_hook=once, parse_float=finite, parse_constant=finite
+        )
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableError(
+            f"{path} cannot be read: {error}. Hint: pass the JSON file as it was published."
+        ) from None
+
+
+def digest_of(plan: dict[str, Any]) -> str:
+    """Return the SHA-256 of the plan's text in sorted order, without its keys "digest" and "version"."""
+    rest = {key: value for key, value in plan.items() if key not in ("digest", "version")}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# Format -----------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Any], bool]
+
+
+def number(value: Any) -> bool:
+    """Whether a value is a number; true and false are none."""
+    return type(value) in (int, float)
+
+
+def whole(least: float = -math.inf) -> Rule:
+    """Whether a value is a whole number, written without a point."""
+    return lambda value: type(value) is int and value >= least
+
+
+def one_of(*choices: Any) -> Rule:
+    """Whether a value is one of several, of the same type."""
+    return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+def many(rule: Rule, least: int = 0) -> Rule:
+    """Whether a value is a list of such values."""
+    return lambda value: isinstance(value, list) and len(value) >= least and all(map(rule, value))
+
+
+def optional(rule: Rule) -> Rule:
+    """Whether a value is such a value or null."""
+    return lambda value: value is None or rule(value)
+
+
+def text(value: Any) -> bool:
+    """Whether a value is a text."""
+    return isinstance(value, str)
+
+
+def hexadecimal(value: Any) -> bool:
+    """Whether a value is a SHA-256 in lower case."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def is_loss(value: Any) -> bool:
+    """Whether a value states a rho, or an epsilon and a delta."""
+    if not isinstance(value, dict) or not all(map(number, value.values())):
+        return False
+    if value.keys() == {"rho"}:
+        return bool(value["rho"] > 0)
+    return value.keys() == {"epsilon", "delta"} and bool(value["epsilon"] > 0 and 0 <= value["delta"] < 1)
+
+
+def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
+    """List unknown, missing and malformed entries of an object."""
+    if not isinstance(value, dict):
+        yield f"{where} is no object"
+        return
+    yield from (f"{where} has the unknown key {key!r}" for key in value.keys() - rules.keys())
+    yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys())
+    yield from (
+        f"{where} has a malformed {key!r}"
+        for key in rules.keys() & value.keys()
+        if not rules[key](value[key])
+    )
+
+
+FACTS = many(many(lambda pair: isinstance(pair, list) and len(pair) == 2 and all(map(whole(0), pair))))
+COMMON: dict[str, Rule] = {
+    "format": one_of(PLAN),
+    "kind": text,
+    "version": text,
+    "digest": hexadecimal,
+    "domain": optional(hexadecimal),
+    "domain_source": one_of("given", "categories", "observed", None),
+    "levels": many(text, 1),
+    "nodes": many(whole(0), 1),
+    "loss": is_loss,
+    "neighbors": one_of("add_remove", "replace"),
+    "privacy_unit": lambda value: value is None or type(value) in (str, int),
+    "max_contributions": whole(1),
+    "mechanism": one_of("laplace", "gaussian"),
+}
+PART: dict[str, Rule] = {
+    "consistency": one_of("none", "linear", "nonnegative", "integer"),
+    "fit": one_of("totals", "joint", "adaptive"),
+    "confidence": optional(lambda value: number(value) and 0 < value < 1),
+    "keep_measurements": one_of(True, False),
+    "quantity": lambda value: not list(faults(value, QUANTITY, "")) and value["low"] <= value["high"],
+    "known": lambda value: not list(faults(value, {"exact": FACTS, "at_least": FACTS}, "")),
+    "split": text,
+    "objective": text,
+    "level_weights": many(lambda value: number(value) and value >= 0),
+    "shares": many(many(lambda value: number(value) and 0 <= value <= 1, 1), 1),
+    "noise_scales": many(many(optional(lambda value: number(value) and value >= SMALLEST), 1), 1),
+}
+QUANTITY: dict[str, Rule] = {
+    "column": lambda value: value is None or type(value) in (str, int),
+    "low": whole(),
+    "high": whole(),
+    "unit": lambda value: many(whole(1))(value) and len(value) == 2,
+    "shift": whole(),
+}
+JOINT: dict[str, Rule] = {
+    "plans": many(lambda pair: isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (str, int), 1),
+    "means": many(lambda name: type(name) in (str, int)),
+    "count": lambda name: name is None or type(name) in (str, int),
+    "shows_count": one_of(True, False),
+}
+
+
+def check_format(plan: dict[str, Any], report: Report) -> bool:
+    """Check keys and types, and that everything has one entry for each level."""
+    kind = plan.get("kind")
+    found = list(faults(plan, COMMON | (PART if kind == "additive" else JOINT), "the plan"))
+    parts = [("the plan", plan)]
+    if kind == "joint" and not found:
+        parts = [(f"the plan of {name!r}", part) for name, part in plan["plans"]]
+        own = {"loss": is_loss, "max_contributions": whole(1), **PART}
+        found = [fault for where, part in parts for fault in faults(part, own, where)]
+    for where, part in parts if not found else []:
+        lists = [plan["nodes"], *(part[key] for key in ("shares", "noise_scales", "level_weights"))]
+        lists += [part["known"]["exact"], part["known"]["at_least"]]
+        if {len(each) for each in lists} != {len(set(plan["levels"]))} or len(lists[0]) != len(
+            plan["levels"]
+        ):
+            found.append(f"{where} does not have one entry for each level")
+        elif list(map(len, part["shares"])) != list(map(len, part["noise_scales"])):
+            found.append(f"{where} does not have a noise scale for each share")
+        elif part["quantity"]["low"] == part["quantity"]["high"] == 0:
+            found.append(f"{where} adds up nothing")
+        elif part["quantity"]["column"] is None and part["quantity"] != {**COUNT, "column": None}:
+            found.append(f"{where} does not add 1 for each record")
+    if (
+        kind == "joint"
+        and not found
+        and plan["max_contributions"] != max(p["max_contributions"] for _, p in parts)
+    ):
+        found.append("max_contributions is not the largest of the plans")
+    return report.check("format", not found, "; ".join(found) or f"{kind}, version 3, all keys and types")
+
+
+COUNT = {"low": 1, "high": 1, "unit": [1, 1], "shift": 0}
+
+
+class Quantity(NamedTuple):
+    """One column of counts, sums or means: its own plan, and how far one unit can move a level."""
+
+    name: str
+    part: dict[str, Any]
+    shown: str  # "values", "means" or "nothing"
+    l1: int
+    l2: int  # squared
+    moved: int  # the number of nodes of a level that one unit can change
+
+    @property
+    def is_count(self) -> bool:
+        """Whether records are counted."""
+        return bool(self.part["quantity"]["column"] is None)
+
+    @property
+    def by_node(self) -> bool:
+        """Whether noise scales differ from node to node."""
+        return self.part["split"] == "nodes" or any(len(each) > 1 for each in self.part["noise_scales"])
+
+    @property
+    def scales(self) -> list[float]:
+        """All noise scales."""
+        return [scale for level in self.part["noise_scales"] for scale in level if scale is not None]
+
+
+def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
+    """List the quantities of a plan with their sensitivities."""
+    if plan["kind"] == "additive":
+        column = plan["quantity"]["column"]
+        named = [("count" if column is None else str(column), plan, "values")]
+    else:
+        hidden = None if plan["shows_count"] else plan["count"]
+        named = [
+            (str(name), part, "means" if name in plan["means"] else "nothing" if name == hidden else "values")
+            for name, part in plan["plans"]
+        ]
+    found = []
+    for name, part, shown in named:
+        low, high = part["quantity"]["low"], part["quantity"]["high"]
+        k, most = part["max_contributions"], max(abs(low), abs(high))
+        if plan["neighbors"] == "add_remove":
+            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k))
+        else:
+            l2 = k**2 * max((high - low) ** 2, 2 * most**2)
+            found.append(Quantity(name, part, shown, 2 * k * most, l2, 2 * k))
+    return found
+
+
+# The tree of the table --------------------------------------------------------------------------------------
+
+
+class Tree(NamedTuple):
+    """The nodes of each level in order; a short leaf continues as a chain of single nodes."""
+
+    rows: list[list[int | None]]  # the row of each node; None for the nodes of a chain
+    parents: list[list[int]]  # the position of each node's parent on the level above
+
+    def sums(self, level: int, values: Sequence[Any]) -> list[Any]:
+        """Add up the values of the nodes of a level over their parents."""
+        total = [0] * len(self.rows[level - 1])
+        for parent, value in zip(self.parents[level], values, strict=True):
+            total[parent] += value
+        return total
+
+
+def spread(values: list[Any], size: int) -> list[Any]:
+    """Return one value for each node, where one may stand for all."""
+    return values * size if len(values) == 1 else values
+
+
+def read_table(path: Path, raw: bytes) -> tuple[list[str], list[list[str]]]:
+    """Split a CSV file into the names of its columns and its rows."""
+    try:
+        lines = list(csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True))
+    except (ValueError, csv.Error) as error:
+        raise UnreadableError(
+            f"{path} is no CSV file: {error}. Hint: pass the table as CSV in UTF-8."
+        ) from None
+    if not lines:
+        raise UnreadableError(f"{path} is empty. Hint: pass the table as it was published.")
+    return lines[0], lines[1:]
+
+
+def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str]:
+    """Return the columns that the table should have."""
+    names = ["level", *plan["levels"][1:]]
+    for each in quantities:
+        companions = ["std_error"] + ["lower", "upper"] * (each.part["confidence"] is not None)
+        companions += ["measurement", "noise_scale"] * each.part["keep_measurements"]
+        if each.shown != "nothing":
+            names += [each.name, *(prefix(each) + companion for companion in companions)]
+    return names
+
+
+def prefix(quantity: Quantity) -> str:
+    """Return how the names of the columns about a quantity's accuracy begin."""
+    return "" if quantity.name == "count" else f"{quantity.name}_"
+
+
+def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> Tree | None:
+    """Check levels, keys and the order of the rows, and return the tree that they form."""
+    levels, depth = plan["levels"], {name: level for level, name in enumerate(plan["levels"])}
+    wrong: list[str] = []
+    children: dict[tuple[int, tuple[str, ...]], list[int | None]] = {}
+    nodes: set[tuple[str, ...]] = set()
+    found = [0] * len(levels)
+    for place, row in enumerate(rows):
+        level = depth.get(row[0], -1)
+        keys = tuple(row[1 : level + 1])
+        if level < 0 or any(row[level + 1 : len(levels)]):
+            wrong.append(f"line {place + 2} has no level of the plan, or keys below its level")
+        elif keys in nodes:
+            wrong.append(f"line {place + 2} repeats the node {keys}")
+        elif level and keys[:-1] not in nodes:
+            wrong.append(f"line {place + 2}, node {keys}, has no parent above it")
+        else:
+            nodes.add(keys)
+            found[level] += 1
+            children.setdefault((level, keys[:-1]), []).append(place)
+    report.check("rows by level", found == plan["nodes"], f"{found}; planned {plan['nodes']}")
+    if not report.each("keys, parents and repeated nodes", wrong, len(rows)) or found != plan["nodes"]:
+        return None
+    tree = Tree([children[0, ()]], [[]])
+    for level in range(1, len(levels)):
+        below = [
+            (row, parent)
+            for parent, place in enumerate(tree.rows[-1])
+            for row in children.get(
+                (level, tuple(rows[place][1:level])) if place is not None else (0, ("",)), [None]
+            )
+        ]
+        tree.rows.append([row for row, _ in below])
+        tree.parents.append([parent for _, parent in below])
+    order = [place for level in tree.rows for place in level if place is not None]
+    ordered = order == list(range(len(rows)))
+    report.check("order of the rows", ordered, "level by level, children in the order of their parents")
+    return tree if ordered else None
+
+
+# Privacy: exact budgets -------------------------------------------------------------------------------------
+
+
+def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
+    """Return what noise of a scale costs: an epsilon of L1/b, or a rho of L2**2/2b**2."""
+    if laplace_epsilon:
+        return Fraction(quantity.l1) / Fraction(scale)
+    return Fraction(quantity.l2) / (2 * Fraction(scale) ** 2)
+
+
+def worst_path(quantity: Quantity, tree: Tree | None, costs: Sequence[Sequence[Any]]) -> Any:
+    """Return the largest sum of costs along a path: by level it is the sum over the levels.
+
+    If k rows of a unit lie on several paths, their (semi)norm is at most k times that of the worst path.
+    """
+    if tree is None or not quantity.by_node:
+        return sum((level[0] for level in costs), 0 * costs[0][0])
+    below = spread(list(costs[-1]), len(tree.rows[-1]))
+    for level in reversed(range(len(costs) - 1)):
+        largest = [below[0] * 0] * len(tree.rows[level])
+        for parent, value in zip(tree.parents[level + 1], below, strict=True):
+            largest[parent] = max(largest[parent], value)
+        own = spread(list(costs[level]), len(largest))
+        below = [here + most for here, most in zip(own, largest, strict=True)]
+    return below[0]
+
+
+# Privacy: the delta of a composition ------------------------------------------------------------------------
+
+Loss = list[tuple[Decimal, Decimal]]  # values of a privacy loss, and their probabilities
+
+
+class Continuous(NamedTuple):
+    """Continuous Gaussian noise that simulates discrete noise up to factors of the probabilities."""
+
+    mu: Decimal  # the distance of neighbours in standard deviations
+    log_upper: Decimal  # the discrete probabilities are at most exp(log_upper) times the simulated ones,
+    log_ratio: Decimal  # and at least exp(log_upper - log_ratio) times
+
+
+def concentrated_delta(rho: Fraction, epsilon: float) -> Decimal:
+    """Return the delta that rho implies: Canonne, Kamath and Steinke (2020), Proposition 12.
+
+    The formula holds for every alpha = 1 + a; floating point only chooses one.
+    """
+    low, high = -80.0, 300.0
+    for _ in range(100):
+        a = math.exp((low + high) / 2)
+        low, high = (
+            (low, math.log(a))
+            if (2 * a + 1) * float(rho) > epsilon + math.log1p(1 / a)
+            else (math.log(a), high)
+        )
+    r, e, alpha = decimal(rho), Decimal(epsilon), 1 + Decimal(a)
+    exponent = (alpha - 1) * (alpha * r - e) + alpha * (1 - 1 / alpha).ln() - (alpha - 1).ln()
+    return min(Decimal(1), exponent.exp())
+
+
+def decimal(value: Fraction | float) -> Decimal:
+    """Convert a number, rounded to 60 digits."""
+    return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
+
+
+def worst_moves(l1: int, l2: int) -> list[int]:
+    """Return moves of single nodes that dominate every move of a level; none if they are not known.
+
+    One node can take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
+    """
+    if l1**2 == l2:
+        return [l1]
+    return [l1 // 2] * 2 if l1**2 == 2 * l2 and l1 in (2, 4) else []
+
+
+def laplace_loss(scale: float, move: int) -> Loss:
+    """Return the loss of one node that moves, under discrete Laplace noise of 0 or less, 1, ..., `move`."""
+    if move > 512:  # randomised response with the same epsilon dominates it
+        scale, move = scale / move, 1
+    b = Decimal(scale)
+    q = (-1 / b).exp()
+    inner = [(move - 2 * x, (1 - q) / (1 + q) * q**x) for x in range(1, move)]
+    return [
+        (v / b, p) for v, p in [(Decimal(move), 1 / (1 + q)), *inner, (Decimal(-move), q**move / (1 + q))]
+    ]
+
+
+def gaussian_loss(scale: float, move: int) -> Loss:
+    """Return the loss of one node that moves, under discrete Gaussian noise up to 13 sigma.
+
+    Both tails together have less than CUT. Dividing by the sum without them raises the other probabilities.
+    """
+    two_variances = 2 * Decimal(scale) ** 2
+    reach = math.ceil(13 * scale)
+    masses = {x: (-(x * x) / two_variances).exp() for x in range(-reach, reach + 1)}
+    total = sum(masses.values(), Decimal(0))
+    return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
+
+
+def simulate(
+    variances: Sequence[Decimal], distance: Callable[[Sequence[Decimal]], Decimal], moved: int, width: Decimal
+) -> Continuous | None:
+    """Split each noise into continuous noise and a kernel of variance t2; `distance` is that of the former.
+
+    Every t2 is valid. This choice balances what the kernels add to the noise with what they cost.
+    """
+    if not variances:
+        return Continuous(Decimal(0), Decimal(0), Decimal(0))
+    pi2 = Decimal("9.8696044010893586188344909998761511353136994072407906264133")
+    kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
+    upper = ratio = Decimal(0)
+    for v, t2 in zip(variances, kernels, strict=True):
+        if t2 > v * 9 / 10:  # little would be left
+            return None
+        t, u = theta(2 * pi2 * t2), theta(2 * pi2 * t2 * (2 - t2 / v))
+        upper -= moved * (1 - u).ln()
+        ratio += moved * ((1 + u + t**2 / (1 - t)) / (1 - u)).ln()
+    return Continuous(distance(kernels).sqrt(), upper, ratio)
+
+
+def theta(exponent: Decimal) -> Decimal:
+    """Return at least 2 (q + q**4 + q**9 + ...) with q = exp(-exponent)."""
+    q = (-exponent).exp()
+    return 2 * (q + q**4 / (1 - q**5))
+
+
+def tail(z: Decimal) -> Decimal:
+    """Return the probability that a standard normal variable exceeds z."""
+    if z < 0:
+        return 1 - tail(-z)
+    two_pi = Decimal("6.2831853071795864769252867665590057683943387987502116419499")
+    density = (-z * z / 2).exp() / two_pi.sqrt()
+    if z < 4:  # 1/2 - phi(z) (z + z**3/3 + z**5/15 + ...)
+        term, total, n = z, z, 1
+        while term > Decimal("1e-58"):
+            n += 2
+            term *= z * z / n
+            total += term
+        return Decimal("0.5") - density * total
+    fraction = z  # phi(z) / (z + 1/(z + 2/(z + 3/(z + ...)))), of which 120 terms leave a part of e**-120
+    for n in range(120, 0, -1):
+        fraction = z + n / fraction
+    return density / fraction
+
+
+def continuous_delta(epsilon: Decimal, mu: Decimal) -> Decimal:
+    """Return the delta of continuous Gaussian noise: Balle and Wang (2018), Theorem 8."""
+    if not mu:
+        return 1 - epsilon.exp() if epsilon < 0 else Decimal(0)
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return tail(near) - epsilon.exp() * tail(far) if near < 50 else tail(Decimal(50))
+
+
+def composed_delta(epsilon: float, losses: Sequence[Loss], simulated: Continuous, step: Decimal) -> Decimal:
+    """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
+
+    Up to 8192 sums of losses are listed. Otherwise losses are moved to a grid.
+    """
+    if math.prod(map(len, losses)) <= 8192:
+        total, failed = [(Decimal(0), Decimal(1))], CUT * len(losses)
+        for loss in losses:
+            total = [(v + w, p * q) for (v, p), (w, q) in product(total, loss)]
+    else:
+        total, failed = grid_sum(losses, step)
+    left = Decimal(epsilon) - simulated.log_ratio
+    mean = sum((p * continuous_delta(left - v, simulated.mu) for v, p in total), Decimal(0))
+    # 60 digits leave an error far below CUT, which is added where anything was rounded.
+    return min(Decimal(1), mean * simulated.log_upper.exp() + failed + CUT)
+
+
+def grid_sum(losses: Sequence[Loss], step: Decimal) -> tuple[Loss, Decimal]:
+    """Return the sum of losses on the multiples of a step, and the probability of what was cut off.
+
+    The mass at v goes to both neighbouring multiples so that the mean of exp(-v) stays: delta cannot fall,
+    since it is the mean of a convex function of exp(-v). All masses are rounded up to multiples of 10**-60.
+    """
+    one, first, total, failed = Decimal(10) ** DIGITS, 0, [10**DIGITS], CUT * len(losses)
+    whole_step = 1 - (-step).exp()
+    for loss in losses:
+        masses: dict[int, int] = {}
+        for value, mass in loss:
+            cell = math.floor(value / step)
+            upper = (1 - (cell * step - value).exp()) / whole_step
+            for place, part in ((cell, 1 - upper), (cell + 1, upper)):
+                masses[place] = masses.get(place, 0) + math.ceil(max(part, Decimal(0)) * mass * one)
+        start, size = min(masses), max(masses) - min(masses) + 1
+        first, total = first + start, convolve(total, [masses.get(start + i, 0) for i in range(size)])
+        low, high, below, above = 0, len(total), 0, 0
+        while below + total[low] < CUT * one:
+            below, low = below + total[low], low + 1
+        while above + total[high - 1] < CUT * one:
+            above, high = above + total[high - 1], high - 1
+        first, total, failed = first + low, total[low:high], failed + above / one
+        total[0] += below  # moved up, which is safe
+    return [((first + i) * step, mass / one) for i, mass in enumerate(total)], failed
+
+
+def convolve(a: list[int], b: list[int]) -> list[int]:
+    """Convolve masses by multiplying two long numbers in which each mass has a slot of its own."""
+    length = len(a) + len(b) - 1
+    with localcontext(Context(prec=SLOT * (length + 1), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])):
+        long_a, long_b = (Decimal("".join(f"{mass:0{SLOT}d}" for mass in masses)) for masses in (a, b))
+        digits = f"{long_a * long_b:f}".zfill(SLOT * length)
+    return [-(-int(digits[i : i + SLOT]) // 10**DIGITS) for i in range(0, SLOT * length, SLOT)]
+
+
+def level_delta(
+    quantity: Quantity, laplace: bool, epsilon: float, scales: Sequence[float], fineness: float
+) -> Decimal:
+    """Return a delta of noise that is the same on all nodes of a level.
+
+    `fineness` is the step of the grid, relative to the standard deviation of one of the losses.
+    """
+    moves = worst_moves(quantity.l1, quantity.l2)
+    if laplace:
+        losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
+        width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
+        simulated = simulate([], lambda _: Decimal(0), 0, width)
+    else:
+        exact = [scale for scale in scales if scale < 16 and moves]
+        losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
+        width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
+        rest = [Decimal(scale) ** 2 for scale in scales if scale not in exact]
+
+        def distance(kernels: Sequence[Decimal]) -> Decimal:
+            return quantity.l2 * sum((1 / (v - t2) for v, t2 in zip(rest, kernels, strict=True)), Decimal(0))
+
+        simulated = simulate(rest, distance, len(moves) or quantity.moved, width)
+    if simulated is None:
+        return Decimal(1)
+    exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
+    return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent)
+
+
+def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) -> Decimal:
+    """Return a delta of Gaussian noise whose scales differ from node to node."""
+    levels = [
+        [None if s is None else Decimal(s * shrink) ** 2 for s in each]
+        for each in quantity.part["noise_scales"]
+    ]
+    least = [min((v for v in level if v is not None), default=None) for level in levels]
+
+    def distance(kernels: Sequence[Decimal]) -> Decimal:
+        rest = iter(kernels)
+        taken = [Decimal(0) if v is None else next(rest) for v in least]
+        costs = [
+            [1 / (v - t2) if v else Decimal(0) for v in level]
+            for level, t2 in zip(levels, taken, strict=True)
+        ]
+        return quantity.l2 * Decimal(worst_path(quantity, tree, costs))
+
+    variances = [v for v in least if v is not None]
+    width = distance([Decimal(0)] * len(variances)).sqrt()
+    simulated = simulate(variances, distance, quantity.moved, width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width)
+
+
+def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -> Decimal:
+    """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
+    pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
+
+    def distance(kernels: Sequence[Decimal]) -> Decimal:
+        return sum((l2 / (v - t2) for (v, l2), t2 in zip(pairs, kernels, strict=True)), Decimal(0))
+
+    width = distance([Decimal(0)] * len(pairs)).sqrt()
+    simulated = simulate([v for v, _ in pairs], distance, max(each.moved for each in quantities), width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width)
+
+
+# Privacy: the checks ----------------------------------------------------------------------------------------
+
+
+def check_budget(
+    quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree | None, report: Report
+) -> None:
+    """Check that the noise scales of a quantity keep to its loss, and are no larger than that requires."""
+    what, scales = f"budget of {quantity.name!r}", quantity.scales
+    if not scales:
+        report.check(what, True, "nothing is measured, nothing is spent")
+        return
+    if quantity.by_node and tree is None:
+        report.skip(what, "needs the tree of the table")
+        return
+    if not laplace and loss.get("delta") == 0:
+        report.check(what, False, "Gaussian noise does not keep to an epsilon without a delta")
+        return
+    pure = laplace and "epsilon" in loss
+    costs = [
+        [Fraction(0) if scale is None else cost(quantity, pure, scale) for scale in level]
+        for level in quantity.part["noise_scales"]
+    ]
+    spent = worst_path(quantity, tree, costs)
+    unused = f"noise of {quantity.name!r} is not larger than the loss, max_contributions and relation require"
+    rounded = Fraction(997, 1000) if quantity.by_node else 1 - Fraction(1, 10**6)  # scales on a grid of 1.001
+    if not loss.get("delta"):
+        name = "epsilon" if pure else "rho"
+        stated = Fraction(loss[name])
+        report.check(what, spent <= stated, f"{name} {float(spent):.12g} of {float(stated):.12g}")
+        all_used, figures = spent >= stated * rounded, f"{float(spent / stated):.6%} of {name} are spent"
+    else:
+        epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
+
+        def bound(shrink: float, fineness: float) -> tuple[Decimal, str]:
+            """Return a delta for the scales times `shrink`: by the simple bound if it suffices."""
+            times = spent / Fraction(shrink) ** (1 if pure else 2)
+            simple = Decimal(times > Fraction(epsilon)) if pure else concentrated_delta(times, epsilon)
+            if simple <= delta:
+                return simple, "sum of epsilons" if pure else "concentrated privacy"
+            if quantity.by_node and tree is not None:
+                return node_delta(quantity, tree, epsilon, shrink), "simulation"
+            return level_delta(
+                quantity, laplace, epsilon, [s * shrink for s in scales], fineness
+            ), "composition"
+
+        most, how = bound(1.0, 0.0175)
+        report.check(what, most <= delta, f"delta {most:.8g} of {delta:.8g} at epsilon {epsilon} ({how})")
+        less, _ = bound(0.98, 0.07)
+        all_used, figures = less > delta, f"with 2 % less noise delta would be {less:.4g}"
+    if min(scales) <= SMALLEST:
+        report.skip(unused, "noise has the smallest scale")
+    else:
+        report.check(unused, all_used, figures)
+
+
+def check_joint_budget(
+    plan: dict[str, Any], quantities: Sequence[Quantity], laplace: bool, report: Report
+) -> None:
+    """Check that the quantities keep to the stated loss together, and use it."""
+    loss, spending = plan["loss"], [each for each in quantities if each.scales]
+    losses = [each.part["loss"] for each in spending]
+    if all(each.keys() == loss.keys() for each in losses):
+        for name, stated in loss.items():
+            spent = sum((Fraction(each[name]) for each in losses), Fraction(0))
+            figures = f"{name} {float(spent):.12g} of {float(stated):.12g}"
+            report.check(f"{name} of all together", spent <= Fraction(stated), figures)
+            used = spent >= Fraction(stated) * (1 - Fraction(1, 10**6))
+            report.check(f"{name} of all together is used", used, figures)
+        return
+    if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
+        report.check(
+            "budget of all together", False, "the losses of the quantities do not add up to the stated one"
+        )
+        return
+    epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
+    rho = sum((Fraction(each["rho"]) for each in losses), Fraction(0))
+
+    def bound(shrink: float) -> Decimal:
+        simple = concentrated_delta(rho / Fraction(shrink) ** 2, epsilon)
+        if simple <= delta or any(each.by_node for each in spending):
+            return simple
+        return joint_delta(spending, epsilon, shrink)
+
+    most, less = bound(1.0), bound(0.98)
+    figures = f"delta {most:.8g} of {delta:.8g} at epsilon {epsilon}"
+    report.check("budget of all together", most <= delta, figures)
+    if min(scale for each in spending for scale in each.scales) <= SMALLEST:
+        report.skip("whether all of the budget is used", "noise has the smallest scale")
+    else:
+        report.check(
+            "all of the budget is used", less > delta, f"with 2 % less noise delta would be {less:.4g}"
+        )
+
+
+def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Report) -> None:
+    """Check that shares add up to one along each path, and that the noise follows from them."""
+    shares, scales, what = (
+        quantity.part["shares"],
+        quantity.part["noise_scales"],
+        f"shares of {quantity.name!r}",
+    )
+    known = [{position for position, _ in level} for level in quantity.part["known"]["exact"]]
+    if not quantity.scales:
+        report.check(what, not any(map(any, shares)) and not any(map(any, scales)), "all 0")
+        return
+    products = []
+    agree = True
+    for public, share, scale in zip(known, shares, scales, strict=True):
+        for place, (part, noise) in enumerate(zip(share, scale, strict=True)):
+            agree &= (part > 0) == (noise is not None) or (noise is None and place in public)
+            if part > 0 and noise is not None and noise > SMALLEST:
+                products.append(noise**power * part)
+    if not quantity.by_node or tree is None:
+        total = math.fsum(share[0] for share in shares)
+        report.check(what, abs(total - 1) <= 1e-9, f"they sum to {total:.12g}")
+    else:
+        sums = spread(shares[0], 1)
+        for level in range(1, len(shares)):
+            own = spread(shares[level], len(tree.parents[level]))
+            sums = [sums[parent] + part for parent, part in zip(tree.parents[level], own, strict=True)]
+        wrong = [
+            f"path {place} sums to {total:.12g}"
+            for place, total in enumerate(sums)
+            if total > 1 + 1e-9 or (total < 1 - 1e-9 and place not in known[-1])
+        ]
+        report.each(f"{what} along each path", wrong, len(sums))
+    ratio = max(products) / min(products) - 1 if products else 0.0
+    fits = agree and ratio <= (2.1e-3 if quantity.by_node else 1e-9)
+    report.check(
+        f"noise of {quantity.name!r} follows its shares", fits, f"scale**{power} * share within {ratio:.2g}"
+    )
+
+
+# The table: values ------------------------------------------------------------------------------------------
+
+
+def check_values(quantity: Quantity, levels: list[list[str]], tree: Tree, report: Report) -> None:
+    """Check that values are whole, not negative, add up, and agree with what is known."""
+    part, name = quantity.part, quantity.name
+    unit, consistency = Fraction(*part["quantity"]["unit"]), part["consistency"]
+    try:
+        exact = [[Fraction(value) / unit for value in level] for level in levels]
+    except (ValueError, ZeroDivisionError):
+        report.check(f"values of {name!r}", False, "one of them is missing, or no number")
+        return
+    largest = max((abs(value) for level in exact for value in level), default=Fraction(0))
+    slack = Fraction(1, 10**9) * (largest + 1)
+    rows = [[row for row in level if row is not None] for level in tree.rows]
+    if consistency in ("none", "integer"):  # floats show multiples of the unit as the nearest float
+        units = [[Fraction(round(value)) for value in level] for level in exact]
+        nearest = 0 if quantity.is_count else Fraction(1, 10**15)
+        wrong = [
+            f"{float(value * unit)!r} in line {row + 2}"
+            for each in zip(rows, exact, units, strict=True)
+            for row, value, near in zip(*each, strict=True)
+            if abs(value - near) > nearest * abs(value)
+        ]
+        report.each(f"values of {name!r} are whole multiples of {unit}", wrong, sum(map(len, rows)))
+        if not wrong and largest * unit.numerator < 2**53:
+            exact, slack = units, Fraction(0)
+    if consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0:
+        negative = [
+            f"line {row + 2}"
+            for each in zip(rows, exact, strict=True)
+            for row, value in zip(*each, strict=True)
+            if value < -slack
+        ]
+        report.each(f"values of {name!r} are not negative", negative, sum(map(len, rows)))
+    if consistency == "none":
+        report.skip(
+            f"sums of {name!r}",
+            'with consistency "none" no row depends on another: a changed value cannot be seen',
+        )
+    else:
+        wrong = []
+        for level in range(1, len(exact)):
+            shown = iter(exact[level])
+            values = [Fraction(0) if row is None else next(shown) for row in tree.rows[level]]
+            has_rows = [False] * len(tree.rows[level - 1])
+            for row, parent in zip(tree.rows[level], tree.parents[level], strict=True):
+                has_rows[parent] |= row is not None
+            sums = tree.sums(level, values)
+            above = iter(exact[level - 1])
+            for row, total, needed in zip(tree.rows[level - 1], sums, has_rows, strict=True):
+                own = next(above) if row is not None else total
+                if needed and abs(total - own) > slack:
+                    stated = f"shows {float(own * unit)!r}, its children sum to {float(total * unit)!r}"
+                    wrong.append(f"line {(row or 0) + 2} {stated}")
+        report.each(f"sums of {name!r}", wrong, sum(map(len, tree.rows[:-1])))
+    wrong, n = [], 0
+    for level, places in enumerate(tree.rows):
+        shown_at = dict(
+            zip([place for place, row in enumerate(places) if row is not None], exact[level], strict=True)
+        )
+        for place, count in part["known"]["exact"][level]:
+            n += 1
+            if not 0 <= place < len(places) or abs(shown_at.get(place, Fraction(count)) - count) > slack:
+                wrong.append(f"node {place} of level {level} is not {count}")
+        for place, count in part["known"]["at_least"][level]:
+            n += 1
+            bounded = consistency in ("nonnegative", "integer")
+            if place >= len(places) or (bounded and shown_at.get(place, Fraction(count)) < count - slack):
+                wrong.append(f"node {place} of level {level} is less than {count}")
+    if n:
+        report.each(f"known values of {name!r}", wrong, n)
+
+
+# The table: errors ------------------------------------------------------------------------------------------
+
+
+@cache
+def variance(laplace: bool, scale: float | None) -> float:
+    """Return the exact variance of discrete noise; infinite where nothing is measured."""
+    if scale is None:
+        return math.inf
+    if laplace:
+        q = math.exp(-1 / scale)
+        return 2 * q / math.expm1(-1 / scale) ** 2
+    if scale > 10:  # the variance is scale**2 up to exp(-1000)
+        return scale**2
+    masses = [math.exp(-((k / scale) ** 2) / 2) for k in range(400)]
+    return 2 * math.fsum(k * k * mass for k, mass in enumerate(masses)) / (2 * math.fsum(masses) - 1)
+
+
+def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float]], list[list[float]]]:
+    """Return the variances of the best estimates from a node's subtree, and from all measurements.
+
+    Up, V = 1/(1/v + 1/S) from a node's own variance v and the sum S of its children's V. Down, a child's
+    final variance is V + (V/S)**2 (final variance of its parent - S).
+    """
+    subtree, below = [noise[-1]], []
+    for level in reversed(range(len(noise) - 1)):
+        below.append(tree.sums(level + 1, subtree[-1]))
+        own = zip(noise[level], below[-1], strict=True)
+        subtree.append([s if v == math.inf else v * s / (v + s) if v and s else 0.0 for v, s in own])
+    subtree, below = subtree[::-1], below[::-1]
+    final = [subtree[0]]
+    for level in range(1, len(noise)):
+        nodes = zip(subtree[level], tree.parents[level], strict=True)
+        family, parents = below[level - 1], final[-1]
+        final.append(
+            [v + (v / family[p]) ** 2 * (parents[p] - family[p]) if family[p] else 0.0 for v, p in nodes]
+        )
+    return subtree, final
+
+
+def check_errors(
+    quantity: Quantity, laplace: bool, shown: list[list[str]], tree: Tree, report: Report
+) -> None:
+    """Check each standard error against the one that follows from the noise scales."""
+    part, unit = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"]))
+    known = [{place for place, _ in level} for level in part["known"]["exact"]]
+    raw = part["consistency"] == "none"
+    noise = []
+    for public, scales, nodes in zip(known, part["noise_scales"], tree.rows, strict=True):
+        own = spread([variance(laplace, scale) for scale in scales], len(nodes))
+        least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
+        noise.append([0.0 if place in public else max(v, least) for place, v in enumerate(own)])
+    subtree, final = (noise, noise) if raw else least_squares(tree, noise)
+    wrong = []
+    for rows, own, finals, texts in zip(tree.rows, subtree, final, shown, strict=True):
+        nodes = [(row, v, total) for row, v, total in zip(rows, own, finals, strict=True) if row is not None]
+        for (row, v, total), stated in zip(nodes, texts, strict=True):
+            error = parse(stated) / unit
+            if not abs(error**2 - total) <= 2e-6 * abs(total) + 1e-12 * v or error < 0:
+                wrong.append(
+                    f"line {row + 2} shows {stated or 'nothing'}, not {math.sqrt(max(total, 0)) * unit:.9g}"
+                )
+    report.each(f"standard errors of {quantity.name!r}", wrong, sum(map(len, shown)))
+
+
+def parse(stated: str) -> float:
+    """Read a number of the table; nan if there is none."""
+    try:
+        return float(stated)
+    except ValueError:
+        return math.nan
+
+
+def check_companions(
+    quantity: Quantity, columns: dict[str, list[list[str]]], tree: Tree, report: Report
+) -> None:
+    """Check the columns that a table may have besides."""
+    part, unit, start = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"])), prefix(quantity)
+    rows = [row for level in tree.rows for row in level if row is not None]
+    flat = {name: [value for level in levels for value in level] for name, levels in columns.items()}
+    if part["confidence"] is not None:
+        ends = zip(rows, flat[f"{start}lower"], flat[quantity.name], flat[f"{start}upper"], strict=True)
+        wrong = [f"line {row + 2}" for row, *end in ends if not ordered(*map(parse, end))]
+        report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(rows))
+        report.skip(f"intervals of {quantity.name!r}", "their width")
+    if part["keep_measurements"]:
+        expected: list[float | None] = []
+        for level, nodes in enumerate(tree.rows):
+            public = {place for place, _ in part["known"]["exact"][level]}
+            scales = spread(part["noise_scales"][level], len(nodes))
+            for place, row in enumerate(nodes):
+                if row is not None:
+                    scale = None if place in public else scales[place]
+                    expected.append(None if scale is None else scale * unit)
+        stated = zip(rows, expected, flat[f"{start}noise_scale"], flat[f"{start}measurement"], strict=True)
+        wrong = [
+            f"line {row + 2} shows {scale or 'nothing'}, not {planned}"
+            for row, planned, scale, measured in stated
+            if not (
+                scale == measured == "" if planned is None else abs(parse(scale) - planned) <= 1e-9 * planned
+            )
+        ]
+        report.each(f"noise scales of {quantity.name!r}", wrong, len(rows))
+        report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
+
+
+def ordered(low: float, value: float, high: float) -> bool:
+    """Whether an interval holds a value, to rounding."""
+    slack = 1e-9 * max(abs(low), abs(high), 1)
+    return low - slack <= value <= high + slack
+
+
+# The whole --------------------------------------------------------------------------------------------------
+
+
+def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report) -> None:
+    """Check a plan and a table."""
+    raw = read_bytes(table)
+    computed = digest_of(plan)
+    report.check("digest", plan.get("digest") == computed, f"{computed}, stated {plan.get('digest')}")
+    if digest is None:
+        report.unchecked.append("that this digest was approved: compare it with a noted one, by --digest")
+    else:
+        report.check("noted digest", digest.lower() == computed, digest)
+    sidecar = Path(f"{table}.json")
+    if sidecar.exists():
+        beside = read_json(sidecar)
+        attrs = beside.get("attrs") if isinstance(beside, dict) else None
+        if not isinstance(attrs, dict) or beside.get("format") != TABLE:
+            report.check("description beside the table", False, f"{sidecar.name} is none of this version")
+        else:
+            found = hashlib.sha256(raw).hexdigest()
+            report.check(
+                "bytes of the table", beside.get("sha256") == found, f"{found}, stated {beside.get('sha256')}"
+            )
+            report.check("digest beside the table", attrs.get("digest") == computed, f"{attrs.get('digest')}")
+    else:
+        report.skip("bytes of the table", f"there is no {sidecar.name}")
+    kind = plan.get("kind")
+    if kind not in ("additive", "joint"):
+        report.check("format", plan.get("format") == PLAN and text(kind), f"{plan.get('format')}, {kind}")
+        report.skip("budget and table", f"the kind of plan is {kind}")
+        return
+    if not check_format(plan, report):
+        return
+    quantities, laplace = quantities_of(plan), plan["mechanism"] == "laplace"
+    names, rows = read_table(table, raw)
+    planned = columns_of(plan, quantities)
+    tree = None
+    if report.check("columns", names == planned and all(len(row) == len(names) for row in rows), f"{names}"):
+        tree = check_rows(plan, rows, report)
+    if tree is None:
+        report.skip("values and errors", "the rows do not fit the plan")
+    for each in quantities:
+        own = plan["loss"] if plan["kind"] == "additive" else each.part["loss"]
+        if tree is not None and not fits(each, tree, report):
+            continue
+        check_budget(each, own, laplace, tree, report)
+        check_shares(each, 1 if laplace and "epsilon" in own else 2, tree, report)
+        if tree is None:
+            continue
+        if each.shown != "values":
+            report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
+            continue
+        columns = {
+            name: [[rows[row][place] for row in level if row is not None] for level in tree.rows]
+            for place, name in enumerate(names)
+        }
+        check_values(each, columns[each.name], tree, report)
+        check_errors(each, laplace, columns[f"{prefix(each)}std_error"], tree, report)
+        check_companions(each, columns, tree, report)
+    if plan["kind"] == "joint":
+        check_joint_budget(plan, quantities, laplace, report)
+
+
+def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
+    """Check that every level has one share, or one for each node."""
+    lengths, sizes = list(map(len, quantity.part["shares"])), list(map(len, tree.rows))
+    fit = all(length in (1, size) for length, size in zip(lengths, sizes, strict=True))
+    return fit or report.check(f"shares of {quantity.name!r}", False, f"{lengths} shares for {sizes} nodes")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(
+            f"{path} cannot be read: {error}. Hint: pass the table as it was published."
+        ) from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the report; return 0 if all checks passed, 1 if one failed, 2 if the input cannot be read."""
+    parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table and its plan.")
+    parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
+    parser.add_argument("table", type=Path, help="counts.csv")
+    parser.add_argument("--digest", help="the digest that was noted when the plan was approved")
+    arguments = parser.parse_args(argv)
+    report = Report()
+    try:
+        plan = read_json(arguments.plan)
+        if isinstance(plan, dict) and plan.get("format") == TABLE:
+            plan = plan.get("plan")
+        if not isinstance(plan, dict):
+            raise UnreadableError(
+                f"{arguments.plan} holds no plan. Hint: pass plan.json, or counts.csv.json."
+            )
+        with localcontext(Context(prec=60)):
+            verify(plan, arguments.table, arguments.digest, report)
+    except UnreadableError as error:
+        print(f"verify: {error}", file=sys.stderr)
+        return 2
+    print(f"\n{report.passed} checks passed, {report.failed} failed. Not checked:")
+    print("\n".join(f"- {each}" for each in report.unchecked))
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
