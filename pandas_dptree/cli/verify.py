@@ -29,6 +29,7 @@ DIGITS, SLOT = (
     128,
 )  # masses are whole multiples of 10**-60; a convolution gives each of its sums 128 digits
 CUT = Decimal("1e-36")  # tails of losses below this count as failure, which is added to delta
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 ALWAYS_UNCHECKED = (
     "that the noise was drawn from a secret source, with these scales",
     "that the records were counted properly, and at most max_contributions of each unit",
@@ -255,7 +256,7 @@ class Quantity(NamedTuple):
     @property
     def by_node(self) -> bool:
         """Whether noise scales differ from node to node."""
-        return self.part["split"] == "nodes" or any(len(each) > 1 for each in self.part["noise_scales"])
+        return any(len(each) > 1 for each in self.part["noise_scales"])
 
     @property
     def scales(self) -> list[float]:
@@ -483,7 +484,7 @@ def simulate(
     """
     if not variances:
         return Continuous(Decimal(0), Decimal(0), Decimal(0))
-    pi2 = Decimal("9.8696044010893586188344909998761511353136994072407906264133")
+    pi2 = PI**2
     kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
     upper = ratio = Decimal(0)
     for v, t2 in zip(variances, kernels, strict=True):
@@ -505,16 +506,15 @@ def tail(z: Decimal) -> Decimal:
     """Return the probability that a standard normal variable exceeds z."""
     if z < 0:
         return 1 - tail(-z)
-    two_pi = Decimal("6.2831853071795864769252867665590057683943387987502116419499")
-    density = (-z * z / 2).exp() / two_pi.sqrt()
-    if z < 4:  # 1/2 - phi(z) (z + z**3/3 + z**5/15 + ...)
+    density = (-z * z / 2).exp() / (2 * PI).sqrt()
+    if z < 6:  # 1/2 - phi(z) (z + z**3/3 + z**5/15 + ...)
         term, total, n = z, z, 1
         while term > Decimal("1e-58"):
             n += 2
             term *= z * z / n
             total += term
         return Decimal("0.5") - density * total
-    fraction = z  # phi(z) / (z + 1/(z + 2/(z + 3/(z + ...)))), of which 120 terms leave a part of e**-120
+    fraction = z  # phi(z) / (z + 1/(z + 2/(z + 3/(z + ...)))), of which 120 terms are right to 40 digits
     for n in range(120, 0, -1):
         fraction = z + n / fraction
     return density / fraction
@@ -723,7 +723,7 @@ def check_joint_budget(
 
     def bound(shrink: float) -> Decimal:
         simple = concentrated_delta(rho / Fraction(shrink) ** 2, epsilon)
-        if simple <= delta or any(each.by_node for each in spending):
+        if simple <= delta or any(each.part["split"] == "nodes" or each.by_node for each in spending):
             return simple
         return joint_delta(spending, epsilon, shrink)
 
