@@ -113,14 +113,18 @@ def compared(seed):
     base = own.l1 * n * 0.9 if laplace else math.sqrt(own.l2 * n) * choose.choice([1, 3, 5])
     scales = [base / epsilon * choose.uniform(0.7, 1.4) for _ in range(n)]
     if laplace:
-        return verify.level_delta(own, True, epsilon, scales, FINE), laplace_delta(epsilon, scales, sensitivity)
+        return verify.level_delta(own, True, epsilon, scales, FINE), laplace_delta(
+            epsilon, scales, sensitivity
+        )
     rho = sum(Fraction(own.l2) / (2 * Fraction(scale) ** 2) for scale in scales)
     simple = verify.concentrated_delta(rho, epsilon)
     found = min(simple, verify.level_delta(own, False, epsilon, scales, FINE))
     return found, gaussian_delta(epsilon, scales, sensitivity)
 
 
-@pytest.mark.parametrize("seed", [*range(30), *(pytest.param(s, marks=pytest.mark.slow) for s in range(30, 200))])
+@pytest.mark.parametrize(
+    "seed", [*range(30), *(pytest.param(s, marks=pytest.mark.slow) for s in range(30, 200))]
+)
 def test_delta_is_not_above_the_package(seed):
     """The package calibrates to its own bound, so a larger one would refuse honest plans."""
     found, expected = compared(seed)
