@@ -291,9 +291,9 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
 
 
 class Tree(NamedTuple):
-    """The nodes of each level in order; a short leaf continues as a chain of single nodes."""
+    """The nodes of each level in order; a short leaf continues as a chain, which repeats its row."""
 
-    rows: list[list[int | None]]  # the row of each node; None for the nodes of a chain
+    rows: list[list[int]]  # the row of each node
     parents: list[list[int]]  # the position of each node's parent on the level above
 
     def sums(self, level: int, values: Sequence[Any]) -> list[Any]:
@@ -342,18 +342,18 @@ def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> T
     """Check levels, keys and the order of the rows, and return the tree that they form."""
     levels, depth = plan["levels"], {name: level for level, name in enumerate(plan["levels"])}
     wrong: list[str] = []
-    children: dict[tuple[int, tuple[str, ...]], list[int | None]] = {}
     nodes: set[tuple[str, ...]] = set()
+    children: dict[tuple[int, tuple[str, ...]], list[int]] = {}  # by level and the keys of the parent
     found = [0] * len(levels)
     for place, row in enumerate(rows):
         level = depth.get(row[0], -1)
         keys = tuple(row[1 : level + 1])
         if level < 0 or any(row[level + 1 : len(levels)]):
-            wrong.append(f"line {place + 2} has no level of the plan, or keys below its level")
+            wrong.append(f"{line(place)} has no level of the plan, or keys below its level")
         elif keys in nodes:
-            wrong.append(f"line {place + 2} repeats the node {keys}")
+            wrong.append(f"{line(place)} repeats the node {keys}")
         elif level and keys[:-1] not in nodes:
-            wrong.append(f"line {place + 2}, node {keys}, has no parent above it")
+            wrong.append(f"{line(place)}, node {keys}, has no parent above it")
         else:
             nodes.add(keys)
             found[level] += 1
@@ -363,19 +363,22 @@ def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> T
         return None
     tree = Tree([children[0, ()]], [[]])
     for level in range(1, len(levels)):
-        below = [
-            (row, parent)
-            for parent, place in enumerate(tree.rows[-1])
-            for row in children.get(
-                (level, tuple(rows[place][1:level])) if place is not None else (0, ("",)), [None]
-            )
-        ]
-        tree.rows.append([row for row, _ in below])
-        tree.parents.append([parent for _, parent in below])
-    order = [place for level in tree.rows for place in level if place is not None]
+        tree.rows.append([])
+        tree.parents.append([])
+        for parent, place in enumerate(tree.rows[level - 1]):
+            ends = depth[rows[place][0]] < level - 1  # in a chain
+            own = [place] if ends else children.get((level, tuple(rows[place][1:level])), [place])
+            tree.rows[level] += own
+            tree.parents[level] += [parent] * len(own)
+    order = list(dict.fromkeys(place for level in tree.rows for place in level))
     ordered = order == list(range(len(rows)))
     report.check("order of the rows", ordered, "level by level, children in the order of their parents")
     return tree if ordered else None
+
+
+def line(row: int) -> str:
+    """Name the line of a row: the first line has the names of the columns."""
+    return f"line {row + 2}"
 
 
 # Privacy: exact budgets -------------------------------------------------------------------------------------
@@ -528,21 +531,24 @@ def continuous_delta(epsilon: Decimal, mu: Decimal) -> Decimal:
     return tail(near) - epsilon.exp() * tail(far) if near < 50 else tail(Decimal(50))
 
 
-def composed_delta(epsilon: float, losses: Sequence[Loss], simulated: Continuous, step: Decimal) -> Decimal:
+def composed_delta(
+    epsilon: float, losses: Sequence[Loss], simulated: Continuous, step: Decimal, failed: Decimal
+) -> Decimal:
     """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
 
-    Up to 8192 sums of losses are listed. Otherwise losses are moved to a grid.
+    `failed` is the probability of the noise that the losses leave out. Up to 8192 sums of losses are listed. Otherwise losses are moved to a grid.
     """
     if math.prod(map(len, losses)) <= 8192:
-        total, failed = [(Decimal(0), Decimal(1))], CUT * len(losses)
+        total = [(Decimal(0), Decimal(1))]
         for loss in losses:
             total = [(v + w, p * q) for (v, p), (w, q) in product(total, loss)]
     else:
-        total, failed = grid_sum(losses, step)
+        total, beyond = grid_sum(losses, step)
+        failed += beyond
     left = Decimal(epsilon) - simulated.log_ratio
     mean = sum((p * continuous_delta(left - v, simulated.mu) for v, p in total), Decimal(0))
-    # 60 digits leave an error far below CUT, which is added where anything was rounded.
-    return min(Decimal(1), mean * simulated.log_upper.exp() + failed + CUT)
+    rounded = Decimal("1e-50")  # far more than 60 digits leave
+    return min(Decimal(1), mean * simulated.log_upper.exp() * (1 + rounded) + failed + rounded)
 
 
 def grid_sum(losses: Sequence[Loss], step: Decimal) -> tuple[Loss, Decimal]:
@@ -551,7 +557,7 @@ def grid_sum(losses: Sequence[Loss], step: Decimal) -> tuple[Loss, Decimal]:
     The mass at v goes to both neighbouring multiples so that the mean of exp(-v) stays: delta cannot fall,
     since it is the mean of a convex function of exp(-v). All masses are rounded up to multiples of 10**-60.
     """
-    one, first, total, failed = Decimal(10) ** DIGITS, 0, [10**DIGITS], CUT * len(losses)
+    one, first, total, failed = Decimal(10) ** DIGITS, 0, [10**DIGITS], Decimal(0)
     whole_step = 1 - (-step).exp()
     for loss in losses:
         masses: dict[int, int] = {}
@@ -606,7 +612,9 @@ def level_delta(
     if simulated is None:
         return Decimal(1)
     exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
-    return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent)
+    return composed_delta(
+        epsilon, losses, simulated, Decimal(2) ** exponent, CUT * len(losses) * (not laplace)
+    )
 
 
 def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) -> Decimal:
@@ -629,7 +637,7 @@ def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) ->
     variances = [v for v in least if v is not None]
     width = distance([Decimal(0)] * len(variances)).sqrt()
     simulated = simulate(variances, distance, quantity.moved, width)
-    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
 def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -> Decimal:
@@ -641,7 +649,7 @@ def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -
 
     width = distance([Decimal(0)] * len(pairs)).sqrt()
     simulated = simulate([v for v, _ in pairs], distance, max(each.moved for each in quantities), width)
-    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
 # Privacy: the checks ----------------------------------------------------------------------------------------
@@ -740,11 +748,8 @@ def check_joint_budget(
 
 def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Report) -> None:
     """Check that shares add up to one along each path, and that the noise follows from them."""
-    shares, scales, what = (
-        quantity.part["shares"],
-        quantity.part["noise_scales"],
-        f"shares of {quantity.name!r}",
-    )
+    what = f"shares of {quantity.name!r}"
+    shares, scales = quantity.part["shares"], quantity.part["noise_scales"]
     known = [{position for position, _ in level} for level in quantity.part["known"]["exact"]]
     if not quantity.scales:
         report.check(what, not any(map(any, shares)) and not any(map(any, scales)), "all 0")
@@ -756,10 +761,10 @@ def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Repo
             agree &= (part > 0) == (noise is not None) or (noise is None and place in public)
             if part > 0 and noise is not None and noise > SMALLEST:
                 products.append(noise**power * part)
-    if not quantity.by_node or tree is None:
+    if not quantity.by_node:
         total = math.fsum(share[0] for share in shares)
         report.check(what, abs(total - 1) <= 1e-9, f"they sum to {total:.12g}")
-    else:
+    elif tree is not None:
         sums = spread(shares[0], 1)
         for level in range(1, len(shares)):
             own = spread(shares[level], len(tree.parents[level]))
@@ -780,75 +785,64 @@ def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Repo
 # The table: values ------------------------------------------------------------------------------------------
 
 
-def check_values(quantity: Quantity, levels: list[list[str]], tree: Tree, report: Report) -> None:
+def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Report) -> None:
     """Check that values are whole, not negative, add up, and agree with what is known."""
-    part, name = quantity.part, quantity.name
+    part, name, n = quantity.part, repr(quantity.name), len(texts)
     unit, consistency = Fraction(*part["quantity"]["unit"]), part["consistency"]
     try:
-        exact = [[Fraction(value) / unit for value in level] for level in levels]
+        values = [Fraction(text) / unit for text in texts]
     except (ValueError, ZeroDivisionError):
-        report.check(f"values of {name!r}", False, "one of them is missing, or no number")
+        report.check(f"values of {name}", False, "one of them is missing, or no number")
         return
-    largest = max((abs(value) for level in exact for value in level), default=Fraction(0))
+    largest = max(map(abs, values))
     slack = Fraction(1, 10**9) * (largest + 1)
-    rows = [[row for row in level if row is not None] for level in tree.rows]
-    if consistency in ("none", "integer"):  # floats show multiples of the unit as the nearest float
-        units = [[Fraction(round(value)) for value in level] for level in exact]
-        nearest = 0 if quantity.is_count else Fraction(1, 10**15)
+    if consistency in ("none", "integer"):  # a multiple of the unit is shown as the nearest float
+        units, nearest = (
+            [Fraction(round(value)) for value in values],
+            Fraction(0 if quantity.is_count else 1, 10**15),
+        )
+        pairs = enumerate(zip(values, units, strict=True))
         wrong = [
-            f"{float(value * unit)!r} in line {row + 2}"
-            for each in zip(rows, exact, units, strict=True)
-            for row, value, near in zip(*each, strict=True)
+            f"{texts[row]} in {line(row)}"
+            for row, (value, near) in pairs
             if abs(value - near) > nearest * abs(value)
         ]
-        report.each(f"values of {name!r} are whole multiples of {unit}", wrong, sum(map(len, rows)))
-        if not wrong and largest * unit.numerator < 2**53:
-            exact, slack = units, Fraction(0)
-    if consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0:
-        negative = [
-            f"line {row + 2}"
-            for each in zip(rows, exact, strict=True)
-            for row, value in zip(*each, strict=True)
-            if value < -slack
-        ]
-        report.each(f"values of {name!r} are not negative", negative, sum(map(len, rows)))
+        if (
+            report.each(f"values of {name} are whole multiples of {unit}", wrong, n)
+            and largest * unit.numerator < 2**53
+        ):
+            values, slack = units, Fraction(0)
+    bounded = consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0
+    if bounded:
+        wrong = [line(row) for row, value in enumerate(values) if value < -slack]
+        report.each(f"values of {name} are not negative", wrong, n)
     if consistency == "none":
         report.skip(
-            f"sums of {name!r}",
-            'with consistency "none" no row depends on another: a changed value cannot be seen',
+            f"sums of {name}", 'with consistency "none" rows are independent: a changed value cannot be seen'
         )
     else:
-        wrong = []
-        for level in range(1, len(exact)):
-            shown = iter(exact[level])
-            values = [Fraction(0) if row is None else next(shown) for row in tree.rows[level]]
-            has_rows = [False] * len(tree.rows[level - 1])
-            for row, parent in zip(tree.rows[level], tree.parents[level], strict=True):
-                has_rows[parent] |= row is not None
-            sums = tree.sums(level, values)
-            above = iter(exact[level - 1])
-            for row, total, needed in zip(tree.rows[level - 1], sums, has_rows, strict=True):
-                own = next(above) if row is not None else total
-                if needed and abs(total - own) > slack:
-                    stated = f"shows {float(own * unit)!r}, its children sum to {float(total * unit)!r}"
-                    wrong.append(f"line {(row or 0) + 2} {stated}")
-        report.each(f"sums of {name!r}", wrong, sum(map(len, tree.rows[:-1])))
-    wrong, n = [], 0
-    for level, places in enumerate(tree.rows):
-        shown_at = dict(
-            zip([place for place, row in enumerate(places) if row is not None], exact[level], strict=True)
-        )
-        for place, count in part["known"]["exact"][level]:
-            n += 1
-            if not 0 <= place < len(places) or abs(shown_at.get(place, Fraction(count)) - count) > slack:
-                wrong.append(f"node {place} of level {level} is not {count}")
-        for place, count in part["known"]["at_least"][level]:
-            n += 1
-            bounded = consistency in ("nonnegative", "integer")
-            if place >= len(places) or (bounded and shown_at.get(place, Fraction(count)) < count - slack):
-                wrong.append(f"node {place} of level {level} is less than {count}")
-    if n:
-        report.each(f"known values of {name!r}", wrong, n)
+        wrong = [
+            f"{line(row)} shows {texts[row]}, its children sum to {float(total * unit)!r}"
+            for level in range(1, len(tree.rows))
+            for row, total in zip(
+                tree.rows[level - 1], tree.sums(level, [values[row] for row in tree.rows[level]]), strict=True
+            )
+            if abs(total - values[row]) > slack
+        ]
+        report.each(f"sums of {name}", wrong, n)
+    wrong, known = [], part["known"]
+    for nodes, exact, least in zip(tree.rows, known["exact"], known["at_least"], strict=True):
+        wrong += [
+            f"{line(nodes[place])} is not {count}"
+            for place, count in exact
+            if abs(values[nodes[place]] - count) > slack
+        ]
+        wrong += [
+            f"{line(nodes[place])} is below {count}"
+            for place, count in least
+            if bounded and values[nodes[place]] < count - slack
+        ]
+    report.each(f"known values of {name}", wrong, sum(map(len, known["exact"] + known["at_least"])))
 
 
 # The table: errors ------------------------------------------------------------------------------------------
@@ -890,29 +884,31 @@ def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float
     return subtree, final
 
 
-def check_errors(
-    quantity: Quantity, laplace: bool, shown: list[list[str]], tree: Tree, report: Report
-) -> None:
+def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree, report: Report) -> None:
     """Check each standard error against the one that follows from the noise scales."""
     part, unit = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"]))
-    known = [{place for place, _ in level} for level in part["known"]["exact"]]
     raw = part["consistency"] == "none"
+    least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
     noise = []
-    for public, scales, nodes in zip(known, part["noise_scales"], tree.rows, strict=True):
-        own = spread([variance(laplace, scale) for scale in scales], len(nodes))
-        least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
-        noise.append([0.0 if place in public else max(v, least) for place, v in enumerate(own)])
+    for exact, scales, nodes in zip(part["known"]["exact"], part["noise_scales"], tree.rows, strict=True):
+        known, own = (
+            dict(exact),
+            spread([max(variance(laplace, scale), least) for scale in scales], len(nodes)),
+        )
+        noise.append([0.0 if place in known else v for place, v in enumerate(own)])
     subtree, final = (noise, noise) if raw else least_squares(tree, noise)
+    expected: dict[int, tuple[float, float]] = {}
+    for level in zip(tree.rows, subtree, final, strict=True):
+        for row, v, total in zip(*level, strict=True):
+            expected.setdefault(row, (v, total))  # not that of its chain
     wrong = []
-    for rows, own, finals, texts in zip(tree.rows, subtree, final, shown, strict=True):
-        nodes = [(row, v, total) for row, v, total in zip(rows, own, finals, strict=True) if row is not None]
-        for (row, v, total), stated in zip(nodes, texts, strict=True):
-            error = parse(stated) / unit
-            if not abs(error**2 - total) <= 2e-6 * abs(total) + 1e-12 * v or error < 0:
-                wrong.append(
-                    f"line {row + 2} shows {stated or 'nothing'}, not {math.sqrt(max(total, 0)) * unit:.9g}"
-                )
-    report.each(f"standard errors of {quantity.name!r}", wrong, sum(map(len, shown)))
+    for row, stated in enumerate(texts):
+        (v, total), error = expected[row], parse(stated) / unit
+        if not abs(error**2 - total) <= 2e-6 * abs(total) + 1e-12 * v or error < 0:
+            wrong.append(
+                f"{line(row)} shows {stated or 'nothing'}, not {math.sqrt(max(total, 0)) * unit:.9g}"
+            )
+    report.each(f"standard errors of {quantity.name!r}", wrong, len(texts))
 
 
 def parse(stated: str) -> float:
@@ -923,43 +919,36 @@ def parse(stated: str) -> float:
         return math.nan
 
 
-def check_companions(
-    quantity: Quantity, columns: dict[str, list[list[str]]], tree: Tree, report: Report
-) -> None:
+def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
     """Check the columns that a table may have besides."""
     part, unit, start = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"])), prefix(quantity)
-    rows = [row for level in tree.rows for row in level if row is not None]
-    flat = {name: [value for level in levels for value in level] for name, levels in columns.items()}
+    values = columns[quantity.name]
     if part["confidence"] is not None:
-        ends = zip(rows, flat[f"{start}lower"], flat[quantity.name], flat[f"{start}upper"], strict=True)
-        wrong = [f"line {row + 2}" for row, *end in ends if not ordered(*map(parse, end))]
-        report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(rows))
+        wrong = []
+        for row, texts in enumerate(
+            zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
+        ):
+            low, value, high = map(parse, texts)
+            slack = 1e-9 * max(abs(low), abs(high), 1)
+            if not low - slack <= value <= high + slack:
+                wrong.append(line(row))
+        report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(values))
         report.skip(f"intervals of {quantity.name!r}", "their width")
     if part["keep_measurements"]:
-        expected: list[float | None] = []
-        for level, nodes in enumerate(tree.rows):
-            public = {place for place, _ in part["known"]["exact"][level]}
-            scales = spread(part["noise_scales"][level], len(nodes))
-            for place, row in enumerate(nodes):
-                if row is not None:
-                    scale = None if place in public else scales[place]
-                    expected.append(None if scale is None else scale * unit)
-        stated = zip(rows, expected, flat[f"{start}noise_scale"], flat[f"{start}measurement"], strict=True)
-        wrong = [
-            f"line {row + 2} shows {scale or 'nothing'}, not {planned}"
-            for row, planned, scale, measured in stated
-            if not (
-                scale == measured == "" if planned is None else abs(parse(scale) - planned) <= 1e-9 * planned
-            )
-        ]
-        report.each(f"noise scales of {quantity.name!r}", wrong, len(rows))
+        planned: dict[int, float | None] = {}
+        for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
+            known = dict(exact)
+            for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
+                planned.setdefault(row, None if scale is None or place in known else scale * unit)
+        wrong = []
+        for row, texts in enumerate(
+            zip(columns[f"{start}noise_scale"], columns[f"{start}measurement"], strict=True)
+        ):
+            scale = planned[row]
+            if not (texts == ("", "") if scale is None else abs(parse(texts[0]) - scale) <= 1e-9 * scale):
+                wrong.append(f"{line(row)} shows {texts[0] or 'nothing'}, not {scale}")
+        report.each(f"noise scales of {quantity.name!r}", wrong, len(values))
         report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
-
-
-def ordered(low: float, value: float, high: float) -> bool:
-    """Whether an interval holds a value, to rounding."""
-    slack = 1e-9 * max(abs(low), abs(high), 1)
-    return low - slack <= value <= high + slack
 
 
 # The whole --------------------------------------------------------------------------------------------------
@@ -1014,10 +1003,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         if each.shown != "values":
             report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
             continue
-        columns = {
-            name: [[rows[row][place] for row in level if row is not None] for level in tree.rows]
-            for place, name in enumerate(names)
-        }
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         check_values(each, columns[each.name], tree, report)
         check_errors(each, laplace, columns[f"{prefix(each)}std_error"], tree, report)
         check_companions(each, columns, tree, report)
@@ -1026,10 +1012,18 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
 
 
 def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
-    """Check that every level has one share, or one for each node."""
-    lengths, sizes = list(map(len, quantity.part["shares"])), list(map(len, tree.rows))
-    fit = all(length in (1, size) for length, size in zip(lengths, sizes, strict=True))
-    return fit or report.check(f"shares of {quantity.name!r}", False, f"{lengths} shares for {sizes} nodes")
+    """Check that every level has one share, or one for each node, and that known nodes exist."""
+    sizes, known = list(map(len, tree.rows)), quantity.part["known"]
+    fit = all(len(level) in (1, size) for level, size in zip(quantity.part["shares"], sizes, strict=True))
+    fit &= all(
+        place < size
+        for levels in (known["exact"], known["at_least"])
+        for level, size in zip(levels, sizes, strict=True)
+        for place, _ in level
+    )
+    return fit or report.check(
+        f"plan of {quantity.name!r}", False, f"its lists do not fit levels of {sizes} nodes"
+    )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -1060,8 +1054,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         with localcontext(Context(prec=60)):
             verify(plan, arguments.table, arguments.digest, report)
-    except UnreadableError as error:
-        print(f"verify: {error}", file=sys.stderr)
+    except (UnreadableError, ArithmeticError) as error:
+        hint = "" if isinstance(error, UnreadableError) else ". Hint: a number of the plan is out of range."
+        print(f"verify: {error}{hint}", file=sys.stderr)
         return 2
     print(f"\n{report.passed} checks passed, {report.failed} failed. Not checked:")
     print("\n".join(f"- {each}" for each in report.unchecked))
