@@ -460,10 +460,9 @@ def laplace_loss(scale: float, move: int) -> Loss:
         scale, move = scale / move, 1
     b = Decimal(scale)
     q = (-1 / b).exp()
-    inner = [(move - 2 * x, (1 - q) / (1 + q) * q**x) for x in range(1, move)]
-    return [
-        (v / b, p) for v, p in [(Decimal(move), 1 / (1 + q)), *inner, (Decimal(-move), q**move / (1 + q))]
-    ]
+    inner = [(q**x * (1 - q) / (1 + q), x) for x in range(1, move)]
+    masses = [(1 / (1 + q), 0), *inner, (q**move / (1 + q), move)]
+    return [((move - 2 * x) / b, mass) for mass, x in masses]
 
 
 def gaussian_loss(scale: float, move: int) -> Loss:
@@ -536,7 +535,8 @@ def composed_delta(
 ) -> Decimal:
     """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
 
-    `failed` is the probability of the noise that the losses leave out. Up to 8192 sums of losses are listed. Otherwise losses are moved to a grid.
+    `failed` is the probability of the noise that the losses leave out. Up to 8192 sums of losses are listed.
+    Otherwise losses are moved to a grid.
     """
     if math.prod(map(len, losses)) <= 8192:
         total = [(Decimal(0), Decimal(1))]
@@ -698,9 +698,9 @@ def check_budget(
             ), "composition"
 
         most, how = bound(1.0, 0.0175)
-        report.check(what, most <= delta, f"delta {most:.8g} of {delta:.8g} at epsilon {epsilon} ({how})")
+        report.check(what, most <= delta, f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})")
         less, _ = bound(0.98, 0.07)
-        all_used, figures = less > delta, f"with 2 % less noise delta would be {less:.4g}"
+        all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
     if min(scales) <= SMALLEST:
         report.skip(unused, "noise has the smallest scale")
     else:
@@ -736,13 +736,13 @@ def check_joint_budget(
         return joint_delta(spending, epsilon, shrink)
 
     most, less = bound(1.0), bound(0.98)
-    figures = f"delta {most:.8g} of {delta:.8g} at epsilon {epsilon}"
+    figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon}"
     report.check("budget of all together", most <= delta, figures)
     if min(scale for each in spending for scale in each.scales) <= SMALLEST:
         report.skip("whether all of the budget is used", "noise has the smallest scale")
     else:
         report.check(
-            "all of the budget is used", less > delta, f"with 2 % less noise delta would be {less:.4g}"
+            "all of the budget is used", less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
         )
 
 
@@ -842,7 +842,8 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
             for place, count in least
             if bounded and values[nodes[place]] < count - slack
         ]
-    report.each(f"known values of {name}", wrong, sum(map(len, known["exact"] + known["at_least"])))
+    if n_known := sum(map(len, known["exact"] + known["at_least"])):
+        report.each(f"known values of {name}", wrong, n_known)
 
 
 # The table: errors ------------------------------------------------------------------------------------------
