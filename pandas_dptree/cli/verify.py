@@ -68,6 +68,14 @@ class Report:
 # Files ------------------------------------------------------------------------------------------------------
 
 
+def read(path: Path) -> bytes:
+    """Read a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error}. Hint: check its name.") from None
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file; NaN, infinite numbers and repeated keys are refused."""
 
@@ -82,13 +90,9 @@ def read_json(path: Path) -> Any:
         return float(text)
 
     try:
-        return json.loads(
-            path.read_bytes(), object_pairs_hook=once, parse_float=finite, parse_constant=finite
-        )
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableError(
-            f"{path} cannot be read: {error}. Hint: pass the JSON file as it was published."
-        ) from None
+        return json.loads(read(path), object_pairs_hook=once, parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path} is no plain JSON: {error}. Hint: pass it as published.") from None
 
 
 def digest_of(plan: dict[str, Any]) -> str:
@@ -108,23 +112,28 @@ def number(value: Any) -> bool:
 
 
 def whole(least: float = -math.inf) -> Rule:
-    """Whether a value is a whole number, written without a point."""
+    """Whole numbers, written without a point."""
     return lambda value: type(value) is int and value >= least
 
 
 def one_of(*choices: Any) -> Rule:
-    """Whether a value is one of several, of the same type."""
+    """These values, and no others that are equal, such as 1 for true."""
     return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
 
 
 def many(rule: Rule, least: int = 0) -> Rule:
-    """Whether a value is a list of such values."""
+    """Lists of such values."""
     return lambda value: isinstance(value, list) and len(value) >= least and all(map(rule, value))
 
 
-def optional(rule: Rule) -> Rule:
-    """Whether a value is such a value or null."""
-    return lambda value: value is None or rule(value)
+def either(*rules: Rule) -> Rule:
+    """Values for which one of the rules holds."""
+    return lambda value: any(rule(value) for rule in rules)
+
+
+def named(rules: dict[str, Rule]) -> Rule:
+    """Objects with exactly these keys."""
+    return lambda value: not list(faults(value, rules, ""))
 
 
 def text(value: Any) -> bool:
@@ -137,15 +146,6 @@ def hexadecimal(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
 
 
-def is_loss(value: Any) -> bool:
-    """Whether a value states a rho, or an epsilon and a delta."""
-    if not isinstance(value, dict) or not all(map(number, value.values())):
-        return False
-    if value.keys() == {"rho"}:
-        return bool(value["rho"] > 0)
-    return value.keys() == {"epsilon", "delta"} and bool(value["epsilon"] > 0 and 0 <= value["delta"] < 1)
-
-
 def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
     """List unknown, missing and malformed entries of an object."""
     if not isinstance(value, dict):
@@ -153,89 +153,70 @@ def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
         return
     yield from (f"{where} has the unknown key {key!r}" for key in value.keys() - rules.keys())
     yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys())
-    yield from (
-        f"{where} has a malformed {key!r}"
-        for key in rules.keys() & value.keys()
-        if not rules[key](value[key])
-    )
+    both = rules.keys() & value.keys()
+    yield from (f"{where} has a malformed {key!r}" for key in both if not rules[key](value[key]))
 
 
-FACTS = many(many(lambda pair: isinstance(pair, list) and len(pair) == 2 and all(map(whole(0), pair))))
+# fmt: off
+NULL, NAME = one_of(None), either(text, whole())
+FRACTION: Rule = lambda value: number(value) and 0 <= value <= 1  # noqa: E731
+POSITIVE: Rule = lambda value: number(value) and value > 0  # noqa: E731
+FACTS = many(many(lambda pair: many(whole(0))(pair) and len(pair) == 2))
+IS_LOSS = either(
+        named({"rho": POSITIVE}),
+    named({"epsilon": POSITIVE, "delta": lambda value: FRACTION(value) and value < 1}),
+)
+QUANTITY: dict[str, Rule] = {
+    "column": either(NULL, NAME), "low": whole(), "high": whole(), "shift": whole(),
+    "unit": lambda value: many(whole(1))(value) and len(value) == 2,
+}
 COMMON: dict[str, Rule] = {
-    "format": one_of(PLAN),
-    "kind": text,
-    "version": text,
-    "digest": hexadecimal,
-    "domain": optional(hexadecimal),
-    "domain_source": one_of("given", "categories", "observed", None),
-    "levels": many(text, 1),
-    "nodes": many(whole(0), 1),
-    "loss": is_loss,
-    "neighbors": one_of("add_remove", "replace"),
-    "privacy_unit": lambda value: value is None or type(value) in (str, int),
-    "max_contributions": whole(1),
-    "mechanism": one_of("laplace", "gaussian"),
+    "format": one_of(PLAN), "kind": text, "version": text, "digest": hexadecimal,
+    "domain": either(NULL, hexadecimal), "domain_source": one_of("given", "categories", "observed", None),
+    "levels": many(text, 1), "nodes": many(whole(0), 1), "loss": IS_LOSS,
+    "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
+    "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),
 }
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
-    "fit": one_of("totals", "joint", "adaptive"),
-    "confidence": optional(lambda value: number(value) and 0 < value < 1),
-    "keep_measurements": one_of(True, False),
-    "quantity": lambda value: not list(faults(value, QUANTITY, "")) and value["low"] <= value["high"],
-    "known": lambda value: not list(faults(value, {"exact": FACTS, "at_least": FACTS}, "")),
-    "split": text,
-    "objective": text,
-    "level_weights": many(lambda value: number(value) and value >= 0),
-    "shares": many(many(lambda value: number(value) and 0 <= value <= 1, 1), 1),
-    "noise_scales": many(many(optional(lambda value: number(value) and value >= SMALLEST), 1), 1),
-}
-QUANTITY: dict[str, Rule] = {
-    "column": lambda value: value is None or type(value) in (str, int),
-    "low": whole(),
-    "high": whole(),
-    "unit": lambda value: many(whole(1))(value) and len(value) == 2,
-    "shift": whole(),
+    "fit": one_of("totals", "joint", "adaptive"), "confidence": either(NULL, FRACTION),
+    "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
+    "known": named({"exact": FACTS, "at_least": FACTS}), "split": text, "objective": text,
+    "level_weights": many(number), "shares": many(many(FRACTION, 1), 1),
+    "noise_scales": many(many(either(NULL, lambda value: number(value) and value >= SMALLEST), 1), 1),
 }
 JOINT: dict[str, Rule] = {
-    "plans": many(lambda pair: isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (str, int), 1),
-    "means": many(lambda name: type(name) in (str, int)),
-    "count": lambda name: name is None or type(name) in (str, int),
-    "shows_count": one_of(True, False),
+    "plans": many(lambda pair: isinstance(pair, list) and len(pair) == 2 and NAME(pair[0]), 1),
+    "means": many(NAME), "count": either(NULL, NAME), "shows_count": one_of(True, False),
 }
+COUNT = {"column": None, "low": 1, "high": 1, "unit": [1, 1], "shift": 0}
+# fmt: on
 
 
 def check_format(plan: dict[str, Any], report: Report) -> bool:
     """Check keys and types, and that everything has one entry for each level."""
-    kind = plan.get("kind")
-    found = list(faults(plan, COMMON | (PART if kind == "additive" else JOINT), "the plan"))
+    joint = plan["kind"] == "joint"
+    found = list(faults(plan, COMMON | (JOINT if joint else PART), "the plan"))
     parts = [("the plan", plan)]
-    if kind == "joint" and not found:
+    if joint and not found:
         parts = [(f"the plan of {name!r}", part) for name, part in plan["plans"]]
-        own = {"loss": is_loss, "max_contributions": whole(1), **PART}
+        own = {"loss": IS_LOSS, "max_contributions": whole(1), **PART}
         found = [fault for where, part in parts for fault in faults(part, own, where)]
     for where, part in parts if not found else []:
-        lists = [plan["nodes"], *(part[key] for key in ("shares", "noise_scales", "level_weights"))]
-        lists += [part["known"]["exact"], part["known"]["at_least"]]
-        if {len(each) for each in lists} != {len(set(plan["levels"]))} or len(lists[0]) != len(
-            plan["levels"]
-        ):
+        quantity, known = part["quantity"], part["known"]
+        lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
+        if {len(set(plan["levels"])), *map(len, [plan["nodes"], *lists])} != {len(plan["levels"])}:
             found.append(f"{where} does not have one entry for each level")
         elif list(map(len, part["shares"])) != list(map(len, part["noise_scales"])):
             found.append(f"{where} does not have a noise scale for each share")
-        elif part["quantity"]["low"] == part["quantity"]["high"] == 0:
+        elif quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
             found.append(f"{where} adds up nothing")
-        elif part["quantity"]["column"] is None and part["quantity"] != {**COUNT, "column": None}:
+        elif quantity["column"] is None and quantity != COUNT:
             found.append(f"{where} does not add 1 for each record")
-    if (
-        kind == "joint"
-        and not found
-        and plan["max_contributions"] != max(p["max_contributions"] for _, p in parts)
-    ):
+    if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
         found.append("max_contributions is not the largest of the plans")
-    return report.check("format", not found, "; ".join(found) or f"{kind}, version 3, all keys and types")
-
-
-COUNT = {"low": 1, "high": 1, "unit": [1, 1], "shift": 0}
+    figures = f"{plan['kind']}, version 3, all keys and types"
+    return report.check("format", not found, "; ".join(found) or figures)
 
 
 class Quantity(NamedTuple):
@@ -249,9 +230,14 @@ class Quantity(NamedTuple):
     moved: int  # the number of nodes of a level that one unit can change
 
     @property
-    def is_count(self) -> bool:
-        """Whether records are counted."""
-        return bool(self.part["quantity"]["column"] is None)
+    def unit(self) -> Fraction:
+        """The value of a unit in the column."""
+        return Fraction(*self.part["quantity"]["unit"])
+
+    @property
+    def prefix(self) -> str:
+        """How the names of the columns about its accuracy begin."""
+        return "" if self.name == "count" else f"{self.name}_"
 
     @property
     def by_node(self) -> bool:
@@ -309,17 +295,13 @@ def spread(values: list[Any], size: int) -> list[Any]:
     return values * size if len(values) == 1 else values
 
 
-def read_table(path: Path, raw: bytes) -> tuple[list[str], list[list[str]]]:
+def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Split a CSV file into the names of its columns and its rows."""
     try:
-        lines = list(csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True))
+        names, *rows = csv.reader(io.StringIO(read(path).decode("utf-8"), newline=""), strict=True)
+        return names, rows
     except (ValueError, csv.Error) as error:
-        raise UnreadableError(
-            f"{path} is no CSV file: {error}. Hint: pass the table as CSV in UTF-8."
-        ) from None
-    if not lines:
-        raise UnreadableError(f"{path} is empty. Hint: pass the table as it was published.")
-    return lines[0], lines[1:]
+        raise UnreadableError(f"{path} is no table: {error}. Hint: pass a CSV file in UTF-8.") from None
 
 
 def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str]:
@@ -329,13 +311,8 @@ def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str
         companions = ["std_error"] + ["lower", "upper"] * (each.part["confidence"] is not None)
         companions += ["measurement", "noise_scale"] * each.part["keep_measurements"]
         if each.shown != "nothing":
-            names += [each.name, *(prefix(each) + companion for companion in companions)]
+            names += [each.name, *(each.prefix + companion for companion in companions)]
     return names
-
-
-def prefix(quantity: Quantity) -> str:
-    """Return how the names of the columns about a quantity's accuracy begin."""
-    return "" if quantity.name == "count" else f"{quantity.name}_"
 
 
 def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> Tree | None:
@@ -498,6 +475,15 @@ def simulate(
     return Continuous(distance(kernels).sqrt(), upper, ratio)
 
 
+def simulate_levels(pairs: Sequence[tuple[Decimal, int]], moved: int, width: Decimal) -> Continuous | None:
+    """Simulate noise by level: pairs of a variance and of the squared L2 sensitivity."""
+
+    def distance(kernels: Sequence[Decimal]) -> Decimal:
+        return sum((l2 / (v - t2) for (v, l2), t2 in zip(pairs, kernels, strict=True)), Decimal(0))
+
+    return simulate([v for v, _ in pairs], distance, moved, width)
+
+
 def theta(exponent: Decimal) -> Decimal:
     """Return at least 2 (q + q**4 + q**9 + ...) with q = exp(-exponent)."""
     q = (-exponent).exp()
@@ -598,17 +584,13 @@ def level_delta(
     if laplace:
         losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
         width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
-        simulated = simulate([], lambda _: Decimal(0), 0, width)
+        simulated = simulate_levels([], 0, width)
     else:
         exact = [scale for scale in scales if scale < 16 and moves]
         losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
         width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
-        rest = [Decimal(scale) ** 2 for scale in scales if scale not in exact]
-
-        def distance(kernels: Sequence[Decimal]) -> Decimal:
-            return quantity.l2 * sum((1 / (v - t2) for v, t2 in zip(rest, kernels, strict=True)), Decimal(0))
-
-        simulated = simulate(rest, distance, len(moves) or quantity.moved, width)
+        rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
+        simulated = simulate_levels(rest, len(moves) or quantity.moved, width)
     if simulated is None:
         return Decimal(1)
     exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
@@ -643,12 +625,8 @@ def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) ->
 def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
     pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
-
-    def distance(kernels: Sequence[Decimal]) -> Decimal:
-        return sum((l2 / (v - t2) for (v, l2), t2 in zip(pairs, kernels, strict=True)), Decimal(0))
-
-    width = distance([Decimal(0)] * len(pairs)).sqrt()
-    simulated = simulate([v for v, _ in pairs], distance, max(each.moved for each in quantities), width)
+    width = sum((l2 / v for v, l2 in pairs), Decimal(0)).sqrt()
+    simulated = simulate_levels(pairs, max(each.moved for each in quantities), width)
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
@@ -698,7 +676,9 @@ def check_budget(
             ), "composition"
 
         most, how = bound(1.0, 0.0175)
-        report.check(what, most <= delta, f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})")
+        report.check(
+            what, most <= delta, f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})"
+        )
         less, _ = bound(0.98, 0.07)
         all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
     if min(scales) <= SMALLEST:
@@ -788,7 +768,7 @@ def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Repo
 def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Report) -> None:
     """Check that values are whole, not negative, add up, and agree with what is known."""
     part, name, n = quantity.part, repr(quantity.name), len(texts)
-    unit, consistency = Fraction(*part["quantity"]["unit"]), part["consistency"]
+    unit, consistency = quantity.unit, part["consistency"]
     try:
         values = [Fraction(text) / unit for text in texts]
     except (ValueError, ZeroDivisionError):
@@ -799,7 +779,7 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     if consistency in ("none", "integer"):  # a multiple of the unit is shown as the nearest float
         units, nearest = (
             [Fraction(round(value)) for value in values],
-            Fraction(0 if quantity.is_count else 1, 10**15),
+            Fraction(0 if part["quantity"] == COUNT else 1, 10**15),
         )
         pairs = enumerate(zip(values, units, strict=True))
         wrong = [
@@ -887,7 +867,7 @@ def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float
 
 def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree, report: Report) -> None:
     """Check each standard error against the one that follows from the noise scales."""
-    part, unit = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"]))
+    part, unit = quantity.part, float(quantity.unit)
     raw = part["consistency"] == "none"
     least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
     noise = []
@@ -922,17 +902,11 @@ def parse(stated: str) -> float:
 
 def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
     """Check the columns that a table may have besides."""
-    part, unit, start = quantity.part, float(Fraction(*quantity.part["quantity"]["unit"])), prefix(quantity)
+    part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
     values = columns[quantity.name]
     if part["confidence"] is not None:
-        wrong = []
-        for row, texts in enumerate(
-            zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
-        ):
-            low, value, high = map(parse, texts)
-            slack = 1e-9 * max(abs(low), abs(high), 1)
-            if not low - slack <= value <= high + slack:
-                wrong.append(line(row))
+        ends = zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
+        wrong = [line(row) for row, texts in enumerate(ends) if not in_order(*map(parse, texts))]
         report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(values))
         report.skip(f"intervals of {quantity.name!r}", "their width")
     if part["keep_measurements"]:
@@ -942,14 +916,20 @@ def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tr
             for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
                 planned.setdefault(row, None if scale is None or place in known else scale * unit)
         wrong = []
-        for row, texts in enumerate(
-            zip(columns[f"{start}noise_scale"], columns[f"{start}measurement"], strict=True)
-        ):
-            scale = planned[row]
-            if not (texts == ("", "") if scale is None else abs(parse(texts[0]) - scale) <= 1e-9 * scale):
-                wrong.append(f"{line(row)} shows {texts[0] or 'nothing'}, not {scale}")
+        for row, scale in sorted(planned.items()):
+            stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
+            if not (
+                stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale
+            ):
+                wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
         report.each(f"noise scales of {quantity.name!r}", wrong, len(values))
         report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
+
+
+def in_order(low: float, value: float, high: float) -> bool:
+    """Whether an interval holds a value, to rounding."""
+    slack = 1e-9 * max(abs(low), abs(high), 1)
+    return low - slack <= value <= high + slack
 
 
 # The whole --------------------------------------------------------------------------------------------------
@@ -957,7 +937,7 @@ def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tr
 
 def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report) -> None:
     """Check a plan and a table."""
-    raw = read_bytes(table)
+    raw = read(table)
     computed = digest_of(plan)
     report.check("digest", plan.get("digest") == computed, f"{computed}, stated {plan.get('digest')}")
     if digest is None:
@@ -986,7 +966,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
     if not check_format(plan, report):
         return
     quantities, laplace = quantities_of(plan), plan["mechanism"] == "laplace"
-    names, rows = read_table(table, raw)
+    names, rows = read_table(table)
     planned = columns_of(plan, quantities)
     tree = None
     if report.check("columns", names == planned and all(len(row) == len(names) for row in rows), f"{names}"):
@@ -1006,7 +986,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
             continue
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         check_values(each, columns[each.name], tree, report)
-        check_errors(each, laplace, columns[f"{prefix(each)}std_error"], tree, report)
+        check_errors(each, laplace, columns[f"{each.prefix}std_error"], tree, report)
         check_companions(each, columns, tree, report)
     if plan["kind"] == "joint":
         check_joint_budget(plan, quantities, laplace, report)
@@ -1025,16 +1005,6 @@ def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
     return fit or report.check(
         f"plan of {quantity.name!r}", False, f"its lists do not fit levels of {sizes} nodes"
     )
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a file."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UnreadableError(
-            f"{path} cannot be read: {error}. Hint: pass the table as it was published."
-        ) from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
