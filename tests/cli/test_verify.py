@@ -35,8 +35,8 @@ def as_stored(plan):
 
     def part(each, data):
         keys = (
-            "consistency", "fit", "confidence", "keep_measurements", "quantity", "known", "split", "objective",
-            "level_weights", "shares",
+            "consistency", "fit", "confidence", "keep_measurements", "quantity", "known", "split",
+            "objective", "level_weights", "shares",
         )  # fmt: skip
         scales = [[float(x) if np.isfinite(x) else None for x in level] for level in each.node_noise_scales]
         return {key: data[key] for key in keys} | {"noise_scales": scales}
@@ -317,7 +317,8 @@ def test_sums_are_added_in_whole_units(tmp_path):
     assert checked(tmp_path, stored, rows)[0] == 0
     column = {name: place for place, name in enumerate(rows[0])}
     for name, step in [
-        ("cost", 0.01), ("cost", 0.001), ("cost_noise_scale", 0.01), ("cost_lower", 1e6), ("cost_std_error", 0.01)
+        ("cost", 0.01), ("cost", 0.001), ("cost_noise_scale", 0.01), ("cost_lower", 1e6),
+        ("cost_std_error", 0.01),
     ]:  # fmt: skip
         forged = copy.deepcopy(rows)
         forged[3][column[name]] = str(float(rows[3][column[name]]) + step)
@@ -377,10 +378,37 @@ def test_files_beside_the_table(tmp_path, release):
     }
     for change, code in [
         ({}, 0), ({"sha256": "0" * 64}, 1), ({"attrs": {}}, 1), ({"attrs": None}, 1), ({"plan": None}, 2),
-        ({"attrs": {"digest": "0" * 64}}, 1),
+        ({"attrs": {"digest": "0" * 64}}, 1), ({"plan": stored | {"version": "0", "fit": "joint"}}, 1),
     ]:  # fmt: skip
         beside.write_text(json.dumps(good | change))
         assert verify.main([str(beside), str(table)]) == code
+
+
+@pytest.mark.parametrize("shown", ["1e999999999", "1e-999999999", "nan", "inf", "1/0", "9" * 5000, "x", "-1"])
+def test_odd_numbers_in_the_table(tmp_path, release, shown):
+    stored, rows = release
+    forged = copy.deepcopy(rows)
+    for column in ("count", "std_error"):
+        forged[-1] = [*rows[-1]]
+        forged[-1][rows[0].index(column)] = shown
+        assert checked(tmp_path, stored, forged)[0] == 1
+
+
+def test_levels_that_cannot_be_estimated_fail(tmp_path, release):
+    stored, rows = release
+    for level, error in ((-1, ""), (-1, "inf"), (-1, "nan")):
+        forged = edited(stored, "noise_scales", level, value=[None])
+        forged = edited(forged, "shares", level, value=[0.0])
+        changed = [rows[0], *([*row[:-1], error] for row in rows[1:])]
+        assert checked(tmp_path, forged, changed)[0] == 1
+    nothing = edited(stored, "nodes", value=[0] * len(stored["nodes"]))
+    assert checked(tmp_path, nothing, rows[:1])[0] == 1
+
+
+def test_numbers_out_of_range_are_refused(tmp_path, release, capsys):
+    stored, rows = release
+    code, _ = checked(tmp_path, edited(stored, "max_contributions", value=10**400), rows)
+    assert code in (1, 2) and (code == 1 or "Hint: " in capsys.readouterr().err)
 
 
 def test_other_kinds_are_not_called_checked(tmp_path, capsys):
