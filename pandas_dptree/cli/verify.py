@@ -595,9 +595,8 @@ def level_delta(
     if simulated is None:
         return Decimal(1)
     exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
-    return composed_delta(
-        epsilon, losses, simulated, Decimal(2) ** exponent, CUT * len(losses) * (not laplace)
-    )
+    failed = Decimal(0) if laplace else CUT * len(losses)
+    return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent, failed)
 
 
 def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) -> Decimal:
@@ -640,7 +639,8 @@ def check_budget(
     """Check that the noise scales of a quantity keep to its loss, and are no larger than that requires."""
     what, scales = f"budget of {quantity.name!r}", quantity.scales
     if not scales:
-        report.check(what, True, "nothing is measured, nothing is spent")
+        public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
+        report.check(what, public, f"nothing is measured, {'all' if public else 'not all'} leaves are known")
         return
     if quantity.by_node and tree is None:
         report.skip(what, "needs the tree of the table")
@@ -672,14 +672,12 @@ def check_budget(
                 return simple, "sum of epsilons" if pure else "concentrated privacy"
             if quantity.by_node and tree is not None:
                 return node_delta(quantity, tree, epsilon, shrink), "simulation"
-            return level_delta(
-                quantity, laplace, epsilon, [s * shrink for s in scales], fineness
-            ), "composition"
+            smaller = [scale * shrink for scale in scales]
+            return level_delta(quantity, laplace, epsilon, smaller, fineness), "composition"
 
         most, how = bound(1.0, 0.0175)
-        report.check(
-            what, most <= delta, f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})"
-        )
+        figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})"
+        report.check(what, most <= delta, figures)
         less, _ = bound(0.98, 0.07)
         all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
     if min(scales) <= SMALLEST:
@@ -703,9 +701,7 @@ def check_joint_budget(
             report.check(f"{name} of all together is used", used, figures)
         return
     if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
-        report.check(
-            "budget of all together", False, "the losses of the quantities do not add up to the stated one"
-        )
+        report.check("budget of all together", False, "losses of other kinds do not add up to the stated one")
         return
     epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
     rho = sum((Fraction(each["rho"]) for each in losses), Fraction(0))
@@ -722,9 +718,8 @@ def check_joint_budget(
     if min(scale for each in spending for scale in each.scales) <= SMALLEST:
         report.skip("whether all of the budget is used", "noise has the smallest scale")
     else:
-        report.check(
-            "all of the budget is used", less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
-        )
+        figures = f"with 2 % less noise delta would be {float(less):.4g}"
+        report.check("all of the budget is used", less > delta, figures)
 
 
 def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Report) -> None:
@@ -758,9 +753,8 @@ def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Repo
         report.each(f"{what} along each path", wrong, len(sums))
     ratio = max(products) / min(products) - 1 if products else 0.0
     fits = agree and ratio <= (2.1e-3 if quantity.by_node else 1e-9)
-    report.check(
-        f"noise of {quantity.name!r} follows its shares", fits, f"scale**{power} * share within {ratio:.2g}"
-    )
+    figures = f"scale**{power} * share within {ratio:.2g}"
+    report.check(f"noise of {quantity.name!r} follows its shares", fits, figures)
 
 
 # The table: values ------------------------------------------------------------------------------------------
@@ -780,10 +774,8 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     largest = max(map(abs, values))
     slack = Fraction(1, 10**9) * (largest + 1)
     if consistency in ("none", "integer"):  # a multiple of the unit is shown as the nearest float
-        units, nearest = (
-            [Fraction(round(value)) for value in values],
-            Fraction(0 if part["quantity"] == COUNT else 1, 10**15),
-        )
+        units = [Fraction(round(value)) for value in values]
+        nearest = Fraction(0 if part["quantity"] == COUNT else 1, 10**15)
         pairs = enumerate(zip(values, units, strict=True))
         wrong = [
             f"{texts[row]} in {line(row)}"

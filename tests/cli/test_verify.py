@@ -344,6 +344,11 @@ def test_joint_releases_are_checked_together(tmp_path):
                 assert checked(tmp_path, forged, rows)[0] == 1
             part = edited(stored, "plans", 0, 1, "noise_scales", 0, 0, value=lambda x: x * 0.9)
             assert checked(tmp_path, part, rows)[0] == 1
+            part = edited(stored, "plans", 1, 1, "noise_scales", value=[[None]] * 4)
+            part = edited(
+                part, "plans", 1, 1, "shares", value=[[0.0]] * 4
+            )  # the mean, of which little is shown
+            assert "FAIL        budget of 'cost'" in checked(tmp_path, part, rows)[1]
             missing = edited(
                 stored, "plans", 2, 1, value=lambda x: {k: v for k, v in x.items() if k != "fit"}
             )
