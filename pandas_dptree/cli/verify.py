@@ -24,10 +24,8 @@ from typing import Any, NamedTuple
 
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
 SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
-DIGITS, SLOT = (
-    60,
-    128,
-)  # masses are whole multiples of 10**-60; a convolution gives each of its sums 128 digits
+DIGITS = 60  # masses are whole multiples of 10**-60
+SLOT = 128  # digits for each sum of products of two masses
 CUT = Decimal("1e-36")  # tails of losses below this count as failure, which is added to delta
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 ALWAYS_UNCHECKED = (
@@ -642,8 +640,13 @@ def check_budget(
         public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
         report.check(what, public, f"nothing is measured, {'all' if public else 'not all'} leaves are known")
         return
-    if quantity.by_node and tree is None:
-        report.skip(what, "needs the tree of the table")
+    if quantity.by_node and (laplace or tree is None):
+        why = (
+            "only Gaussian noise may differ from node to node"
+            if laplace
+            else "it needs the tree of the table"
+        )
+        report.check(what, False, why)
         return
     if not laplace and loss.get("delta") == 0:
         report.check(what, False, "Gaussian noise does not keep to an epsilon without a delta")
@@ -947,9 +950,8 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
             report.check("description beside the table", False, f"{sidecar.name} is none of this version")
         else:
             found = hashlib.sha256(raw).hexdigest()
-            report.check(
-                "bytes of the table", beside.get("sha256") == found, f"{found}, stated {beside.get('sha256')}"
-            )
+            stated = beside.get("sha256")
+            report.check("bytes of the table", stated == found, f"{found}, stated {stated}")
             same = attrs.get("digest") == computed and beside.get("plan") in (None, plan)
             report.check("plan beside the table", same, f"digest {attrs.get('digest')}")
     else:
@@ -964,9 +966,9 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
     quantities, laplace = quantities_of(plan), plan["mechanism"] == "laplace"
     names, rows = read_table(table)
     planned = columns_of(plan, quantities)
-    tree = None
-    if report.check("columns", names == planned and all(len(row) == len(names) for row in rows), f"{names}"):
-        tree = check_rows(plan, rows, report)
+    filled = len(set(names)) == len(names) and all(len(row) == len(names) for row in rows)
+    fitting = report.check("columns", names == planned and filled, f"{names}")
+    tree = check_rows(plan, rows, report) if fitting else None
     if tree is None:
         report.skip("values and errors", "the rows do not fit the plan")
     for each in quantities:
@@ -998,9 +1000,8 @@ def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
         for level, size in zip(levels, sizes, strict=True)
         for place, _ in level
     )
-    return fit or report.check(
-        f"plan of {quantity.name!r}", False, f"its lists do not fit levels of {sizes} nodes"
-    )
+    figures = f"its lists do not fit levels of {sizes} nodes"
+    return fit or report.check(f"plan of {quantity.name!r}", False, figures)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -240,6 +240,11 @@ def forged_plans(stored):
     yield "a level", edited(stored, "levels", 1, value="province")
     yield "fewer rows", edited(stored, "nodes", 1, value=lambda n: n - 1)
     yield "more scales", edited(stored, "noise_scales", 1, value=lambda scales: scales * 2)
+    if stored["mechanism"] == "laplace":
+        by_leaf = {
+            key: [*stored[key][:-1], stored[key][-1] * len(PLACES)] for key in ("shares", "noise_scales")
+        }
+        yield "noise by node", signed(stored | by_leaf)
     yield "another format", edited(stored, "format", value="pandas_dptree plan, version 2")
 
 
