@@ -235,17 +235,18 @@ def forged_plans(stored):
     yield "a lower bound", edited(stored, "known", "at_least", 0, value=[[0, 10_000]])
     yield "an unknown key", signed(stored | {"comment": "approved"})
     yield "a missing key", signed({key: value for key, value in stored.items() if key != "fit"})
-    yield "a truth value", edited(stored, "max_contributions", value=True)
-    yield "another truth value", edited(stored, "keep_measurements", value=0)
-    yield "a level", edited(stored, "levels", 1, value="province")
-    yield "fewer rows", edited(stored, "nodes", 1, value=lambda n: n - 1)
-    yield "more scales", edited(stored, "noise_scales", 1, value=lambda scales: scales * 2)
+    for path, value in [
+        (("max_contributions",), True), (("keep_measurements",), 0), (("levels", 1), "province"),
+        (("levels", 1), "total"), (("nodes", 1), 2), (("quantity",), []), (("quantity", "high"), 2),
+        (("quantity", "low"), 3), (("known", "exact"), []), (("loss", "rho"), 1.0), (("shares", 0, 0), -0.1),
+        (("noise_scales", 1), lambda scales: scales * 2), (("format",), "pandas_dptree plan, version 2"),
+    ]:  # fmt: skip
+        yield f"{path}: {value}", edited(stored, *path, value=value)
     if stored["mechanism"] == "laplace":
         by_leaf = {
             key: [*stored[key][:-1], stored[key][-1] * len(PLACES)] for key in ("shares", "noise_scales")
         }
         yield "noise by node", signed(stored | by_leaf)
-    yield "another format", edited(stored, "format", value="pandas_dptree plan, version 2")
 
 
 def test_forged_plans_fail(tmp_path, release):
@@ -349,6 +350,9 @@ def test_joint_releases_are_checked_together(tmp_path):
                 assert checked(tmp_path, forged, rows)[0] == 1
             part = edited(stored, "plans", 0, 1, "noise_scales", 0, 0, value=lambda x: x * 0.9)
             assert checked(tmp_path, part, rows)[0] == 1
+            other = {"epsilon": 1.0, "delta": 0.0} if "rho" in stored["plans"][1][1]["loss"] else {"rho": 0.1}
+            assert checked(tmp_path, edited(stored, "plans", 1, 1, "loss", value=other), rows)[0] == 1
+            assert checked(tmp_path, edited(stored, "plans", 1, 1, value=[]), rows)[0] == 1
             part = edited(stored, "plans", 1, 1, "noise_scales", value=[[None]] * 4)
             part = edited(
                 part, "plans", 1, 1, "shares", value=[[0.0]] * 4
