@@ -1,0 +1,1037 @@
+"""Check a released table and the plan it states, from outside: ``python verify.py plan.json counts.csv``.
+
+This file needs Python 3.11 and nothing else. It shares no code with the library that made the release, so
+that it can find the library's errors too. Budgets are added up in exact fractions, and deltas computed in 60
+decimal digits. The documentation page *Verification of a release* explains every check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
+SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
+DIGITS = 60  # masses are whole multiples of 10**-60
+SLOT = 128  # digits for each sum of products of two masses
+CUT = Decimal("1e-36")  # tails of losses below this count as failure, which is added to delta
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+ALWAYS_UNCHECKED = (
+    "that the noise was drawn from a secret source, with these scales",
+    "that the records were counted properly, and at most max_contributions of each unit",
+    "that the keys are public, and that they are those of the fingerprint `domain`",
+    "that this is the only release, and not one chosen among several",
+    "that known counts and bounds on values are public",
+)
+
+
+class UnreadableError(Exception):
+    """Input that cannot be read: what is wrong, and a hint."""
+
+
+class Report:
+    """The lines of the report, and whether a check failed."""
+
+    def __init__(self) -> None:
+        self.failed, self.passed, self.unchecked = 0, 0, list(ALWAYS_UNCHECKED)
+
+    def check(self, what: str, holds: bool, figures: str) -> bool:
+        """Print one check."""
+        self.failed, self.passed = self.failed + (not holds), self.passed + holds
+        print(f"{'PASS' if holds else 'FAIL':<12}{what}: {figures}")
+        return holds
+
+    def each(self, what: str, wrong: Sequence[str], n: int) -> bool:
+        """Print one check of `n` items, of which some are wrong."""
+        return self.check(what, not wrong, f"{len(wrong)} wrong; first {wrong[0]}" if wrong else f"all {n}")
+
+    def skip(self, what: str, why: str) -> None:
+        """Print what cannot be checked."""
+        print(f"{'NOT CHECKED':<12}{what}: {why}")
+        self.unchecked.append(f"{what} ({why})")
+
+
+# Files ------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> bytes:
+    """Read a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error}. Hint: check its name.") from None
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; NaN, infinite numbers and repeated keys are refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a key occurs twice in one object")
+        return dict(pairs)
+
+    def finite(text: str) -> float:
+        if not math.isfinite(float(text)):
+            raise ValueError(f"{text} is not a finite number")
+        return float(text)
+
+    try:
+        return json.loads(read(path), object_pairs_hook=once, parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path} is no plain JSON: {error}. Hint: pass it as published.") from None
+
+
+def digest_of(plan: dict[str, Any]) -> str:
+    """Return the SHA-256 of the plan's text in sorted order, without its keys "digest" and "version"."""
+    rest = {key: value for key, value in plan.items() if key not in ("digest", "version")}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# Format -----------------------------------------------------------------------------------------------------
+
+Rule = Callable[[Any], bool]
+
+
+def number(value: Any) -> bool:
+    """Whether a value is a number; true and false are none."""
+    return type(value) in (int, float)
+
+
+def whole(least: float = -math.inf) -> Rule:
+    """Whole numbers, written without a point."""
+    return lambda value: type(value) is int and value >= least
+
+
+def one_of(*choices: Any) -> Rule:
+    """These values, and no others that are equal, such as 1 for true."""
+    return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+def many(rule: Rule, least: int = 0) -> Rule:
+    """Lists of such values."""
+    return lambda value: isinstance(value, list) and len(value) >= least and all(map(rule, value))
+
+
+def either(*rules: Rule) -> Rule:
+    """Values for which one of the rules holds."""
+    return lambda value: any(rule(value) for rule in rules)
+
+
+def named(rules: dict[str, Rule]) -> Rule:
+    """Objects with exactly these keys."""
+    return lambda value: not list(faults(value, rules, ""))
+
+
+def text(value: Any) -> bool:
+    """Whether a value is a text."""
+    return isinstance(value, str)
+
+
+def hexadecimal(value: Any) -> bool:
+    """Whether a value is a SHA-256 in lower case."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
+    """List unknown, missing and malformed entries of an object."""
+    if not isinstance(value, dict):
+        yield f"{where} is no object"
+        return
+    yield from (f"{where} has the unknown key {key!r}" for key in value.keys() - rules.keys())
+    yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys())
+    both = rules.keys() & value.keys()
+    yield from (f"{where} has a malformed {key!r}" for key in both if not rules[key](value[key]))
+
+
+# fmt: off
+NULL, NAME = one_of(None), either(text, whole())
+FRACTION: Rule = lambda value: number(value) and 0 <= value <= 1  # noqa: E731
+POSITIVE: Rule = lambda value: number(value) and value > 0  # noqa: E731
+FACTS = many(many(lambda pair: many(whole(0))(pair) and len(pair) == 2))
+IS_LOSS = either(
+        named({"rho": POSITIVE}),
+    named({"epsilon": POSITIVE, "delta": lambda value: FRACTION(value) and value < 1}),
+)
+QUANTITY: dict[str, Rule] = {
+    "column": either(NULL, NAME), "low": whole(), "high": whole(), "shift": whole(),
+    "unit": lambda value: many(whole(1))(value) and len(value) == 2,
+}
+COMMON: dict[str, Rule] = {
+    "format": one_of(PLAN), "kind": text, "version": text, "digest": hexadecimal,
+    "domain": either(NULL, hexadecimal), "domain_source": one_of("given", "categories", "observed", None),
+    "levels": many(text, 1), "nodes": many(whole(0), 1), "loss": IS_LOSS,
+    "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
+    "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),
+}
+PART: dict[str, Rule] = {
+    "consistency": one_of("none", "linear", "nonnegative", "integer"),
+    "fit": one_of("totals", "joint", "adaptive"), "confidence": either(NULL, FRACTION),
+    "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
+    "known": named({"exact": FACTS, "at_least": FACTS}), "split": text, "objective": text,
+    "level_weights": many(number), "shares": many(many(FRACTION, 1), 1),
+    "noise_scales": many(many(either(NULL, lambda value: number(value) and value >= SMALLEST), 1), 1),
+}
+JOINT: dict[str, Rule] = {
+    "plans": many(lambda pair: isinstance(pair, list) and len(pair) == 2 and NAME(pair[0]), 1),
+    "means": many(NAME), "count": either(NULL, NAME), "shows_count": one_of(True, False),
+}
+COUNT = {"column": None, "low": 1, "high": 1, "unit": [1, 1], "shift": 0}
+# fmt: on
+
+
+def check_format(plan: dict[str, Any], report: Report) -> bool:
+    """Check keys and types, and that everything has one entry for each level."""
+    joint = plan["kind"] == "joint"
+    found = list(faults(plan, COMMON | (JOINT if joint else PART), "the plan"))
+    parts = [("the plan", plan)]
+    if joint and not found:
+        parts = [(f"the plan of {name!r}", part) for name, part in plan["plans"]]
+        own = {"loss": IS_LOSS, "max_contributions": whole(1), **PART}
+        found = [fault for where, part in parts for fault in faults(part, own, where)]
+    for where, part in parts if not found else []:
+        quantity, known = part["quantity"], part["known"]
+        lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
+        if {len(set(plan["levels"])), *map(len, [plan["nodes"], *lists])} != {len(plan["levels"])}:
+            found.append(f"{where} does not have one entry for each level")
+        elif list(map(len, part["shares"])) != list(map(len, part["noise_scales"])):
+            found.append(f"{where} does not have a noise scale for each share")
+        elif quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
+            found.append(f"{where} adds up nothing")
+        elif quantity["column"] is None and quantity != COUNT:
+            found.append(f"{where} does not add 1 for each record")
+    if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
+        found.append("max_contributions is not the largest of the plans")
+    figures = f"{plan['kind']}, version 3, all keys and types"
+    return report.check("format", not found, "; ".join(found) or figures)
+
+
+class Quantity(NamedTuple):
+    """One column of counts, sums or means: its own plan, and how far one unit can move a level."""
+
+    name: str
+    part: dict[str, Any]
+    shown: str  # "values", "means" or "nothing"
+    l1: int
+    l2: int  # squared
+    moved: int  # the number of nodes of a level that one unit can change
+
+    @property
+    def unit(self) -> Fraction:
+        """The value of a unit in the column."""
+        return Fraction(*self.part["quantity"]["unit"])
+
+    @property
+    def prefix(self) -> str:
+        """How the names of the columns about its accuracy begin."""
+        return "" if self.name == "count" else f"{self.name}_"
+
+    @property
+    def by_node(self) -> bool:
+        """Whether noise scales differ from node to node."""
+        return any(len(each) > 1 for each in self.part["noise_scales"])
+
+    @property
+    def scales(self) -> list[float]:
+        """All noise scales."""
+        return [scale for level in self.part["noise_scales"] for scale in level if scale is not None]
+
+
+def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
+    """List the quantities of a plan with their sensitivities."""
+    if plan["kind"] == "additive":
+        column = plan["quantity"]["column"]
+        named = [("count" if column is None else str(column), plan, "values")]
+    else:
+        hidden = None if plan["shows_count"] else plan["count"]
+        named = [
+            (str(name), part, "means" if name in plan["means"] else "nothing" if name == hidden else "values")
+            for name, part in plan["plans"]
+        ]
+    found = []
+    for name, part, shown in named:
+        low, high = part["quantity"]["low"], part["quantity"]["high"]
+        k, most = part["max_contributions"], max(abs(low), abs(high))
+        if plan["neighbors"] == "add_remove":
+            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k))
+        else:
+            l2 = k**2 * max((high - low) ** 2, 2 * most**2)
+            found.append(Quantity(name, part, shown, 2 * k * most, l2, 2 * k))
+    return found
+
+
+# The tree of the table --------------------------------------------------------------------------------------
+
+
+class Tree(NamedTuple):
+    """The nodes of each level in order; a short leaf continues as a chain, which repeats its row."""
+
+    rows: list[list[int]]  # the row of each node
+    parents: list[list[int]]  # the position of each node's parent on the level above
+
+    def sums(self, level: int, values: Sequence[Any]) -> list[Any]:
+        """Add up the values of the nodes of a level over their parents."""
+        total = [0] * len(self.rows[level - 1])
+        for parent, value in zip(self.parents[level], values, strict=True):
+            total[parent] += value
+        return total
+
+
+def spread(values: list[Any], size: int) -> list[Any]:
+    """Return one value for each node, where one may stand for all."""
+    return values * size if len(values) == 1 else values
+
+
+def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Split a CSV file into the names of its columns and its rows."""
+    try:
+        names, *rows = csv.reader(io.StringIO(read(path).decode("utf-8"), newline=""), strict=True)
+        return names, rows
+    except (ValueError, csv.Error) as error:
+        raise UnreadableError(f"{path} is no table: {error}. Hint: pass a CSV file in UTF-8.") from None
+
+
+def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str]:
+    """Return the columns that the table should have."""
+    names = ["level", *plan["levels"][1:]]
+    for each in quantities:
+        companions = ["std_error"] + ["lower", "upper"] * (each.part["confidence"] is not None)
+        companions += ["measurement", "noise_scale"] * each.part["keep_measurements"]
+        if each.shown != "nothing":
+            names += [each.name, *(each.prefix + companion for companion in companions)]
+    return names
+
+
+def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> Tree | None:
+    """Check levels, keys and the order of the rows, and return the tree that they form."""
+    levels, depth = plan["levels"], {name: level for level, name in enumerate(plan["levels"])}
+    wrong: list[str] = []
+    nodes: set[tuple[str, ...]] = set()
+    children: dict[tuple[int, tuple[str, ...]], list[int]] = {}  # by level and the keys of the parent
+    found = [0] * len(levels)
+    for place, row in enumerate(rows):
+        level = depth.get(row[0], -1)
+        keys = tuple(row[1 : level + 1])
+        if level < 0 or any(row[level + 1 : len(levels)]):
+            wrong.append(f"{line(place)} has no level of the plan, or keys below its level")
+        elif keys in nodes:
+            wrong.append(f"{line(place)} repeats the node {keys}")
+        elif level and keys[:-1] not in nodes:
+            wrong.append(f"{line(place)}, node {keys}, has no parent above it")
+        else:
+            nodes.add(keys)
+            found[level] += 1
+            children.setdefault((level, keys[:-1]), []).append(place)
+    complete = found == plan["nodes"] and found[0] == 1
+    report.check("rows by level", complete, f"{found}; planned {plan['nodes']}")
+    if not report.each("keys, parents and repeated nodes", wrong, len(rows)) or not complete:
+        return None
+    tree = Tree([children[0, ()]], [[]])
+    for level in range(1, len(levels)):
+        tree.rows.append([])
+        tree.parents.append([])
+        for parent, place in enumerate(tree.rows[level - 1]):
+            ends = depth[rows[place][0]] < level - 1  # in a chain
+            own = [place] if ends else children.get((level, tuple(rows[place][1:level])), [place])
+            tree.rows[level] += own
+            tree.parents[level] += [parent] * len(own)
+    order = list(dict.fromkeys(place for level in tree.rows for place in level))
+    ordered = order == list(range(len(rows)))
+    report.check("order of the rows", ordered, "level by level, children in the order of their parents")
+    return tree if ordered else None
+
+
+def line(row: int) -> str:
+    """Name the line of a row: the first line has the names of the columns."""
+    return f"line {row + 2}"
+
+
+# Privacy: exact budgets -------------------------------------------------------------------------------------
+
+
+def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
+    """Return what noise of a scale costs: an epsilon of L1/b, or a rho of L2**2/2b**2."""
+    if laplace_epsilon:
+        return Fraction(quantity.l1) / Fraction(scale)
+    return Fraction(quantity.l2) / (2 * Fraction(scale) ** 2)
+
+
+def worst_path(quantity: Quantity, tree: Tree | None, costs: Sequence[Sequence[Any]]) -> Any:
+    """Return the largest sum of costs along a path: by level it is the sum over the levels.
+
+    If k rows of a unit lie on several paths, their (semi)norm is at most k times that of the worst path.
+    """
+    if tree is None or not quantity.by_node:
+        return sum((level[0] for level in costs), 0 * costs[0][0])
+    below = spread(list(costs[-1]), len(tree.rows[-1]))
+    for level in reversed(range(len(costs) - 1)):
+        largest = [below[0] * 0] * len(tree.rows[level])
+        for parent, value in zip(tree.parents[level + 1], below, strict=True):
+            largest[parent] = max(largest[parent], value)
+        own = spread(list(costs[level]), len(largest))
+        below = [here + most for here, most in zip(own, largest, strict=True)]
+    return below[0]
+
+
+# Privacy: the delta of a composition ------------------------------------------------------------------------
+
+Loss = list[tuple[Decimal, Decimal]]  # values of a privacy loss, and their probabilities
+
+
+class Continuous(NamedTuple):
+    """Continuous Gaussian noise that simulates discrete noise up to factors of the probabilities."""
+
+    mu: Decimal  # the distance of neighbours in standard deviations
+    log_upper: Decimal  # the discrete probabilities are at most exp(log_upper) times the simulated ones,
+    log_ratio: Decimal  # and at least exp(log_upper - log_ratio) times
+
+
+def concentrated_delta(rho: Fraction, epsilon: float) -> Decimal:
+    """Return the delta that rho implies: Canonne, Kamath and Steinke (2020), Proposition 12.
+
+    The formula holds for every alpha = 1 + a; floating point only chooses one.
+    """
+    low, high = -80.0, 300.0
+    for _ in range(100):
+        a = math.exp((low + high) / 2)
+        low, high = (
+            (low, math.log(a))
+            if (2 * a + 1) * float(rho) > epsilon + math.log1p(1 / a)
+            else (math.log(a), high)
+        )
+    r, e, alpha = decimal(rho), Decimal(epsilon), 1 + Decimal(a)
+    exponent = (alpha - 1) * (alpha * r - e) + alpha * (1 - 1 / alpha).ln() - (alpha - 1).ln()
+    return min(Decimal(1), exponent.exp())
+
+
+def decimal(value: Fraction | float) -> Decimal:
+    """Convert a number, rounded to 60 digits."""
+    return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
+
+
+def worst_moves(l1: int, l2: int) -> list[int]:
+    """Return moves of single nodes that dominate every move of a level; none if they are not known.
+
+    One node can take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
+    """
+    if l1**2 == l2:
+        return [l1]
+    return [l1 // 2] * 2 if l1**2 == 2 * l2 and l1 in (2, 4) else []
+
+
+def laplace_loss(scale: float, move: int) -> Loss:
+    """Return the loss of one node that moves, under discrete Laplace noise of 0 or less, 1, ..., `move`."""
+    if move > 512:  # randomised response with the same epsilon dominates it
+        scale, move = scale / move, 1
+    b = Decimal(scale)
+    q = (-1 / b).exp()
+    inner = [(q**x * (1 - q) / (1 + q), x) for x in range(1, move)]
+    masses = [(1 / (1 + q), 0), *inner, (q**move / (1 + q), move)]
+    return [((move - 2 * x) / b, mass) for mass, x in masses]
+
+
+def gaussian_loss(scale: float, move: int) -> Loss:
+    """Return the loss of one node that moves, under discrete Gaussian noise up to 13 sigma.
+
+    Both tails together have less than CUT. Dividing by the sum without them raises the other probabilities.
+    """
+    two_variances = 2 * Decimal(scale) ** 2
+    reach = math.ceil(13 * scale)
+    masses = {x: (-(x * x) / two_variances).exp() for x in range(-reach, reach + 1)}
+    total = sum(masses.values(), Decimal(0))
+    return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
+
+
+def simulate(
+    variances: Sequence[Decimal], distance: Callable[[Sequence[Decimal]], Decimal], moved: int, width: Decimal
+) -> Continuous | None:
+    """Split each noise into continuous noise and a kernel of variance t2; `distance` is that of the former.
+
+    Every t2 is valid. This choice balances what the kernels add to the noise with what they cost.
+    """
+    if not variances:
+        return Continuous(Decimal(0), Decimal(0), Decimal(0))
+    pi2 = PI**2
+    kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
+    upper = ratio = Decimal(0)
+    for v, t2 in zip(variances, kernels, strict=True):
+        if t2 > v * 9 / 10:  # little would be left
+            return None
+        t, u = theta(2 * pi2 * t2), theta(2 * pi2 * t2 * (2 - t2 / v))
+        upper -= moved * (1 - u).ln()
+        ratio += moved * ((1 + u + t**2 / (1 - t)) / (1 - u)).ln()
+    return Continuous(distance(kernels).sqrt(), upper, ratio)
+
+
+def simulate_levels(pairs: Sequence[tuple[Decimal, int]], moved: int, width: Decimal) -> Continuous | None:
+    """Simulate noise by level: pairs of a variance and of the squared L2 sensitivity."""
+
+    def distance(kernels: Sequence[Decimal]) -> Decimal:
+        return sum((l2 / (v - t2) for (v, l2), t2 in zip(pairs, kernels, strict=True)), Decimal(0))
+
+    return simulate([v for v, _ in pairs], distance, moved, width)
+
+
+def theta(exponent: Decimal) -> Decimal:
+    """Return at least 2 (q + q**4 + q**9 + ...) with q = exp(-exponent)."""
+    q = (-exponent).exp()
+    return 2 * (q + q**4 / (1 - q**5))
+
+
+def tail(z: Decimal) -> Decimal:
+    """Return the probability that a standard normal variable exceeds z."""
+    if z < 0:
+        return 1 - tail(-z)
+    density = (-z * z / 2).exp() / (2 * PI).sqrt()
+    if z < 6:  # 1/2 - phi(z) (z + z**3/3 + z**5/15 + ...)
+        term, total, n = z, z, 1
+        while term > Decimal("1e-58"):
+            n += 2
+            term *= z * z / n
+            total += term
+        return Decimal("0.5") - density * total
+    fraction = z  # phi(z) / (z + 1/(z + 2/(z + 3/(z + ...)))), of which 120 terms are right to 40 digits
+    for n in range(120, 0, -1):
+        fraction = z + n / fraction
+    return density / fraction
+
+
+def continuous_delta(epsilon: Decimal, mu: Decimal) -> Decimal:
+    """Return the delta of continuous Gaussian noise: Balle and Wang (2018), Theorem 8."""
+    if not mu:
+        return 1 - epsilon.exp() if epsilon < 0 else Decimal(0)
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return tail(near) - epsilon.exp() * tail(far) if near < 50 else tail(Decimal(50))
+
+
+def composed_delta(
+    epsilon: float, losses: Sequence[Loss], simulated: Continuous, step: Decimal, failed: Decimal
+) -> Decimal:
+    """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
+
+    `failed` is the probability of the noise that the losses leave out. Up to 8192 sums of losses are listed.
+    Otherwise losses are moved to a grid.
+    """
+    if math.prod(map(len, losses)) <= 8192:
+        total = [(Decimal(0), Decimal(1))]
+        for loss in losses:
+            total = [(v + w, p * q) for (v, p), (w, q) in product(total, loss)]
+    else:
+        total, beyond = grid_sum(losses, step)
+        failed += beyond
+    left = Decimal(epsilon) - simulated.log_ratio
+    mean = sum((p * continuous_delta(left - v, simulated.mu) for v, p in total), Decimal(0))
+    rounded = Decimal("1e-50")  # far more than 60 digits leave
+    return min(Decimal(1), mean * simulated.log_upper.exp() * (1 + rounded) + failed + rounded)
+
+
+def grid_sum(losses: Sequence[Loss], step: Decimal) -> tuple[Loss, Decimal]:
+    """Return the sum of losses on the multiples of a step, and the probability of what was cut off.
+
+    The mass at v goes to both neighbouring multiples so that the mean of exp(-v) stays: delta cannot fall,
+    since it is the mean of a convex function of exp(-v). All masses are rounded up to multiples of 10**-60.
+    """
+    one, first, total, failed = Decimal(10) ** DIGITS, 0, [10**DIGITS], Decimal(0)
+    whole_step = 1 - (-step).exp()
+    for loss in losses:
+        masses: dict[int, int] = {}
+        for value, mass in loss:
+            cell = math.floor(value / step)
+            upper = (1 - (cell * step - value).exp()) / whole_step
+            for place, part in ((cell, 1 - upper), (cell + 1, upper)):
+                masses[place] = masses.get(place, 0) + math.ceil(max(part, Decimal(0)) * mass * one)
+        start, size = min(masses), max(masses) - min(masses) + 1
+        first, total = first + start, convolve(total, [masses.get(start + i, 0) for i in range(size)])
+        low, high, below, above = 0, len(total), 0, 0
+        while below + total[low] < CUT * one:
+            below, low = below + total[low], low + 1
+        while above + total[high - 1] < CUT * one:
+            above, high = above + total[high - 1], high - 1
+        first, total, failed = first + low, total[low:high], failed + above / one
+        total[0] += below  # moved up, which is safe
+    return [((first + i) * step, mass / one) for i, mass in enumerate(total)], failed
+
+
+def convolve(a: list[int], b: list[int]) -> list[int]:
+    """Convolve masses by multiplying two long numbers in which each mass has a slot of its own."""
+    length = len(a) + len(b) - 1
+    with localcontext(Context(prec=SLOT * (length + 1), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])):
+        long_a, long_b = (Decimal("".join(f"{mass:0{SLOT}d}" for mass in masses)) for masses in (a, b))
+        digits = f"{long_a * long_b:f}".zfill(SLOT * length)
+    return [-(-int(digits[i : i + SLOT]) // 10**DIGITS) for i in range(0, SLOT * length, SLOT)]
+
+
+def level_delta(
+    quantity: Quantity, laplace: bool, epsilon: float, scales: Sequence[float], fineness: float
+) -> Decimal:
+    """Return a delta of noise that is the same on all nodes of a level.
+
+    `fineness` is the step of the grid, relative to the standard deviation of one of the losses.
+    """
+    moves = worst_moves(quantity.l1, quantity.l2)
+    if laplace:
+        losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
+        width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
+        simulated = simulate_levels([], 0, width)
+    else:
+        exact = [scale for scale in scales if scale < 16 and moves]
+        losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
+        width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
+        rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
+        simulated = simulate_levels(rest, len(moves) or quantity.moved, width)
+    if simulated is None:
+        return Decimal(1)
+    exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
+    failed = Decimal(0) if laplace else CUT * len(losses)
+    return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent, failed)
+
+
+def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) -> Decimal:
+    """Return a delta of Gaussian noise whose scales differ from node to node."""
+    levels = [
+        [None if s is None else Decimal(s * shrink) ** 2 for s in each]
+        for each in quantity.part["noise_scales"]
+    ]
+    least = [min((v for v in level if v is not None), default=None) for level in levels]
+
+    def distance(kernels: Sequence[Decimal]) -> Decimal:
+        rest = iter(kernels)
+        taken = [Decimal(0) if v is None else next(rest) for v in least]
+        costs = [
+            [1 / (v - t2) if v else Decimal(0) for v in level]
+            for level, t2 in zip(levels, taken, strict=True)
+        ]
+        return quantity.l2 * Decimal(worst_path(quantity, tree, costs))
+
+    variances = [v for v in least if v is not None]
+    width = distance([Decimal(0)] * len(variances)).sqrt()
+    simulated = simulate(variances, distance, quantity.moved, width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
+
+
+def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -> Decimal:
+    """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
+    pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
+    width = sum((l2 / v for v, l2 in pairs), Decimal(0)).sqrt()
+    simulated = simulate_levels(pairs, max(each.moved for each in quantities), width)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
+
+
+# Privacy: the checks ----------------------------------------------------------------------------------------
+
+
+def check_budget(
+    quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree | None, report: Report
+) -> None:
+    """Check that the noise scales of a quantity keep to its loss, and are no larger than that requires."""
+    what, scales = f"budget of {quantity.name!r}", quantity.scales
+    if not scales:
+        public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
+        report.check(what, public, f"nothing is measured, {'all' if public else 'not all'} leaves are known")
+        return
+    if quantity.by_node and (laplace or tree is None):
+        why = (
+            "only Gaussian noise may differ from node to node"
+            if laplace
+            else "it needs the tree of the table"
+        )
+        report.check(what, False, why)
+        return
+    if not laplace and loss.get("delta") == 0:
+        report.check(what, False, "Gaussian noise does not keep to an epsilon without a delta")
+        return
+    pure = laplace and "epsilon" in loss
+    costs = [
+        [Fraction(0) if scale is None else cost(quantity, pure, scale) for scale in level]
+        for level in quantity.part["noise_scales"]
+    ]
+    spent = worst_path(quantity, tree, costs)
+    unused = f"noise of {quantity.name!r} is not larger than the loss, max_contributions and relation require"
+    rounded = Fraction(997, 1000) if quantity.by_node else 1 - Fraction(1, 10**6)  # scales on a grid of 1.001
+    if not loss.get("delta"):
+        name = "epsilon" if pure else "rho"
+        stated = Fraction(loss[name])
+        report.check(what, spent <= stated, f"{name} {float(spent):.12g} of {float(stated):.12g}")
+        all_used, figures = spent >= stated * rounded, f"{float(spent / stated):.6%} of {name} are spent"
+    else:
+        epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
+
+        def bound(shrink: float, fineness: float) -> tuple[Decimal, str]:
+            """Return a delta for the scales times `shrink`: by the simple bound if it suffices."""
+            times = spent / Fraction(shrink) ** (1 if pure else 2)
+            simple = Decimal(times > Fraction(epsilon)) if pure else concentrated_delta(times, epsilon)
+            if simple <= delta:
+                return simple, "sum of epsilons" if pure else "concentrated privacy"
+            if quantity.by_node and tree is not None:
+                return node_delta(quantity, tree, epsilon, shrink), "simulation"
+            smaller = [scale * shrink for scale in scales]
+            return level_delta(quantity, laplace, epsilon, smaller, fineness), "composition"
+
+        most, how = bound(1.0, 0.0175)
+        figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})"
+        report.check(what, most <= delta, figures)
+        less, _ = bound(0.98, 0.07)
+        all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
+    if min(scales) <= SMALLEST:
+        report.skip(unused, "noise has the smallest scale")
+    else:
+        report.check(unused, all_used, figures)
+
+
+def check_joint_budget(
+    plan: dict[str, Any], quantities: Sequence[Quantity], laplace: bool, report: Report
+) -> None:
+    """Check that the quantities keep to the stated loss together, and use it."""
+    loss, spending = plan["loss"], [each for each in quantities if each.scales]
+    losses = [each.part["loss"] for each in spending]
+    if all(each.keys() == loss.keys() for each in losses):
+        for name, stated in loss.items():
+            spent = sum((Fraction(each[name]) for each in losses), Fraction(0))
+            figures = f"{name} {float(spent):.12g} of {float(stated):.12g}"
+            report.check(f"{name} of all together", spent <= Fraction(stated), figures)
+            used = spent >= Fraction(stated) * (1 - Fraction(1, 10**6))
+            report.check(f"{name} of all together is used", used, figures)
+        return
+    if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
+        report.check("budget of all together", False, "losses of other kinds do not add up to the stated one")
+        return
+    epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
+    rho = sum((Fraction(each["rho"]) for each in losses), Fraction(0))
+
+    def bound(shrink: float) -> Decimal:
+        simple = concentrated_delta(rho / Fraction(shrink) ** 2, epsilon)
+        if simple <= delta or any(each.part["split"] == "nodes" or each.by_node for each in spending):
+            return simple
+        return joint_delta(spending, epsilon, shrink)
+
+    most, less = bound(1.0), bound(0.98)
+    figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon}"
+    report.check("budget of all together", most <= delta, figures)
+    if min(scale for each in spending for scale in each.scales) <= SMALLEST:
+        report.skip("whether all of the budget is used", "noise has the smallest scale")
+    else:
+        figures = f"with 2 % less noise delta would be {float(less):.4g}"
+        report.check("all of the budget is used", less > delta, figures)
+
+
+def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Report) -> None:
+    """Check that shares add up to one along each path, and that the noise follows from them."""
+    what = f"shares of {quantity.name!r}"
+    shares, scales = quantity.part["shares"], quantity.part["noise_scales"]
+    known = [{position for position, _ in level} for level in quantity.part["known"]["exact"]]
+    if not quantity.scales:
+        report.check(what, not any(map(any, shares)) and not any(map(any, scales)), "all 0")
+        return
+    products = []
+    agree = True
+    for public, share, scale in zip(known, shares, scales, strict=True):
+        for place, (part, noise) in enumerate(zip(share, scale, strict=True)):
+            agree &= (part > 0) == (noise is not None) or (noise is None and place in public)
+            if part > 0 and noise is not None and noise > SMALLEST:
+                products.append(noise**power * part)
+    if not quantity.by_node:
+        total = math.fsum(share[0] for share in shares)
+        report.check(what, abs(total - 1) <= 1e-9, f"they sum to {total:.12g}")
+    elif tree is not None:
+        sums = spread(shares[0], 1)
+        for level in range(1, len(shares)):
+            own = spread(shares[level], len(tree.parents[level]))
+            sums = [sums[parent] + part for parent, part in zip(tree.parents[level], own, strict=True)]
+        wrong = [
+            f"path {place} sums to {total:.12g}"
+            for place, total in enumerate(sums)
+            if total > 1 + 1e-9 or (total < 1 - 1e-9 and place not in known[-1])
+        ]
+        report.each(f"{what} along each path", wrong, len(sums))
+    ratio = max(products) / min(products) - 1 if products else 0.0
+    fits = agree and ratio <= (2.1e-3 if quantity.by_node else 1e-9)
+    figures = f"scale**{power} * share within {ratio:.2g}"
+    report.check(f"noise of {quantity.name!r} follows its shares", fits, figures)
+
+
+# The table: values ------------------------------------------------------------------------------------------
+
+
+def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Report) -> None:
+    """Check that values are whole, not negative, add up, and agree with what is known."""
+    part, name, n = quantity.part, repr(quantity.name), len(texts)
+    unit, consistency = quantity.unit, part["consistency"]
+    in_digits = part["quantity"] == COUNT and consistency in ("none", "integer")
+    read_one: Callable[[str], float] = int if in_digits else float
+    try:
+        values = [Fraction(read_one(text)) / unit for text in texts]
+    except (ValueError, OverflowError):
+        report.check(f"values of {name}", False, "one of them is missing, or no number")
+        return
+    largest = max(map(abs, values))
+    slack = Fraction(1, 10**9) * (largest + 1)
+    if consistency in ("none", "integer"):  # a multiple of the unit is shown as the nearest float
+        units = [Fraction(round(value)) for value in values]
+        nearest = Fraction(0 if part["quantity"] == COUNT else 1, 10**15)
+        pairs = enumerate(zip(values, units, strict=True))
+        wrong = [
+            f"{texts[row]} in {line(row)}"
+            for row, (value, near) in pairs
+            if abs(value - near) > nearest * abs(value)
+        ]
+        if (
+            report.each(f"values of {name} are whole multiples of {unit}", wrong, n)
+            and largest * unit.numerator < 2**53
+        ):
+            values, slack = units, Fraction(0)
+    bounded = consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0
+    if bounded:
+        wrong = [line(row) for row, value in enumerate(values) if value < -slack]
+        report.each(f"values of {name} are not negative", wrong, n)
+    if consistency == "none":
+        report.skip(
+            f"sums of {name}", 'with consistency "none" rows are independent: a changed value cannot be seen'
+        )
+    else:
+        wrong = [
+            f"{line(row)} shows {texts[row]}, its children sum to {float(total * unit)!r}"
+            for level in range(1, len(tree.rows))
+            for row, total in zip(
+                tree.rows[level - 1], tree.sums(level, [values[row] for row in tree.rows[level]]), strict=True
+            )
+            if abs(total - values[row]) > slack
+        ]
+        report.each(f"sums of {name}", wrong, n)
+    wrong, known = [], part["known"]
+    for nodes, exact, least in zip(tree.rows, known["exact"], known["at_least"], strict=True):
+        wrong += [
+            f"{line(nodes[place])} is not {count}"
+            for place, count in exact
+            if abs(values[nodes[place]] - count) > slack
+        ]
+        wrong += [
+            f"{line(nodes[place])} is below {count}"
+            for place, count in least
+            if bounded and values[nodes[place]] < count - slack
+        ]
+    if n_known := sum(map(len, known["exact"] + known["at_least"])):
+        report.each(f"known values of {name}", wrong, n_known)
+
+
+# The table: errors ------------------------------------------------------------------------------------------
+
+
+@cache
+def variance(laplace: bool, scale: float | None) -> float:
+    """Return the exact variance of discrete noise; infinite where nothing is measured."""
+    if scale is None:
+        return math.inf
+    if laplace:
+        q = math.exp(-1 / scale)
+        return 2 * q / math.expm1(-1 / scale) ** 2
+    if scale > 10:  # the variance is scale**2 up to exp(-1000)
+        return scale**2
+    masses = [math.exp(-((k / scale) ** 2) / 2) for k in range(400)]
+    return 2 * math.fsum(k * k * mass for k, mass in enumerate(masses)) / (2 * math.fsum(masses) - 1)
+
+
+def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float]], list[list[float]]]:
+    """Return the variances of the best estimates from a node's subtree, and from all measurements.
+
+    Up, V = 1/(1/v + 1/S) from a node's own variance v and the sum S of its children's V. Down, a child's
+    final variance is V + (V/S)**2 (final variance of its parent - S).
+    """
+    subtree, below = [noise[-1]], []
+    for level in reversed(range(len(noise) - 1)):
+        below.append(tree.sums(level + 1, subtree[-1]))
+        own = zip(noise[level], below[-1], strict=True)
+        subtree.append([s if v == math.inf else v * s / (v + s) if v and s else 0.0 for v, s in own])
+    subtree, below = subtree[::-1], below[::-1]
+    final = [subtree[0]]
+    for level in range(1, len(noise)):
+        nodes = zip(subtree[level], tree.parents[level], strict=True)
+        family, parents = below[level - 1], final[-1]
+        final.append(
+            [v + (v / family[p]) ** 2 * (parents[p] - family[p]) if family[p] else 0.0 for v, p in nodes]
+        )
+    return subtree, final
+
+
+def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree, report: Report) -> None:
+    """Check each standard error against the one that follows from the noise scales."""
+    part, unit = quantity.part, float(quantity.unit)
+    raw = part["consistency"] == "none"
+    least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
+    noise = []
+    for exact, scales, nodes in zip(part["known"]["exact"], part["noise_scales"], tree.rows, strict=True):
+        known, own = (
+            dict(exact),
+            spread([max(variance(laplace, scale), least) for scale in scales], len(nodes)),
+        )
+        noise.append([0.0 if place in known else v for place, v in enumerate(own)])
+    subtree, final = (noise, noise) if raw else least_squares(tree, noise)
+    expected: dict[int, tuple[float, float]] = {}
+    for level in zip(tree.rows, subtree, final, strict=True):
+        for row, v, total in zip(*level, strict=True):
+            expected.setdefault(row, (v, total))  # not that of its chain
+    wrong = []
+    for row, stated in enumerate(texts):
+        (v, total), error = expected[row], parse(stated) / unit
+        if not abs(error**2 - total) <= 2e-6 * abs(total) + 1e-12 * v < math.inf or error < 0:
+            wrong.append(
+                f"{line(row)} shows {stated or 'nothing'}, not {math.sqrt(max(total, 0)) * unit:.9g}"
+            )
+    report.each(f"standard errors of {quantity.name!r}", wrong, len(texts))
+
+
+def parse(stated: str) -> float:
+    """Read a number of the table; nan if there is none."""
+    try:
+        return float(stated)
+    except ValueError:
+        return math.nan
+
+
+def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
+    """Check the columns that a table may have besides."""
+    part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
+    values = columns[quantity.name]
+    if part["confidence"] is not None:
+        ends = zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
+        wrong = [line(row) for row, texts in enumerate(ends) if not in_order(*map(parse, texts))]
+        report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(values))
+        report.skip(f"intervals of {quantity.name!r}", "their width")
+    if part["keep_measurements"]:
+        planned: dict[int, float | None] = {}
+        for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
+            known = dict(exact)
+            for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
+                planned.setdefault(row, None if scale is None or place in known else scale * unit)
+        wrong = []
+        for row, scale in sorted(planned.items()):
+            stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
+            if not (
+                stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale
+            ):
+                wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
+        report.each(f"noise scales of {quantity.name!r}", wrong, len(values))
+        report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
+
+
+def in_order(low: float, value: float, high: float) -> bool:
+    """Whether an interval holds a value, to rounding."""
+    slack = 1e-9 * max(abs(low), abs(high), 1)
+    return low - slack <= value <= high + slack
+
+
+# The whole --------------------------------------------------------------------------------------------------
+
+
+def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report) -> None:
+    """Check a plan and a table."""
+    raw = read(table)
+    computed = digest_of(plan)
+    report.check("digest", plan.get("digest") == computed, f"{computed}, stated {plan.get('digest')}")
+    if digest is None:
+        report.unchecked.append("that this digest was approved: compare it with a noted one, by --digest")
+    else:
+        report.check("noted digest", digest.strip().lower() == computed, digest)
+    sidecar = Path(f"{table}.json")
+    if sidecar.exists():
+        beside = read_json(sidecar)
+        attrs = beside.get("attrs") if isinstance(beside, dict) else None
+        if not isinstance(attrs, dict) or beside.get("format") != TABLE:
+            report.check("description beside the table", False, f"{sidecar.name} is none of this version")
+        else:
+            found = hashlib.sha256(raw).hexdigest()
+            stated = beside.get("sha256")
+            report.check("bytes of the table", stated == found, f"{found}, stated {stated}")
+            same = attrs.get("digest") == computed and beside.get("plan") in (None, plan)
+            report.check("plan beside the table", same, f"digest {attrs.get('digest')}")
+    else:
+        report.skip("bytes of the table", f"there is no {sidecar.name}")
+    kind = plan.get("kind")
+    if kind not in ("additive", "joint"):
+        report.check("format", plan.get("format") == PLAN and text(kind), f"{plan.get('format')}, {kind}")
+        report.skip("budget and table", f"the kind of plan is {kind}")
+        return
+    if not check_format(plan, report):
+        return
+    quantities, laplace = quantities_of(plan), plan["mechanism"] == "laplace"
+    names, rows = read_table(table)
+    planned = columns_of(plan, quantities)
+    filled = len(set(names)) == len(names) and all(len(row) == len(names) for row in rows)
+    fitting = report.check("columns", names == planned and filled, f"{names}")
+    tree = check_rows(plan, rows, report) if fitting else None
+    if tree is None:
+        report.skip("values and errors", "the rows do not fit the plan")
+    for each in quantities:
+        own = plan["loss"] if plan["kind"] == "additive" else each.part["loss"]
+        if tree is not None and not fits(each, tree, report):
+            continue
+        check_budget(each, own, laplace, tree, report)
+        check_shares(each, 1 if laplace and "epsilon" in own else 2, tree, report)
+        if tree is None:
+            continue
+        if each.shown != "values":
+            report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
+            continue
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        check_values(each, columns[each.name], tree, report)
+        check_errors(each, laplace, columns[f"{each.prefix}std_error"], tree, report)
+        check_companions(each, columns, tree, report)
+    if plan["kind"] == "joint":
+        check_joint_budget(plan, quantities, laplace, report)
+
+
+def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
+    """Check that every level has one share, or one for each node, and that known nodes exist."""
+    sizes, known = list(map(len, tree.rows)), quantity.part["known"]
+    fit = all(len(level) in (1, size) for level, size in zip(quantity.part["shares"], sizes, strict=True))
+    fit &= all(
+        place < size
+        for levels in (known["exact"], known["at_least"])
+        for level, size in zip(levels, sizes, strict=True)
+        for place, _ in level
+    )
+    figures = f"its lists do not fit levels of {sizes} nodes"
+    return fit or report.check(f"plan of {quantity.name!r}", False, figures)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the report; return 0 if all checks passed, 1 if one failed, 2 if the input cannot be read."""
+    parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table and its plan.")
+    parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
+    parser.add_argument("table", type=Path, help="counts.csv")
+    parser.add_argument("--digest", help="the digest that was noted when the plan was approved")
+    arguments = parser.parse_args(argv)
+    report = Report()
+    try:
+        plan = read_json(arguments.plan)
+        if isinstance(plan, dict) and plan.get("format") == TABLE:
+            plan = plan.get("plan")
+        if not isinstance(plan, dict):
+            raise UnreadableError(
+                f"{arguments.plan} holds no plan. Hint: pass plan.json, or counts.csv.json."
+            )
+        with localcontext(Context(prec=60)):
+            verify(plan, arguments.table, arguments.digest, report)
+    except (UnreadableError, ArithmeticError) as error:
+        hint = "" if isinstance(error, UnreadableError) else ". Hint: a number of the plan is out of range."
+        print(f"verify: {error}{hint}", file=sys.stderr)
+        return 2
+    print(f"\n{report.passed} checks passed, {report.failed} failed. Not checked:")
+    print("\n".join(f"- {each}" for each in report.unchecked))
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # keys may have any letters
+    sys.exit(main())

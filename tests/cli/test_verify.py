@@ -1,0 +1,480 @@
+"""Releases checked from outside: honest ones pass, forged ones do not, even with a digest to match."""
+
+import ast
+import contextlib
+import copy
+import csv
+import hashlib
+import io
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.cli import verify
+
+BY = ["region", "district", "site"]
+PLACES = pd.DataFrame(
+    [
+        ("a", "b", "c"), ("a", "b", "d"), ("a", "e", "c"), ("f", None, None), ("g", "h", None),
+        ("g", "i", "j"), ("g", "i", "k"), ("g", "i", "l"),
+    ],
+    columns=BY,
+)  # fmt: skip
+LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
+
+
+def as_stored(plan):
+    """Return the plan in format 3."""
+
+    def part(each, data):
+        keys = (
+            "consistency", "fit", "confidence", "keep_measurements", "quantity", "known", "split",
+            "objective", "level_weights", "shares",
+        )  # fmt: skip
+        scales = [[float(x) if np.isfinite(x) else None for x in level] for level in each.node_noise_scales]
+        return {key: data[key] for key in keys} | {"noise_scales": scales}
+
+    data = plan.to_dict()
+    first = plan if plan.kind == "additive" else next(iter(plan.plans.values()))
+    own = ("domain", "domain_source", "loss", "neighbors", "privacy_unit", "max_contributions", "mechanism")
+    stored = {key: data[key] for key in own} | {
+        "format": "pandas_dptree plan, version 3",
+        "kind": plan.kind,
+        "version": "0",
+        "levels": [str(name) for name in plan.level_names],
+        "nodes": [int(n) for n in first.n_listed],
+    }
+    if plan.kind == "additive":
+        stored |= part(plan, data)
+    else:
+        bounded = ("loss", "max_contributions")
+        parts = [
+            [name, {key: each[key] for key in bounded} | part(plan.plans[name], each)]
+            for name, each in data["plans"]
+        ]
+        stored |= {"plans": parts, **{key: data[key] for key in ("means", "count", "shows_count")}}
+    return signed(json.loads(json.dumps(stored)))
+
+
+def signed(stored):
+    """The plan with the digest that belongs to it, as a forger would compute it too."""
+    rest = {key: value for key, value in stored.items() if key not in ("digest", "version")}
+    packed = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {**stored, "digest": hashlib.sha256(packed.encode()).hexdigest()}
+
+
+def checked(folder, stored, rows, *options):
+    """Run the verifier on a plan (an object, or JSON text) and the rows of a table."""
+    (folder / "plan.json").write_text(stored if isinstance(stored, str) else json.dumps(stored))
+    with (folder / "counts.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        code = verify.main([str(folder / "plan.json"), str(folder / "counts.csv"), *options])
+    return code, printed.getvalue()
+
+
+def rows_of(table):
+    return list(csv.reader(io.StringIO(table.to_csv(index=False))))
+
+
+def records(n=400, seed=0):
+    draws = np.random.default_rng(seed)
+    values = {"cost": draws.normal(20, 30, n), "age": draws.random(n), "person": draws.integers(0, 150, n)}
+    return PLACES.sample(n, replace=True, random_state=seed).reset_index(drop=True).assign(**values)
+
+
+def released(plan, seed=0):
+    return as_stored(plan), rows_of(plan.release(records(seed=seed), rng=np.random.default_rng(seed)))
+
+
+@pytest.fixture(
+    params=[*LOSSES, LOSSES[2] | {"mechanism": "gaussian"}], ids=["pure", "rho", "approximate", "gaussian"]
+)
+def release(request):
+    """A small release of counts, whose total was known to be at least 10 and one site empty."""
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    known = pd.DataFrame({"region": ["a", None], "district": ["b", None], "site": ["d", None]})
+    known = known.assign(count=[60, None], at_least=[None, 10])
+    options = {"privacy_unit": "person", "max_contributions": 4, "split": "uniform", **request.param}
+    plan = dpt.plan(domain, known=known, **options)
+    return released(plan)
+
+
+def random_plan(seed):
+    """A plan with random options; None if they exclude each other."""
+    choose, places = random.Random(seed), PLACES.copy()
+    zeros = choose.random() < 0.3
+    if zeros:
+        places["closed"] = [False, True, False, False, False, False, False, True]
+    domain = dpt.Domain.from_frame(places, by=BY, structural_zeros="closed" if zeros else None)
+    loss = choose.choice(
+        [*LOSSES, {"epsilon": 0.1, "delta": 1e-9}, {"epsilon": 3.0, "delta": 1e-4}, {"rho": 3.0}]
+    )
+    pure = loss.keys() == {"epsilon"}
+    by_level = {"total": 0.25, "region": 0.5, "site": 0.25}
+    options = {
+        **loss,
+        "neighbors": choose.choice(["add_remove", "replace"]),
+        "privacy_unit": "person",
+        "max_contributions": choose.randint(1, 5),
+        "mechanism": choose.choice(["auto", "laplace"] if pure else ["auto", "laplace", "gaussian"]),
+        "split": choose.choice(
+            ["optimal", "uniform", "geometric", by_level] + ([] if pure else ["nodes"] * 3)
+        ),
+        "consistency": choose.choice(["none", "linear", "nonnegative", "integer"]),
+        "objective": choose.choice(["levels", "cells", "worst"]),
+        "confidence": choose.choice([None, 0.9]),
+        "keep_measurements": choose.random() < 0.3,
+    }
+    bounds = choose.choice([(0, 50), (-20, 50), (-30, 30)])
+    aggregations = {
+        "n": "count",
+        "cost": dpt.mean("cost", bounds=bounds),
+        "age": dpt.sum("age", bounds=(0, 1)),
+    }
+    known = {"total": 400} if choose.random() < 0.4 else None
+    try:
+        match choose.choice(["counts", "counts", "sum", "sums", "agg"]):
+            case "counts":
+                return dpt.plan(domain, known=known, **options)
+            case "sum":
+                step = choose.choice([0.01, 1, None])
+                return dpt.plan(domain, column="cost", bounds=bounds, granularity=step, **options)
+            case "sums":
+                limits = {"cost": bounds, "age": (0, 1)}
+                return dpt.plan_sums(domain, ["cost", "age"], bounds=limits, **options)
+            case _:
+                return dpt.plan_agg(domain, aggregations, known=known, **options)
+    except dpt.DPTreeError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(30), pytest.param(range(30, 300), marks=pytest.mark.slow)], ids=["", "all"]
+)
+def test_honest_releases_pass(tmp_path, seeds):
+    plans = {seed: random_plan(seed) for seed in seeds}
+    made = {seed: plan for seed, plan in plans.items() if plan is not None}
+    assert len(made) > 0.7 * len(plans)
+    for seed, plan in made.items():
+        code, printed = checked(tmp_path, *released(plan, seed))
+        assert code == 0, f"{seed}: {printed}"
+
+
+def test_the_report(tmp_path, release):
+    stored, rows = release
+    code, printed = checked(tmp_path, stored, rows, "--digest", stored["digest"])
+    assert code == 0 and "0 failed" in printed and "secret source" in printed and "noted one" not in printed
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 0 and "noted one" in printed
+    code, printed = checked(tmp_path, stored, rows, "--digest", "0" * 64)
+    assert code == 1 and "FAIL        noted digest" in printed
+
+
+def edited(stored, *path, value):
+    """A copy of the plan in which one entry is another; `value` may be a function of the old one."""
+    forged = copy.deepcopy(stored)
+    place = forged
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value(place[path[-1]]) if callable(value) else value
+    return signed(forged)
+
+
+def forged_plans(stored):
+    """Plans that are not that of the release, each with its digest."""
+    levels = range(len(stored["levels"]))
+    measured = [level for level in levels if stored["noise_scales"][level][0] is not None]
+    first, last = measured[0], measured[-1]
+    yield "a share", edited(stored, "shares", last, 0, value=lambda share: share * 0.9)
+    power = 1 if stored["mechanism"] == "laplace" and "epsilon" in stored["loss"] else 2
+    two = edited(stored, "shares", last, 0, value=lambda share: share - 0.01)
+    two = edited(two, "shares", first, 0, value=lambda share: share + 0.01)
+    yield "two shares", two
+    for level in (first, last):
+        ratio = stored["shares"][level][0] / two["shares"][level][0]
+        two = edited(two, "noise_scales", level, 0, value=lambda scale, r=ratio: scale * r ** (1 / power))
+    yield "two shares with their noise", two
+    for level in measured:
+        yield (
+            f"less noise on level {level}",
+            edited(stored, "noise_scales", level, 0, value=lambda scale: scale * 0.9),
+        )
+    yield (
+        "all noise",
+        signed(
+            stored | {"noise_scales": [[s and s * 0.95 for s in level] for level in stored["noise_scales"]]}
+        ),
+    )
+    yield "half of the rows", edited(stored, "max_contributions", value=2)
+    yield "more rows", edited(stored, "max_contributions", value=5)
+    other = {"add_remove": "replace", "replace": "add_remove"}[stored["neighbors"]]
+    yield "another relation", edited(stored, "neighbors", value=other)
+    name = "rho" if "rho" in stored["loss"] else "epsilon"
+    yield "a smaller loss", edited(stored, "loss", name, value=lambda loss: loss * 0.95)
+    yield "a larger loss", edited(stored, "loss", name, value=lambda loss: loss * 1.05)
+    if stored["loss"].get("delta") and stored["mechanism"] == "gaussian":  # else it hardly matters
+        yield "a smaller delta", edited(stored, "loss", "delta", value=lambda delta: delta / 2)
+        yield "a larger delta", edited(stored, "loss", "delta", value=lambda delta: delta * 4)
+    yield (
+        "another mechanism",
+        edited(
+            stored, "mechanism", value={"laplace": "gaussian", "gaussian": "laplace"}[stored["mechanism"]]
+        ),
+    )
+    yield "a known count", edited(stored, "known", "exact", len(levels) - 1, 0, 1, value=61)
+    yield "an unknown known node", edited(stored, "known", "exact", len(levels) - 1, 0, 0, value=3)
+    yield "a lower bound", edited(stored, "known", "at_least", 0, value=[[0, 10_000]])
+    yield "an unknown key", signed(stored | {"comment": "approved"})
+    yield "a missing key", signed({key: value for key, value in stored.items() if key != "fit"})
+    for path, value in [
+        (("max_contributions",), True), (("keep_measurements",), 0), (("levels", 1), "province"),
+        (("levels", 1), "total"), (("nodes", 1), 2), (("quantity",), []), (("quantity", "high"), 2),
+        (("quantity", "low"), 3), (("known", "exact"), []), (("loss", "rho"), 1.0), (("shares", 0, 0), -0.1),
+        (("noise_scales", 1), lambda scales: scales * 2), (("format",), "pandas_dptree plan, version 2"),
+    ]:  # fmt: skip
+        yield f"{path}: {value}", edited(stored, *path, value=value)
+    if stored["mechanism"] == "laplace":
+        by_leaf = {
+            key: [*stored[key][:-1], stored[key][-1] * len(PLACES)] for key in ("shares", "noise_scales")
+        }
+        yield "noise by node", signed(stored | by_leaf)
+
+
+def test_forged_plans_fail(tmp_path, release):
+    stored, rows = release
+    missed = [what for what, forged in forged_plans(stored) if checked(tmp_path, forged, rows)[0] != 1]
+    assert missed == []
+
+
+def test_the_relation_fails_in_both_directions(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    for loss in LOSSES:
+        stored, rows = released(
+            dpt.plan(domain, neighbors="replace", max_contributions=2, privacy_unit="person", **loss)
+        )
+        assert checked(tmp_path, stored, rows)[0] == 0
+        code, printed = checked(tmp_path, edited(stored, "neighbors", value="add_remove"), rows)
+        assert code == 1 and "not larger than" in printed
+
+
+def test_a_digest_that_was_not_recomputed_fails(tmp_path, release):
+    stored, rows = release
+    assert checked(tmp_path, {**stored, "fit": "joint"}, rows)[0] == 1
+    assert checked(tmp_path, {**stored, "version": "1.2.3"}, rows)[0] == 0  # is not covered
+
+
+def forged_tables(rows):
+    """Tables that are not the released one."""
+    header, *body = rows
+    count, error = header.index("count"), header.index("std_error")
+    for place, row in enumerate(body):
+        for step in (1, -1):
+            changed = [*row[:count], str(int(row[count]) + step), *row[count + 1 :]]
+            yield f"count {place}", [header, *body[:place], changed, *body[place + 1 :]]
+        changed = [*row[:error], str(float(row[error]) * 1.001 + 1e-5), *row[error + 1 :]]
+        yield f"error {place}", [header, *body[:place], changed, *body[place + 1 :]]
+        yield f"without {place}", [header, *body[:place], *body[place + 1 :]]
+        yield f"twice {place}", [header, *body[: place + 1], *body[place:]]
+        yield f"empty {place}", [header, *body[:place], [*row[:count], "", row[error]], *body[place + 1 :]]
+    for level in ("total", *BY):
+        yield f"without {level}", [header, *(row for row in body if row[0] != level)]
+    yield "another order", [header, body[0], body[2], body[1], *body[3:]]
+    yield "another key", [header, *body[:1], ["region", "x", *body[1][2:]], *body[2:]]
+    yield "another column", [[*header[:-1], "error"], *body]
+    yield "a cut row", [header, *body[:-1], body[-1][:-1]]
+
+
+def test_forged_tables_fail(tmp_path, release):
+    stored, rows = release
+    missed = [what for what, forged in forged_tables(rows) if checked(tmp_path, stored, forged)[0] != 1]
+    assert missed == []
+
+
+@pytest.mark.parametrize("consistency", ["linear", "nonnegative"])
+def test_fractions_that_do_not_add_up_fail(tmp_path, consistency):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    stored, rows = released(dpt.plan(domain, rho=0.1, consistency=consistency))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    for place in range(1, len(rows)):
+        forged = copy.deepcopy(rows)
+        forged[place][-2] = str(float(rows[place][-2]) + 0.001)
+        assert checked(tmp_path, stored, forged)[0] == 1
+
+
+def test_sums_are_added_in_whole_units(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    options = {
+        "column": "cost",
+        "bounds": (0, 50),
+        "granularity": 0.01,
+        "keep_measurements": True,
+        "confidence": 0.9,
+    }
+    stored, rows = released(dpt.plan(domain, rho=0.1, **options))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    column = {name: place for place, name in enumerate(rows[0])}
+    for name, step in [
+        ("cost", 0.01), ("cost", 0.001), ("cost_noise_scale", 0.01), ("cost_lower", 1e6),
+        ("cost_std_error", 0.01),
+    ]:  # fmt: skip
+        forged = copy.deepcopy(rows)
+        forged[3][column[name]] = str(float(rows[3][column[name]]) + step)
+        assert checked(tmp_path, stored, forged)[0] == 1, name
+
+
+def test_joint_releases_are_checked_together(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    aggregations = {
+        "n": "count",
+        "cost": dpt.mean("cost", bounds=(0, 50)),
+        "age": dpt.sum("age", bounds=(0, 1)),
+    }
+    common = {"split": "uniform"}
+    for loss in LOSSES:
+        for mechanism in ["laplace"] if loss == LOSSES[0] else ["laplace", "gaussian"]:
+            stored, rows = released(dpt.plan_agg(domain, aggregations, mechanism=mechanism, **common, **loss))
+            code, printed = checked(tmp_path, stored, rows)
+            assert code == 0 and "NOT CHECKED values and errors of 'cost'" in printed
+            name = "rho" if "rho" in loss else "epsilon"
+            for factor in (0.95, 1.05):
+                forged = edited(stored, "loss", name, value=lambda x, f=factor: x * f)
+                assert checked(tmp_path, forged, rows)[0] == 1
+            part = edited(stored, "plans", 0, 1, "noise_scales", 0, 0, value=lambda x: x * 0.9)
+            assert checked(tmp_path, part, rows)[0] == 1
+            other = {"epsilon": 1.0, "delta": 0.0} if "rho" in stored["plans"][1][1]["loss"] else {"rho": 0.1}
+            assert checked(tmp_path, edited(stored, "plans", 1, 1, "loss", value=other), rows)[0] == 1
+            assert checked(tmp_path, edited(stored, "plans", 1, 1, value=[]), rows)[0] == 1
+            part = edited(stored, "plans", 1, 1, "noise_scales", value=[[None]] * 4)
+            part = edited(
+                part, "plans", 1, 1, "shares", value=[[0.0]] * 4
+            )  # the mean, of which little is shown
+            assert "FAIL        budget of 'cost'" in checked(tmp_path, part, rows)[1]
+            missing = edited(
+                stored, "plans", 2, 1, value=lambda x: {k: v for k, v in x.items() if k != "fit"}
+            )
+            assert checked(tmp_path, missing, rows)[0] == 1
+
+
+def test_with_raw_measurements_sums_are_not_checked(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    stored, rows = released(dpt.plan(domain, epsilon=1.0, consistency="none"))
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 0 and "NOT CHECKED sums of 'count'" in printed
+
+
+def test_the_smallest_noise_is_not_checked_for_use(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    with pytest.warns(dpt.DPTreeWarning):
+        plan = dpt.plan(domain, rho=1e9)
+    code, printed = checked(tmp_path, *released(plan))
+    assert code == 0 and "noise has the smallest scale" in printed
+
+
+def test_files_beside_the_table(tmp_path, release):
+    stored, rows = release
+    checked(tmp_path, stored, rows)
+    table, beside = tmp_path / "counts.csv", tmp_path / "counts.csv.json"
+    good = {
+        "format": "pandas_dptree table, version 1",
+        "sha256": hashlib.sha256(table.read_bytes()).hexdigest(),
+        "columns": [],
+        "attrs": {"digest": stored["digest"]},
+        "plan": stored,
+    }
+    for change, code in [
+        ({}, 0), ({"sha256": "0" * 64}, 1), ({"attrs": {}}, 1), ({"attrs": None}, 1), ({"plan": None}, 2),
+        ({"attrs": {"digest": "0" * 64}}, 1), ({"plan": stored | {"version": "0", "fit": "joint"}}, 1),
+    ]:  # fmt: skip
+        beside.write_text(json.dumps(good | change))
+        assert verify.main([str(beside), str(table)]) == code
+
+
+@pytest.mark.parametrize("shown", ["1e999999999", "1e-999999999", "nan", "inf", "1/0", "9" * 5000, "x", "-1"])
+def test_odd_numbers_in_the_table(tmp_path, release, shown):
+    stored, rows = release
+    forged = copy.deepcopy(rows)
+    for column in ("count", "std_error"):
+        forged[-1] = [*rows[-1]]
+        forged[-1][rows[0].index(column)] = shown
+        assert checked(tmp_path, stored, forged)[0] == 1
+
+
+def test_levels_that_cannot_be_estimated_fail(tmp_path, release):
+    stored, rows = release
+    for level, error in ((-1, ""), (-1, "inf"), (-1, "nan")):
+        forged = edited(stored, "noise_scales", level, value=[None])
+        forged = edited(forged, "shares", level, value=[0.0])
+        changed = [rows[0], *([*row[:-1], error] for row in rows[1:])]
+        assert checked(tmp_path, forged, changed)[0] == 1
+    nothing = edited(stored, "nodes", value=[0] * len(stored["nodes"]))
+    assert checked(tmp_path, nothing, rows[:1])[0] == 1
+
+
+def test_numbers_out_of_range_are_refused(tmp_path, release, capsys):
+    stored, rows = release
+    code, _ = checked(tmp_path, edited(stored, "max_contributions", value=10**400), rows)
+    assert code in (1, 2) and (code == 1 or "Hint: " in capsys.readouterr().err)
+
+
+def test_other_kinds_are_not_called_checked(tmp_path, capsys):
+    stored = signed({"format": "pandas_dptree plan, version 3", "kind": "implicit", "version": "0"})
+    code, printed = checked(tmp_path, stored, [["a"]])
+    assert code == 0 and "NOT CHECKED budget and table: the kind of plan is implicit" in printed
+    assert checked(tmp_path, {**stored, "loss": 1}, [["a"]])[0] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "nothing", '{"a": NaN}', '{"a": 1e999}', '{"a": 1, "a": 1}', '{"a": Infinity}', "\xff"]
+)
+def test_unreadable_plans(tmp_path, text, capsys):
+    (tmp_path / "plan.json").write_bytes(text.encode("latin-1"))
+    assert verify.main([str(tmp_path / "plan.json"), str(tmp_path / "counts.csv")]) == 2
+    assert "Hint: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("raw", [None, b"", b"\xff", b'level\n"open'])
+def test_unreadable_tables(tmp_path, release, raw, capsys):
+    stored, rows = release
+    checked(tmp_path, stored, rows)
+    (tmp_path / "counts.csv").unlink()
+    if raw is not None:
+        (tmp_path / "counts.csv").write_bytes(raw)
+    assert verify.main([str(tmp_path / "plan.json"), str(tmp_path / "counts.csv")]) == 2
+    assert "Hint: " in capsys.readouterr().err
+
+
+def test_a_repeated_key_is_refused(tmp_path, release):
+    stored, rows = release
+    repeated = json.dumps(stored)[:-1] + ', "max_contributions": 4}'
+    assert checked(tmp_path, repeated, rows)[0] == 2
+
+
+def test_the_file_works_alone(tmp_path, release):
+    stored, rows = release
+    assert checked(tmp_path, stored, rows)[0] == 0
+    (tmp_path / "alone").mkdir()
+    shutil.copy(verify.__file__, tmp_path / "alone" / "copied_verify.py")
+    command = [sys.executable, "-I", "-S", "copied_verify.py", "../plan.json", "../counts.csv"]
+    done = subprocess.run(command, cwd=tmp_path / "alone", capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "" and "0 failed" in done.stdout
+
+
+def test_only_the_standard_library_is_imported():
+    with open(verify.__file__, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    imported = {
+        each.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for each in node.names
+    }
+    assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
