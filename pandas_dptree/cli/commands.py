@@ -17,6 +17,7 @@ import pandas as pd
 
 from pandas_dptree import datasets
 from pandas_dptree._version import __version__
+from pandas_dptree.cli import verify
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.errors import (
     ArgumentError,
@@ -48,7 +49,8 @@ _FORCE = "replace the file of --out if it exists"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the shell command, with the arguments of the process by default.
 
-    Returns 0, or 2 after an error. Errors and warnings go to standard error, each in one piece.
+    Returns 0; 1 if ``dptree verify`` finds a fault; or 2 after an error. Errors and warnings go to standard
+    error, each in one piece.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(argv)
@@ -59,14 +61,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             # A release that has spent its budget is written, even if warnings are errors.
             warnings.simplefilter("always", DPTreeWarning)
             warnings.showwarning = partial(_print_warning, arguments, warnings.showwarning)
-            arguments.run(arguments)
+            failed = arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
         print(f"dptree: {_with_shell_names(str(error), arguments)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        failed = None
+    return failed or 0
 
 
 def _print_warning(
@@ -225,7 +228,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def command(
-        name: str, run: Callable[[argparse.Namespace], None], summary: str, *parents: argparse.ArgumentParser
+        name: str,
+        run: Callable[[argparse.Namespace], int | None],
+        summary: str,
+        *parents: argparse.ArgumentParser,
     ) -> Any:
         sub = commands.add_parser(
             name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
@@ -275,6 +281,13 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument(
         "--digest", metavar="HEX", help="the digest of the plan that was approved; any other plan is refused"
     )
+
+    check = command(
+        "verify", _verify, "check a released table and its plan, without the records or this package's code"
+    )
+    check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")
+    check.add_argument("table", help="counts.csv")
+    check.add_argument("--digest", metavar="HEX", help="the digest that was noted when the plan was approved")
 
     command("demo", _demo, "release counts of a simulated example population; needs no file")
     return parser
@@ -393,6 +406,11 @@ def _release(arguments: argparse.Namespace) -> None:
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
     released = plan.release(records, progress=arguments.progress)
     write_table(released, arguments.out, force=arguments.force)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    noted = [] if arguments.digest is None else ["--digest", arguments.digest]
+    return verify.main([*noted, "--", arguments.plan, arguments.table])
 
 
 def _summed(plan: Plan) -> list[Hashable | None]:

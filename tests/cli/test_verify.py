@@ -30,39 +30,6 @@ PLACES = pd.DataFrame(
 LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
 
 
-def as_stored(plan):
-    """Return the plan in format 3."""
-
-    def part(each, data):
-        keys = (
-            "consistency", "fit", "confidence", "keep_measurements", "quantity", "known", "split",
-            "objective", "level_weights", "shares",
-        )  # fmt: skip
-        scales = [[float(x) if np.isfinite(x) else None for x in level] for level in each.node_noise_scales]
-        return {key: data[key] for key in keys} | {"noise_scales": scales}
-
-    data = plan.to_dict()
-    first = plan if plan.kind == "additive" else next(iter(plan.plans.values()))
-    own = ("domain", "domain_source", "loss", "neighbors", "privacy_unit", "max_contributions", "mechanism")
-    stored = {key: data[key] for key in own} | {
-        "format": "pandas_dptree plan, version 3",
-        "kind": plan.kind,
-        "version": "0",
-        "levels": [str(name) for name in plan.level_names],
-        "nodes": [int(n) for n in first.n_listed],
-    }
-    if plan.kind == "additive":
-        stored |= part(plan, data)
-    else:
-        bounded = ("loss", "max_contributions")
-        parts = [
-            [name, {key: each[key] for key in bounded} | part(plan.plans[name], each)]
-            for name, each in data["plans"]
-        ]
-        stored |= {"plans": parts, **{key: data[key] for key in ("means", "count", "shows_count")}}
-    return signed(json.loads(json.dumps(stored)))
-
-
 def signed(stored):
     """The plan with the digest that belongs to it, as a forger would compute it too."""
     rest = {key: value for key, value in stored.items() if key not in ("digest", "version")}
@@ -92,7 +59,9 @@ def records(n=400, seed=0):
 
 
 def released(plan, seed=0):
-    return as_stored(plan), rows_of(plan.release(records(seed=seed), rng=np.random.default_rng(seed)))
+    return json.loads(json.dumps(plan.to_dict())), rows_of(
+        plan.release(records(seed=seed), rng=np.random.default_rng(seed))
+    )
 
 
 @pytest.fixture(
