@@ -22,6 +22,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.output.atomic_files import check_writable, write_whole
+from pandas_dptree.output.files import TableFile, check_parquet, description_path
 
 __all__ = ["check_out", "read", "write", "write_table"]
 
@@ -252,33 +253,33 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
         check_writable(path)
     except OSError:
         raise _unwritable(path) from None
-    if os.path.lexists(path) and not force:
-        raise _already_exists(path)
+    for each in [path, *([description_path(path)] if suffix == ".csv" else [])]:
+        if os.path.lexists(each) and not force:
+            raise _already_exists(each)
     if suffix == ".parquet":
-        try:
-            importlib.import_module("pyarrow")
-        except ImportError:
-            raise MissingExtraError(
-                "Writing Parquet", package="pyarrow", extra="engines", hint="or write a .csv file"
-            ) from None
+        check_parquet("Writing Parquet")
 
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
-    """Write a table, by default to standard output."""
+    """Write a table with its description, by default its CSV text to standard output."""
+    table = TableFile.of(released)
     if path is None:
-        released.to_csv(sys.stdout, index=False)
-    elif path.suffix.lower() == ".parquet":
-        write(path, partial(released.to_parquet, index=False), force=force)
+        sys.stdout.write(table.csv)
     else:
-        write(path, partial(released.to_csv, index=False), force=force)
+        _write(path, partial(table.write, path, replace=force))
 
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
     """Write the whole file or nothing; without `force`, only if the file does not exist."""
+    _write(path, partial(write_whole, path, fill, replace=force))
+
+
+def _write(path: Path, written: Callable[[], object]) -> None:
+    """Call what writes to a path, and report what went wrong."""
     try:
-        write_whole(path, fill, replace=force)
-    except FileExistsError:
-        raise _already_exists(path.resolve()) from None
+        written()
+    except FileExistsError as error:
+        raise _already_exists(Path(error.filename)) from None
     except OSError:
         raise _unwritable(path.resolve()) from None
 
