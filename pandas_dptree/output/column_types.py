@@ -6,10 +6,11 @@ The text of a value is what ``pandas.DataFrame.to_csv`` writes. The type is JSON
 type                                                    columns
 ======================================================= =============================================
 ``"int64"``, ``"Int64"``, ``"boolean"``, ``"float64"``  numbers and booleans, by the name in pandas
-``"str"``, ``"string"``, ``"object"``                   text, the last as Python objects
+``"str"``, ``"string[python]"``, ``"object"``           text, by the name in pandas, or as Python objects
 ``"datetime64[ns, UTC]"``, ``"period[M]"``              times, durations and periods, likewise
 ``{"interval": type, "closed": side}``                  intervals, with the type of their ends
 ``{"category": type, "labels": [...], "ordered": ...}`` categories, with their type and their texts
+``{"arrow": name, "schema": base64, "of": type}``       columns of pyarrow, with the type of their values
 ``{"objects": [[text, value], ...], "missing": ...}``   other Python objects: each distinct one as JSON
 ``{"text": type, "escaped": [[cell, text], ...]}``      text of which some is written otherwise
 ======================================================= =============================================
@@ -20,7 +21,9 @@ cannot encode.
 
 from __future__ import annotations
 
+import base64
 import datetime
+import importlib
 import json
 import math
 import re
@@ -34,7 +37,16 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pandas as pd
 
-__all__ = ["Cells", "decode", "decode_value", "distinct_text", "encode", "encode_value", "printable"]
+__all__ = [
+    "Cells",
+    "decode",
+    "decode_value",
+    "distinct_text",
+    "encode",
+    "encode_value",
+    "is_plain_text",
+    "printable",
+]
 
 Cells: TypeAlias = list[str | None]
 """The values of a column as text, None where missing."""
@@ -51,7 +63,7 @@ _MASKED_NUMBERS: Final[dict[str, Any]] = {
     )
 }  # fmt: skip
 
-_TEXT: Final = ("str", "string", "object")
+_STRINGS: Final = re.compile(r"(str|string)(?:\[(python|pyarrow)\])?")
 
 _TIMES: Final[re.Pattern[Any]] = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)\]")
 _ZONED: Final = re.compile(r"datetime64\[(s|ms|us|ns), .+\]")
@@ -74,6 +86,10 @@ _VALUES: Final[dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]
 """For types of Python objects without an equal in JSON: name, conversion to text, and back."""
 
 
+_SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number, np.bool_)
+"""Types of values that are described as a column of one row."""
+
+
 def encode(column: pd.Series) -> tuple[Any, Cells]:
     """Describe the type of a column as JSON, and its values as text.
 
@@ -91,10 +107,12 @@ def encode(column: pd.Series) -> tuple[Any, Cells]:
         missing: Any = None
         name = "str" if dtype.na_value is np.nan else "string"
         if _text_dtype(name) != dtype:
-            raise TypeError("text that pandas would store in another way")
+            name = f"{name}[{dtype.storage}]"
         return _encode_text(name, column.to_numpy(dtype=object, na_value=missing).tolist())
     if isinstance(dtype, pd.IntervalDtype):
         return _encode_intervals(column.array)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _encode_arrow(column)
     name = str(dtype)
     if name in _NUMPY_NUMBERS or name in _MASKED_NUMBERS:
         return name, _number_cells(column)
@@ -114,7 +132,7 @@ def decode(kind: Any, cells: Cells) -> pd.Series:
     if isinstance(kind, dict):
         (restore,) = (restore for name, restore in _DECODERS.items() if name in kind)
         return restore(kind, cells)
-    if kind in _TEXT:
+    if is_plain_text(kind):
         dtype = _text_dtype(kind)
         texts = cells if isinstance(dtype, pd.StringDtype) else [math.nan if c is None else c for c in cells]
         return pd.Series(texts, dtype=dtype)
@@ -122,6 +140,11 @@ def decode(kind: Any, cells: Cells) -> pd.Series:
         return _decode_numbers(kind, cells)
     distinct, codes = _numbered(cells)
     return pd.Series(_decode_times(kind, distinct).take(codes))
+
+
+def is_plain_text(kind: Any) -> bool:
+    """Whether a type is that of text, none of which is escaped."""
+    return isinstance(kind, str) and (kind == "object" or _STRINGS.fullmatch(kind) is not None)
 
 
 def encode_value(value: object) -> Any:
@@ -140,12 +163,12 @@ def encode_value(value: object) -> Any:
     elif type(value) in _VALUES:
         name, to_text, _ = _VALUES[type(value)]
         encoded = {name: to_text(value)}
-    elif isinstance(value, pd.Timestamp | pd.Timedelta | pd.Period | pd.Interval):
+    elif isinstance(value, _SCALARS):
         column = pd.Series([value])
         if column.dtype == np.dtype(object):
             raise TypeError("objects that are no column of one type")
-        kind, (cell,) = encode(column)
-        encoded = {"type": kind, "value": cell}
+        kind, (cell,) = encode(column)  # restores the value, perhaps with another object for its time zone
+        return {"type": kind, "value": cell}
     else:
         raise TypeError("objects of a type that JSON cannot hold")
     restored = decode_value(json.loads(json.dumps(encoded)))
@@ -191,10 +214,13 @@ def _taken(cells: Sequence[str | None], codes: Any) -> Cells:
 
 def _text_dtype(name: str) -> Any:
     """Return the type of text: that of pandas with nan for missing, that with NA, or objects."""
-    if name == "string":
-        return pd.StringDtype()
+    match = _STRINGS.fullmatch(name)
+    if match is None:
+        return np.dtype(object)
+    if match[1] == "string":
+        return pd.StringDtype(match[2])
     try:
-        return pd.StringDtype(na_value=np.nan) if name == "str" else np.dtype(object)
+        return pd.StringDtype(match[2], na_value=np.nan)
     except TypeError:  # pandas 2.2
         return np.dtype(object)
 
@@ -348,6 +374,27 @@ def _decode_objects(kind: dict[str, Any], cells: Cells) -> pd.Series:
     return pd.Series(column, dtype=object)
 
 
+def _encode_arrow(column: pd.Series) -> tuple[Any, Cells]:
+    """Describe a column of pyarrow by the Python objects that it holds."""
+    arrow = importlib.import_module("pyarrow")
+    native: Any = column.array.__arrow_array__()
+    of, cells = _encode_objects([math.nan if value is None else value for value in native.to_pylist()])
+    schema = arrow.schema([("", native.type)]).serialize().to_pybytes()
+    kind = {"arrow": str(native.type), "schema": base64.b64encode(schema).decode(), "of": of}
+    if not _decode_arrow(kind, cells).array.__arrow_array__().equals(native):
+        raise ValueError("values that pyarrow cannot read back from Python objects")
+    return kind, cells
+
+
+def _decode_arrow(kind: dict[str, Any], cells: Cells) -> Any:
+    arrow = importlib.import_module("pyarrow")
+    schema = arrow.ipc.read_schema(arrow.py_buffer(base64.b64decode(kind["schema"])))
+    values = decode(kind["of"], cells)
+    texts = [None if missing else value for value, missing in zip(values, values.isna(), strict=True)]
+    native = arrow.chunked_array([arrow.array(texts, type=schema.field(0).type)])
+    return pd.Series(pd.arrays.ArrowExtensionArray(native))
+
+
 def _kind_of_missing(value: object) -> str | None:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else None
@@ -366,5 +413,6 @@ _DECODERS: Final[dict[str, Callable[[dict[str, Any], Cells], pd.Series]]] = {
     "interval": _decode_intervals,
     "category": _decode_categories,
     "objects": _decode_objects,
+    "arrow": _decode_arrow,
 }
 """For types that are JSON objects, by the key that marks them."""

@@ -39,6 +39,7 @@ from pandas_dptree.output.column_types import (
     distinct_text,
     encode,
     encode_value,
+    is_plain_text,
     printable,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns
@@ -48,7 +49,6 @@ __all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_fi
 _FORMAT: Final = "pandas_dptree table, version 1"
 _SUFFIXES: Final = (".csv", ".parquet")
 _METADATA: Final = b"pandas_dptree"
-_TEXT: Final = ("str", "string", "object")
 
 
 def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool = True) -> None:
@@ -349,15 +349,15 @@ def _columns_of(released: pd.DataFrame) -> Iterator[tuple[Hashable, pd.Series, b
 
 
 def _is_text(kind: Any) -> bool:
-    """Whether values of a type are read from text, in Parquet too: intervals of zoned times are, for example."""
+    """Whether values of a type are read from text, in Parquet too. Intervals of zoned times are."""
     if isinstance(kind, dict):
         return "interval" not in kind or "," in kind["interval"]
-    return kind in _TEXT
+    return is_plain_text(kind)
 
 
 def _in_parquet(kind: Any) -> bool:
     """Whether a column of a type is stored as it is, not as text."""
-    return not _is_text(kind) or kind in _TEXT or kind.get("category") in _TEXT
+    return not _is_text(kind) or is_plain_text(kind) or is_plain_text(kind.get("category"))
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
