@@ -375,24 +375,21 @@ def _decode_objects(kind: dict[str, Any], cells: Cells) -> pd.Series:
 
 
 def _encode_arrow(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe a column of pyarrow by the Python objects that it holds."""
-    arrow = importlib.import_module("pyarrow")
+    """Describe a column of pyarrow by the equal one of pandas."""
     native: Any = column.array.__arrow_array__()
-    of, cells = _encode_objects([math.nan if value is None else value for value in native.to_pylist()])
-    schema = arrow.schema([("", native.type)]).serialize().to_pybytes()
+    of, cells = encode(native.to_pandas())
+    schema = importlib.import_module("pyarrow").schema([("", native.type)]).serialize().to_pybytes()
     kind = {"arrow": str(native.type), "schema": base64.b64encode(schema).decode(), "of": of}
     if not _decode_arrow(kind, cells).array.__arrow_array__().equals(native):
-        raise ValueError("values that pyarrow cannot read back from Python objects")
+        raise ValueError("values that pyarrow cannot read back from pandas")
     return kind, cells
 
 
 def _decode_arrow(kind: dict[str, Any], cells: Cells) -> Any:
     arrow = importlib.import_module("pyarrow")
     schema = arrow.ipc.read_schema(arrow.py_buffer(base64.b64decode(kind["schema"])))
-    values = decode(kind["of"], cells)
-    texts = [None if missing else value for value, missing in zip(values, values.isna(), strict=True)]
-    native = arrow.chunked_array([arrow.array(texts, type=schema.field(0).type)])
-    return pd.Series(pd.arrays.ArrowExtensionArray(native))
+    native = arrow.array(decode(kind["of"], cells), type=schema.field(0).type, from_pandas=True)
+    return pd.Series(pd.arrays.ArrowExtensionArray(arrow.chunked_array([native])))
 
 
 def _kind_of_missing(value: object) -> str | None:
