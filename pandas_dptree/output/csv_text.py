@@ -40,13 +40,15 @@ def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells
     ValueError
         If a line has another number of fields, or does not end.
     """
-    in_bytes = (text.encode(), np.uint8) if text.isascii() else (text.encode("utf-32-le"), np.uint32)
-    characters = np.frombuffer(*in_bytes)
-    quote, line_feed = characters == ord('"'), characters == ord("\n")
-    within_quotes = np.logical_xor.accumulate(quote)
-    separators = np.flatnonzero(((characters == ord(",")) | line_feed) & ~within_quotes)
-    ends = separators.reshape(-1, n_columns)
-    starts = np.append(0, separators + 1)[:-1].reshape(-1, n_columns)
+    encoding, dtype = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
+    characters = np.frombuffer(text.encode(encoding), dtype)
+    line_feed = characters == ord("\n")
+    separator = line_feed | (characters == ord(","))
+    quote = characters == ord('"')
+    if quote.any():
+        separator &= ~np.logical_xor.accumulate(quote)  # not within quotes
+    ends = np.flatnonzero(separator).reshape(-1, n_columns)
+    starts = np.append(0, ends.reshape(-1)[:-1] + 1).reshape(-1, n_columns)
     last = np.arange(n_columns) == n_columns - 1
     if not len(ends) or ends[-1, -1] != len(text) - 1 or (line_feed[ends] != last).any():
         raise ValueError("lines of another number of fields")
