@@ -40,6 +40,7 @@ import pandas as pd
 __all__ = [
     "Cells",
     "decode",
+    "decode_arrow",
     "decode_value",
     "distinct_text",
     "encode",
@@ -140,6 +141,18 @@ def decode(kind: Any, cells: Cells) -> pd.Series:
         return _decode_numbers(kind, cells)
     distinct, codes = _numbered(cells)
     return pd.Series(_decode_times(kind, distinct).take(codes))
+
+
+def decode_arrow(kind: Any, cells: Any) -> pd.Series:
+    """Restore a column from texts in an array of pyarrow, as `decode` does from a list."""
+    if kind in ("int64", "float64") and not (kind == "int64" and cells.null_count):
+        return pd.Series(cells.cast(importlib.import_module("pyarrow").type_for_alias(kind)).to_numpy(False))
+    if is_plain_text(kind) and getattr(dtype := _text_dtype(kind), "storage", None) == "pyarrow":
+        return pd.Series(dtype.__from_arrow__(cells))
+    distinct = cells.dictionary_encode()
+    texts = distinct.dictionary.to_pylist()
+    codes = distinct.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return decode(kind, [*texts, None] if cells.null_count else texts).take(codes).reset_index(drop=True)
 
 
 def is_plain_text(kind: Any) -> bool:

@@ -7,15 +7,16 @@ The first line names the columns.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from pandas_dptree.output.column_types import Cells
 
-__all__ = ["join_columns", "split_columns"]
+__all__ = ["join_columns", "split_columns", "split_in_arrow"]
 
 _SPECIAL: Final = re.compile('[",\r\n]')
 
@@ -59,6 +60,34 @@ def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells
         for row in np.flatnonzero(start == end).tolist():
             cells[row] = None
         yield cells[0], cells[1:]
+
+
+def split_in_arrow(content: bytes, n_columns: int) -> Iterator[tuple[str | None, Any]]:
+    """Split the same text, in UTF-8, as `split_columns` does, faster and into arrays of pyarrow.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    ValueError
+        If a line has another number of fields.
+    """
+    arrow, csv = map(importlib.import_module, ("pyarrow", "pyarrow.csv"))
+    names = [f"f{place}" for place in range(n_columns)]  # as pyarrow names columns without a header
+    options = {
+        "read_options": csv.ReadOptions(autogenerate_column_names=True, block_size=max(len(content), 1)),
+        "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        "convert_options": csv.ConvertOptions(
+            column_types=dict.fromkeys(names, arrow.large_string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    }
+    table = csv.read_csv(arrow.BufferReader(content), **options)
+    if table.num_columns != n_columns:
+        raise ValueError("lines of another number of fields")
+    return ((column[0].as_py(), column[1:].combine_chunks()) for column in table.columns)
 
 
 def _fields(cells: Sequence[str | None]) -> list[str]:

@@ -35,6 +35,7 @@ from pandas_dptree.output.atomic_files import write_together
 from pandas_dptree.output.column_types import (
     Cells,
     decode,
+    decode_arrow,
     decode_value,
     distinct_text,
     encode,
@@ -42,7 +43,7 @@ from pandas_dptree.output.column_types import (
     is_plain_text,
     printable,
 )
-from pandas_dptree.output.csv_text import join_columns, split_columns
+from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
 
 __all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
 
@@ -377,11 +378,15 @@ def _read_csv(path: Path) -> pd.DataFrame:
             f"was changed after it was written: it lacks the SHA-256 digest in {str(beside)!r}.",
             hint=f"restore it, and let spreadsheets and other programs save copies; {_values_alone(path)}",
         )
-    names, columns = [], []
-    split = split_columns(content.decode(), len(data["columns"]))
-    for (name, cells), field in zip(split, data["columns"], strict=True):
+    names, columns, fields = [], [], data["columns"]
+    restore: Callable[[Any, Any], pd.Series]
+    try:
+        split, restore = split_in_arrow(content, len(fields)), decode_arrow
+    except ImportError:
+        split, restore = split_columns(content.decode(), len(fields)), decode
+    for (name, cells), field in zip(split, fields, strict=True):
         names.append(name)
-        columns.append(decode(field["type"], cells))
+        columns.append(restore(field["type"], cells))
     return _frame_of(data, names, columns)
 
 

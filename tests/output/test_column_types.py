@@ -1,6 +1,7 @@
 """Types of columns as JSON, and values as text."""
 
 import datetime
+import importlib.util
 import json
 import uuid
 import zoneinfo
@@ -12,7 +13,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from pandas_dptree.output.column_types import decode, decode_value, encode, encode_value, printable
+from pandas_dptree.output.column_types import (
+    decode,
+    decode_arrow,
+    decode_value,
+    encode,
+    encode_value,
+    printable,
+)
 from tests.helpers_files import assert_same, stated
 from tests.strategies import objects, zoo
 
@@ -24,8 +32,10 @@ def restored(column):
     kind, cells = json.loads(json.dumps(encode(column)))
     assert all(cell is None or isinstance(cell, str) for cell in cells)
     assert len({cell for cell in cells if cell is not None}) == len(set(map(repr, column[column.notna()])))
-    back = decode(kind, cells)
-    assert_same(stated(back.to_frame("x")), stated(column.to_frame("x")))
+    assert_same(stated(decode(kind, cells).to_frame("x")), stated(column.to_frame("x")))
+    if importlib.util.find_spec("pyarrow") is not None:
+        texts = importlib.import_module("pyarrow").array(cells, "large_string")
+        assert_same(stated(decode_arrow(kind, texts).to_frame("x")), stated(column.to_frame("x")))
     return kind
 
 
@@ -245,7 +255,8 @@ def test_a_value_is_kept_or_refused(value):
         ("period[M]", ["a"]), ("period[a]", ["2024-01"]), ("complex128", ["1j"]), ("O", ["a"]),
         (None, ["a"]),
         ([], ["a"]), ({}, ["a"]), ({"text": "str", "interval": "int64"}, ["a"]),
-        ({"interval": "int64", "closed": "left"}, ["(0, 1]"]), ({"interval": "int64", "closed": "left"}, ["[0)"]),
+        ({"interval": "int64", "closed": "left"}, ["(0, 1]"]),
+        ({"interval": "int64", "closed": "left"}, ["[0)"]),
         ({"category": "str", "labels": ["a"], "ordered": True}, ["b"]),
         ({"category": "str", "labels": ["a"]}, ["a"]),
         ({"category": "str", "labels": ["a", "a"], "ordered": True}, ["a"]),

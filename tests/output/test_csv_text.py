@@ -1,6 +1,7 @@
 """CSV in which an empty text is not a missing value."""
 
 import csv
+import importlib.util
 import io
 
 import hypothesis.strategies as st
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from pandas_dptree.output.csv_text import join_columns, split_columns
+from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
 
 ODD = st.sampled_from(
     ["", ",", '"', '""', "\n", "\r", "\r\n", ' "', 'a","b', '\n"",', "é", "😀", "\x00", " "]
@@ -29,7 +30,11 @@ def tables(draw):
 def test_any_text_is_read_back(table):
     names, columns = table
     text = join_columns(names, columns)
-    assert list(split_columns(text, len(names))) == list(zip(names, columns, strict=True))
+    expected = list(zip(names, columns, strict=True))
+    assert list(split_columns(text, len(names))) == expected
+    if importlib.util.find_spec("pyarrow") is not None:
+        split = split_in_arrow(text.encode(), len(names))
+        assert [(name, cells.to_pylist()) for name, cells in split] == expected
 
 
 @given(table=tables())
@@ -52,3 +57,6 @@ def test_lines_are_those_of_pandas():
 def test_other_shapes_are_refused(text):
     with pytest.raises(ValueError):
         list(split_columns(text, 2))
+    if importlib.util.find_spec("pyarrow") is not None and text.endswith("\n"):
+        with pytest.raises(ValueError):
+            list(split_in_arrow(text.encode(), 2))
