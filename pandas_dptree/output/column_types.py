@@ -181,7 +181,10 @@ def encode_value(value: object) -> Any:
         if column.dtype == np.dtype(object):
             raise TypeError("objects that are no column of one type")
         kind, (cell,) = encode(column)  # restores the value, perhaps with another object for its time zone
-        return {"type": kind, "value": cell}
+        encoded = {"type": kind, "value": cell}
+        if type(decode_value(encoded)) is not type(value):  # np.timedelta64 becomes pd.Timedelta
+            raise TypeError("objects of a type that JSON cannot hold")
+        return encoded
     else:
         raise TypeError("objects of a type that JSON cannot hold")
     restored = decode_value(json.loads(json.dumps(encoded)))

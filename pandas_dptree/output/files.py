@@ -268,16 +268,16 @@ class TableFile:
         frame = pd.DataFrame(dict(enumerate(columns))).set_axis(self.names, axis="columns")
         try:
             table = arrow.Table.from_pandas(frame, preserve_index=False)
+            metadata = {
+                **table.schema.metadata,
+                b"PANDAS_ATTRS": json.dumps({"dp": self.attrs}).encode(),
+                _METADATA: self._description().encode(),
+            }
+            parquet.write_table(table.replace_schema_metadata(metadata), path)
         except (TypeError, ValueError, NotImplementedError):
             raise ArgumentError(
                 "released", "has values that Parquet cannot hold.", hint="write a .csv file."
             ) from None
-        metadata = {
-            **table.schema.metadata,
-            b"PANDAS_ATTRS": json.dumps({"dp": self.attrs}).encode(),
-            _METADATA: self._description().encode(),
-        }
-        parquet.write_table(table.replace_schema_metadata(metadata), path)
 
 
 def _checked_path(given: Any) -> Path:
