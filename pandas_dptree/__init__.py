@@ -29,6 +29,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.files import read_file, to_file
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -93,9 +94,11 @@ __all__ = [
     "quadtree",
     "quantiles",
     "range_counts",
+    "read_file",
     "relative",
     "release_distribution",
     "sum",
+    "to_file",
     "tree_agg",
     "tree_counts",
     "tree_means",

@@ -11,6 +11,12 @@ def counts(files, *more, records="visits.csv"):
     return main(["counts", str(files / records), *BY, "--domain", str(files / "places.csv"), *more])
 
 
+def remove(table):
+    """Remove a table and, if it is a CSV file, its description."""
+    table.unlink()
+    table.with_name(f"{table.name}.json").unlink(missing_ok=True)
+
+
 def run(files, verb, *more, records="visits.csv", domain="places.csv"):
     where = ["--domain", str(files / domain)]
     return main([verb, *([] if verb == "plan" else [str(files / records)]), *BY, *where, *more])

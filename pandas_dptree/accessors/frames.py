@@ -12,6 +12,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.plots import ReleasedPlots
@@ -243,6 +244,10 @@ class DataFrameAccessor:
     def plot(self) -> ReleasedPlots:
         """Plots of a released table: ``plot.levels()`` and ``plot.icicle()``."""
         return ReleasedPlots(self._frame)
+
+    def to_file(self, path: str | PathLike[str], *, replace: bool = True) -> None:
+        """Write a released table to a file that keeps its meaning: see `pandas_dptree.to_file`."""
+        files.to_file(self._frame, path, replace=replace)
 
     def to_html(
         self,

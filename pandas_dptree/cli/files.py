@@ -22,6 +22,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.output.atomic_files import check_writable, write_whole
+from pandas_dptree.output.files import TableFile, check_parquet, description_path
 
 __all__ = ["check_out", "read", "write", "write_table"]
 
@@ -248,23 +249,33 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
     suffix = _suffix(path, "out", *known)
-    try:
-        check_writable(path)
-    except OSError:
-        raise _unwritable(path) from None
-    if os.path.lexists(path) and not force:
-        raise _already_exists(path)
-    if suffix == ".parquet":
+    for each in [path, description_path(path)] if suffix == ".csv" else [path]:
         try:
-            importlib.import_module("pyarrow")
-        except ImportError:
-            raise MissingExtraError(
-                "Writing Parquet", package="pyarrow", extra="engines", hint="or write a .csv file"
-            ) from None
+            check_writable(each)
+        except OSError:
+            raise _unwritable(each) from None
+        if os.path.lexists(each) and not force:
+            raise _already_exists(each)
+    if suffix == ".parquet":
+        check_parquet("Writing Parquet")
 
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
-    """Write a table, by default to standard output."""
+    """Write a table with its description, by default its CSV text to standard output."""
+    try:
+        table = TableFile.of(released)
+    except ArgumentError as error:  # the budget is spent: the values alone are better than nothing
+        print(f"dptree: written without its types, since it {error.fact.partition(' ')[2]}", file=sys.stderr)
+        _write_values(released, path, force=force)
+        return
+    if path is None:
+        sys.stdout.write(table.csv)
+    else:
+        _write(path, partial(table.write, path, replace=force))
+
+
+def _write_values(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
+    """Write a table whose keys have a type that its description cannot keep."""
     if path is None:
         released.to_csv(sys.stdout, index=False)
     elif path.suffix.lower() == ".parquet":
@@ -275,21 +286,28 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
 
 def write(path: Path, fill: Callable[[Path], object], *, force: bool) -> None:
     """Write the whole file or nothing; without `force`, only if the file does not exist."""
+    _write(path, partial(write_whole, path, fill, replace=force))
+
+
+def _write(path: Path, save: Callable[[], object]) -> None:
+    """Call what writes to a path, and report what went wrong."""
     try:
-        write_whole(path, fill, replace=force)
-    except FileExistsError:
-        raise _already_exists(path.resolve()) from None
+        save()
+    except FileExistsError as error:
+        raise _already_exists(Path(error.filename)) from None
     except OSError:
         raise _unwritable(path.resolve()) from None
 
 
 def _already_exists(path: Path) -> ArgumentError:
-    warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
-    return ArgumentError(
-        "out",
-        f"is a file that already exists: {str(path)!r}.",
-        hint=f"{warning}keep the file, name another one, or add --force to replace it.",
-    )
+    if path.name.lower().endswith(".csv.json"):
+        fact = f"needs a file for the description of the table, which already exists: {str(path)!r}."
+        hint = "remove it if its table is gone, name another file, or add --force to replace it."
+    else:
+        warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
+        fact = f"is a file that already exists: {str(path)!r}."
+        hint = f"{warning}keep the file, name another one, or add --force to replace it."
+    return ArgumentError("out", fact, hint=hint)
 
 
 def _unwritable(path: Path) -> ArgumentError:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["check_writable", "write_whole"]
+__all__ = ["check_writable", "write_together", "write_whole"]
 
 
 def check_writable(path: Path) -> None:
@@ -35,14 +36,39 @@ def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = T
     OSError
         If the file cannot be written.
     """
-    path = path.resolve()  # a link's target may be on another file system
-    with _temporary_folder(path) as scratch:
-        whole = Path(scratch) / path.name
-        fill(whole)
-        if replace:
-            os.replace(whole, path)
-        else:
-            _move_without_replacing(whole, path)
+    write_together({path: fill}, replace=replace)
+
+
+def write_together(files: Mapping[Path, Callable[[Path], object]], *, replace: bool = True) -> None:
+    """Write several files that belong together: all of them, or none.
+
+    Each is filled as by `write_whole`. They are moved into place in order, the last one being the one that
+    gives the others a meaning. If a move fails, the files before it are removed again, unless they replaced
+    others: then these are lost.
+
+    Raises
+    ------
+    FileExistsError
+        If not `replace` and one of the files exists; its attribute `filename` is that file.
+    OSError
+        If a file cannot be written.
+    """
+    with contextlib.ExitStack() as scratch, contextlib.ExitStack() as undo:
+        moves = []
+        for path, fill in files.items():
+            path = path.resolve()  # a link's target may be on another file system
+            whole = Path(scratch.enter_context(_temporary_folder(path))) / path.name
+            fill(whole)
+            moves.append((whole, path))
+        for whole, path in moves:
+            is_new = not path.exists()
+            if replace:
+                os.replace(whole, path)
+            else:
+                _move_without_replacing(whole, path)
+            if is_new:
+                undo.callback(path.unlink)
+        undo.pop_all()
 
 
 def _temporary_folder(path: Path) -> tempfile.TemporaryDirectory[str]:
@@ -54,8 +80,8 @@ def _move_without_replacing(whole: Path, path: Path) -> None:
     """Rename a file, unless one with the new name exists."""
     try:
         os.link(whole, path)
-    except FileExistsError:
-        raise
+    except FileExistsError as error:
+        raise FileExistsError(error.errno, error.strerror, str(path)) from None
     except OSError:  # a file system without links
         path.touch(exist_ok=False)
         try:

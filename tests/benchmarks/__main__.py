@@ -9,6 +9,7 @@ import pandas as pd
 from tests.benchmarks import (
     bench_arrays,
     bench_distribution,
+    bench_files,
     bench_implicit,
     bench_planning,
     bench_release,
@@ -24,6 +25,7 @@ def main() -> int:
         bench_release,
         bench_implicit,
         bench_distribution,
+        bench_files,
         bench_arrays,
     )
     table = pd.DataFrame([row for bench in benches for row in bench.run()])

@@ -7,7 +7,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
-from tests.helpers_cli import BY, FACTOR, run
+from tests.helpers_cli import BY, FACTOR, remove, run
 from tests.helpers_json import resealed
 
 
@@ -71,7 +71,7 @@ def test_a_plan_for_a_column_is_released(files, public, capsys):
     assert main([*release, str(files / "flagged.csv"), "--structural-zeros", "closed"]) == 0
     ends = ["cost_std_error", "cost_lower", "cost_upper", "cost_measurement", "cost_noise_scale"]
     assert list(pd.read_csv(files / "out.csv"))[3:] == ["cost", *ends]
-    (files / "out.csv").unlink()
+    remove(files / "out.csv")
     assert main([*release, str(files / "flagged.csv")]) == 2
     assert "not the one that this plan was made for" in capsys.readouterr().err
     records = pd.read_csv(files / "visits.csv", dtype=str).drop(columns="cost")
@@ -124,7 +124,7 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     table = pd.read_csv(out) if name.endswith("csv") else pd.read_parquet(out)
     assert list(table) == ["level", "region", "district", "count", "error_bound"]
     assert table.dp.level("district").iloc[0].tolist() == [0, 0]
-    out.unlink()
+    remove(out)
     assert main([*release, *where]) == 2
     assert "not the one that this plan was made for" in capsys.readouterr().err and not out.exists()
 
@@ -166,7 +166,7 @@ def test_files_that_hold_no_plan(files, capsys, change):
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
     release += ["--domain", str(files / "places.csv"), "--out", str(files / "out.csv")]
     assert main(release) == 0
-    (files / "out.csv").unlink()
+    remove(files / "out.csv")
     capsys.readouterr()
     written = json.loads((files / "plan.json").read_text())
     twice = json.dumps(written).replace('"epsilon": 1.0', '"epsilon": 9.0, "epsilon": 1.0')

@@ -1,7 +1,9 @@
 """Files that the command writes: whole or not at all, and never over another file without ``--force``."""
 
+import io
 import os
 import warnings
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -98,6 +100,7 @@ def test_with_force_what_a_link_leads_to_is_replaced(files):
     out.symlink_to(target)
     assert counts(files, "--epsilon", "1", "--out", str(out), "--force") == 0
     assert out.is_symlink() and target.read_text().startswith("level,")
+    assert len(dpt.read_file(out)) and not (files / "elsewhere" / "target.csv.json").exists()
 
 
 def test_nothing_is_left_behind_where_neither_links_nor_renames_work(files, monkeypatch):
@@ -126,7 +129,7 @@ def test_an_old_table_stays_if_the_new_one_fails(files, monkeypatch, failure):
     def fails(*_, **__):
         raise failure
 
-    monkeypatch.setattr(pd.DataFrame, "to_csv", fails)
+    monkeypatch.setattr(Path, "write_bytes", fails)
     arguments = ["--epsilon", "1", "--out", str(out), "--force"]
     if failure is OSError:
         assert counts(files, *arguments) == 2
@@ -134,6 +137,7 @@ def test_an_old_table_stays_if_the_new_one_fails(files, monkeypatch, failure):
         with pytest.raises(failure):
             counts(files, *arguments)
     assert out.read_text() == "old" and not list(files.glob(".dptree-*"))
+    assert not (files / "out.csv.json").exists()
 
 
 def test_where_nothing_can_be_written_nothing_is_spent(files, capsys, monkeypatch):
@@ -154,7 +158,79 @@ def test_a_full_disk_is_reported(files, capsys, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
     assert "`--out` cannot be written" in capsys.readouterr().err
     assert not (files / "out.csv").exists() and not list(files.glob(".dptree-*"))
+
+
+@pytest.mark.parametrize("verb", ["counts", "sums", "means", "release"])
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_tables_keep_their_meaning(files, verbs, verb, name):
+    assert main([*verbs[verb], "--out", str(files / name)]) == 0
+    table = dpt.read_file(files / name)
+    assert table.attrs["dp"]["epsilon"] == 1.0
+    assert table["level"].cat.categories.tolist() == ["total", "region", "district"]
+    assert (files / "out.csv.json").exists() == (name == "out.csv")
+
+
+def test_the_shell_prints_what_it_writes(files, capsys):
+    texts = []
+    for more in ([], ["--out", str(files / "out.csv")]):
+        assert counts(files, "--epsilon", "1e9", *more) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[1] == "" and texts[0] == (files / "out.csv").read_text()
+    frame = dpt.read_file(files / "out.csv")
+    assert frame.to_csv(index=False, lineterminator="\n") == texts[0]
+    assert pd.read_csv(io.StringIO(texts[0]))["count"].tolist() == frame["count"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_description_that_is_there_stays_without_force(files, capsys, monkeypatch, kind):
+    out, beside = files / "out.csv", files / "out.csv.json"
+    if kind == "file":
+        beside.write_text("other")
+    else:
+        beside.mkdir()
+    with monkeypatch.context() as nothing:
+        nothing.setattr(dpt.Plan, "release", None)
+        assert counts(files, "--epsilon", "1", "--out", str(out)) == 2
+    printed = capsys.readouterr().err
+    assert "out.csv.json" in printed and ("already exists" in printed) == (kind == "file")
+    assert not out.exists()
+    if kind == "file":
+        assert beside.read_text() == "other"
+        assert counts(files, "--epsilon", "1", "--out", str(out), "--force") == 0
+        assert len(dpt.read_file(out))
+
+
+def test_a_description_that_appears_meanwhile_stays(files, capsys, monkeypatch):
+    check = pandas_dptree.cli.commands.check_out
+
+    def and_then_it_appears(*args, **kwargs):
+        check(*args, **kwargs)
+        (files / "out.csv.json").write_text("of another run")
+
+    monkeypatch.setattr("pandas_dptree.cli.commands.check_out", and_then_it_appears)
+    assert counts(files, "--epsilon", "1", "--out", str(files / "out.csv")) == 2
+    assert "description of the table, which already exists" in capsys.readouterr().err
+    assert (files / "out.csv.json").read_text() == "of another run" and not (files / "out.csv").exists()
+
+
+@pytest.mark.parametrize("name", [None, "out.csv", "out.parquet"])
+def test_a_release_that_cannot_be_described_is_written_all_the_same(files, capsys, monkeypatch, name):
+    """Its budget is spent."""
+
+    def fails(_):
+        raise TypeError("a type without a text")
+
+    monkeypatch.setattr("pandas_dptree.output.files.encode", fails)
+    assert counts(files, "--epsilon", "1", *([] if name is None else ["--out", str(files / name)])) == 0
+    printed = capsys.readouterr()
+    assert "dptree: written without its types, since it has a column that a file cannot keep" in printed.err
+    assert not (files / "out.csv.json").exists()
+    if name is None:
+        assert printed.out.startswith("level,region,")
+    else:
+        table = pd.read_parquet(files / name) if name == "out.parquet" else pd.read_csv(files / name)
+        assert table["level"].iloc[0] == "total"

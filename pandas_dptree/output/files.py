@@ -1,0 +1,479 @@
+"""Files of released tables that keep the types of their keys, their provenance and their plan.
+
+A CSV file holds the values. A JSON file beside it, ``counts.csv.json`` for ``counts.csv``, describes them::
+
+    {"format": "pandas_dptree table, version 1",
+     "sha256": "<digest of the bytes of the CSV file>",
+     "columns": [{"name": "level", "type": ...}, ...],
+     "attrs": {...},
+     "plan": {...}}
+
+`pandas_dptree.output.column_types` describes the types, and `pandas_dptree.output.csv_text` the CSV file. A
+column of the index has ``"index": true``, too. A Parquet file holds the same description, without the digest,
+in its metadata; values that Parquet has no type for are stored as their text.
+
+**Privacy.** Files hold what the table shows, and nothing else of it: no row numbers, and of its ``attrs``
+only the provenance and the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, kind_of_object, quote
+from pandas_dptree.output.atomic_files import write_together
+from pandas_dptree.output.column_types import (
+    Cells,
+    decode,
+    decode_arrow,
+    decode_value,
+    distinct_text,
+    encode,
+    encode_value,
+    is_plain_text,
+    printable,
+)
+from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+
+__all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
+
+_FORMAT: Final = "pandas_dptree table, version 1"
+_SUFFIXES: Final = (".csv", ".parquet")
+_METADATA: Final = b"pandas_dptree"
+
+
+def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool = True) -> None:
+    """Write a released table to a file from which `read_file` restores it exactly.
+
+    The file keeps the levels and their order, the types of the keys (``"00501"`` stays text), each number bit
+    for bit, how the table is protected (``attrs["dp"]``) and its plan.
+
+    Parameters
+    ----------
+    released : pandas.DataFrame
+        A table that this package released, whole or filtered, or one level of it.
+    path : str or path
+        A ``.csv`` file, which is accompanied by a description in JSON: ``counts.csv.json`` beside
+        ``counts.csv``. Or a ``.parquet`` file, which holds its description.
+    replace : bool, default True
+        Whether existing files are replaced. Another release of the same records spends the budget again, so
+        use False where the file may hold an earlier release.
+
+    Raises
+    ------
+    ArgumentError
+        If the table has no ``attrs["dp"]`` or holds values that could not be restored, or a file exists or
+        cannot be written.
+    MissingExtraError
+        If a Parquet file is to be written without pyarrow.
+
+    Notes
+    -----
+    **Privacy**: the files hold the table and nothing else, so they cost nothing. An index of row numbers is
+    not kept, nor are other ``attrs``. Categories that do not occur are kept, since they belong to the type of
+    the column; those of a released table are public.
+
+    In the CSV file, a missing value is an empty field, and an empty text is ``""``. Both files are written
+    completely or not at all. If the computer stops between the two, `read_file` refuses them.
+
+    Examples
+    --------
+    >>> import pandas as pd, pandas_dptree as dpt
+    >>> records = pd.DataFrame({"state": ["CA", "CA", "NY"], "zip": ["94601", "93650", "00501"]})
+    >>> counts = records.dp.tree_counts(["state", "zip"], epsilon=1.0, domain="observed")
+    >>> dpt.to_file(counts, "counts.csv")  # doctest: +SKIP
+    >>> dpt.read_file("counts.csv").equals(counts)  # doctest: +SKIP
+    True
+    """
+    path = _checked_path(path)
+    if path.suffix.lower() == ".parquet":
+        check_parquet("Writing Parquet")
+    table = TableFile.of(released)
+    try:
+        table.write(path, replace=replace)
+    except FileExistsError as error:
+        raise ArgumentError(
+            "path",
+            f"is a file that already exists: {error.filename!r}.",
+            hint="name another file, or pass replace=True.",
+        ) from None
+    except OSError:
+        raise ArgumentError(
+            "path",
+            f"cannot be written: {str(path)!r}.",
+            hint="name a file in a folder that exists, and that you may write to.",
+        ) from None
+
+
+def read_file(path: str | PathLike[str]) -> pd.DataFrame:
+    """Read a released table that `to_file`, or the shell command, wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The ``.csv`` file, with its description beside it, or the ``.parquet`` file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same table: its rows in order, their types, and ``attrs``. Rows are numbered from 0, unless the
+        table was indexed by keys, bins or probabilities.
+
+    Raises
+    ------
+    ArgumentError
+        If the file or its description cannot be read, or do not belong together: for example, if a
+        spreadsheet program saved the CSV file again.
+    MissingExtraError
+        If a Parquet file is to be read without pyarrow.
+
+    Notes
+    -----
+    **Privacy**: reading costs nothing. What a file states about its protection proves nothing.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> counts = dpt.read_file("counts.csv")  # doctest: +SKIP
+    >>> counts.attrs["dp"]["epsilon"]  # doctest: +SKIP
+    1.0
+    """
+    path = _checked_path(path)
+    read = _read_csv
+    if path.suffix.lower() == ".parquet":
+        check_parquet("Reading Parquet")
+        read = _read_parquet
+    try:
+        return read(path)
+    except DPTreeError:
+        raise
+    except OSError:
+        raise ArgumentError(
+            "path", f"cannot be read: {str(path)!r}.", hint="check that the file exists."
+        ) from None
+    except Exception:  # whatever pandas, pyarrow or Python raise for values of another type
+        raise ArgumentError(
+            "path",
+            f"does not match its description: {str(path)!r}.",
+            hint=f"restore both from where they were written; {_values_alone(path)}",
+        ) from None
+
+
+def description_path(path: Path) -> Path:
+    """Return the path of the JSON file beside a CSV file."""
+    return path.with_name(f"{path.name}.json")
+
+
+def check_parquet(what: str) -> None:
+    """Raise a `MissingExtraError` if pyarrow is not installed."""
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError(what, package="pyarrow", extra="engines", hint="or use a .csv file") from None
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A released table as it is written.
+
+    `columns` are those of the index, then the others; `names` are their names, and `fields` describe them.
+    `cells` are their values as text.
+    """
+
+    columns: list[pd.Series]
+    names: list[str]
+    fields: list[dict[str, Any]]
+    cells: list[Cells]
+    attrs: dict[str, Any]
+    plan: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, released: Any) -> TableFile:
+        """Describe a table.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not a released table, or could not be restored exactly.
+        """
+        attrs, plan = _attrs_of(released)
+        columns, names, fields, cells = [], [], [], []
+        for name, column, in_index in _columns_of(released):
+            try:
+                field = {"name": encode_value(name)}
+                field["type"], texts = encode(column)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ArgumentError(
+                    "released",
+                    f"has a column that a file cannot keep exactly: {quote(name)} ({error}).",
+                    hint="convert it first, for example with table.astype({...: str}).",
+                ) from None
+            columns.append(column)
+            names.append(name)
+            fields.append({**field, "index": True} if in_index else field)
+            cells.append(texts)
+        if not columns or len({json.dumps(field["name"]) for field in fields}) < len(fields):
+            raise ArgumentError(
+                "released", "has no columns, or several of one name.", hint="name each column once."
+            )
+        return cls(columns, _header(names), fields, cells, attrs, plan)
+
+    @property
+    def csv(self) -> str:
+        """The text of the CSV file."""
+        return join_columns(self.names, self.cells)
+
+    def write(self, path: Path, *, replace: bool) -> None:
+        """Write the table, and its description: all files, or none.
+
+        Raises
+        ------
+        FileExistsError, OSError
+            As `write_together` does.
+        """
+        if path.suffix.lower() == ".parquet":
+            write_together({path: self._fill_parquet}, replace=replace)
+            return
+        content = self.csv.encode()
+        text = self._description(sha256=hashlib.sha256(content).hexdigest())
+        files: dict[Path, Callable[[Path], object]] = {
+            description_path(path): lambda whole: whole.write_text(f"{text}\n", encoding="utf-8"),
+            path: lambda whole: whole.write_bytes(content),
+        }
+        write_together(files, replace=replace)
+
+    def _description(self, **digest: str) -> str:
+        return json.dumps(
+            {"format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan},
+            allow_nan=False,
+        )
+
+    def _fill_parquet(self, path: Path) -> None:
+        """Write columns as pandas does, so that ``pd.read_parquet`` reads them, too; others as text."""
+        arrow, parquet = map(importlib.import_module, ("pyarrow", "pyarrow.parquet"))
+        columns = [
+            column if _in_parquet(field["type"]) else pd.Series(cells, dtype=object)
+            for column, field, cells in zip(self.columns, self.fields, self.cells, strict=True)
+        ]
+        frame = pd.DataFrame(dict(enumerate(columns))).set_axis(self.names, axis="columns")
+        try:
+            table = arrow.Table.from_pandas(frame, preserve_index=False)
+            metadata = {
+                **table.schema.metadata,
+                b"PANDAS_ATTRS": json.dumps({"dp": self.attrs}).encode(),
+                _METADATA: self._description().encode(),
+            }
+            parquet.write_table(table.replace_schema_metadata(metadata), path)
+        except (TypeError, ValueError, NotImplementedError):
+            raise ArgumentError(
+                "released", "has values that Parquet cannot hold.", hint="write a .csv file."
+            ) from None
+
+
+def _checked_path(given: Any) -> Path:
+    try:
+        path = Path(given)
+    except TypeError:
+        raise ArgumentError(
+            "path", f"must be a path, not {kind_of_object(given)}.", hint='for example "counts.csv".'
+        ) from None
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ArgumentError(
+            "path", f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(_SUFFIXES)}."
+        )
+    return path
+
+
+def _attrs_of(released: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the provenance and the plan of a table, which must be plain JSON."""
+    if not isinstance(released, pd.DataFrame):
+        raise ArgumentError(
+            "released",
+            f"must be a released table, not {kind_of_object(released)}.",
+            hint="pass the pandas frame that a release returned.",
+        )
+    attrs, plan = released.attrs.get("dp"), released.attrs.get("dp_plan", "null")
+    if not isinstance(attrs, dict):
+        raise ArgumentError(
+            "released",
+            'is not a released table: it lacks attrs["dp"], which most operations on frames lose.',
+            hint='copy them from the table that was released, as in table.attrs["dp"] = counts.attrs["dp"]; '
+            "or use DataFrame.to_csv, which writes any frame, without its meaning.",
+        )
+    try:
+        plan = json.loads(plan)
+        exact = json.loads(json.dumps([attrs, plan], allow_nan=False)) == [attrs, plan]
+    except (TypeError, ValueError, RecursionError):
+        exact = False
+    if not exact or not isinstance(plan, dict | None):
+        raise ArgumentError(
+            "released",
+            'has attrs["dp"] or attrs["dp_plan"] that are not plain JSON.',
+            hint="leave them as the release returned them.",
+        )
+    return attrs, plan
+
+
+def _columns_of(released: pd.DataFrame) -> Iterator[tuple[Hashable, pd.Series, bool]]:
+    """List the names and values of the columns, those of the index first, and whether they are in the index.
+
+    An index of row numbers is left out.
+    """
+    index = released.index
+    numbered = index.nlevels == 1 and index.name is None and pd.api.types.is_integer_dtype(index.dtype)
+    if not numbered:
+        if None in index.names:
+            raise ArgumentError(
+                "released",
+                "has an index without a name.",
+                hint="name it with table.rename_axis(...), or drop it with table.reset_index(drop=True).",
+            )
+        for level, name in enumerate(index.names):
+            values = index.get_level_values(level)
+            yield name, pd.Series(values, dtype=values.dtype), True
+    if isinstance(released.columns, pd.MultiIndex):
+        raise ArgumentError(
+            "released", "has columns of several levels.", hint="give each column a single name."
+        )
+    for place, name in enumerate(released.columns):
+        yield name, released.iloc[:, place].reset_index(drop=True), False
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether values of a type are read from text, in Parquet too. Intervals of zoned times are."""
+    if isinstance(kind, dict):
+        return "interval" not in kind or "," in kind["interval"]
+    return is_plain_text(kind)
+
+
+def _in_parquet(kind: Any) -> bool:
+    """Whether a column of a type is stored as it is, not as text."""
+    return not _is_text(kind) or is_plain_text(kind) or is_plain_text(kind.get("category"))
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    content, beside = path.read_bytes(), description_path(path)
+    try:
+        described = beside.read_bytes()
+    except OSError:
+        raise ArgumentError(
+            "path",
+            f"lacks its description: {str(beside)!r} cannot be read.",
+            hint=f"keep the two files together; {_values_alone(path)}",
+        ) from None
+    data = _parsed(described, beside)
+    if data["sha256"] != hashlib.sha256(content).hexdigest():
+        raise ArgumentError(
+            "path",
+            f"was changed after it was written: it lacks the SHA-256 digest in {str(beside)!r}.",
+            hint=f"restore it, and let spreadsheets and other programs save copies; {_values_alone(path)}",
+        )
+    names, columns, fields = [], [], data["columns"]
+    restore: Callable[[Any, Any], pd.Series]
+    try:
+        split, restore = split_in_arrow(content, len(fields)), decode_arrow
+    except ImportError:
+        split, restore = split_columns(content.decode(), len(fields)), decode
+    for (name, cells), field in zip(split, fields, strict=True):
+        names.append(name)
+        columns.append(restore(field["type"], cells))
+    return _frame_of(data, names, columns)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    content = io.BytesIO(path.read_bytes())
+    metadata = importlib.import_module("pyarrow.parquet").read_schema(content).metadata or {}
+    if _METADATA not in metadata:
+        raise ArgumentError(
+            "path",
+            f"is no file of a released table: {str(path)!r} has no description.",
+            hint="DataFrame.dp.to_file writes such files; pd.read_parquet reads others.",
+        )
+    data = _parsed(metadata[_METADATA], path)
+    stored = pd.read_parquet(content, engine="pyarrow")
+    columns = [
+        _from_parquet(column, field["type"])
+        for (_, column), field in zip(stored.items(), data["columns"], strict=True)
+    ]
+    return _frame_of(data, list(stored.columns), columns)
+
+
+def _from_parquet(column: pd.Series, kind: Any) -> pd.Series:
+    """Restore a column; Parquet stores seconds as milliseconds."""
+    if _is_text(kind):
+        cells: Cells = column.astype(object).where(column.notna(), None).tolist()
+        if not all(cell is None or isinstance(cell, str) for cell in cells):
+            raise TypeError("other values than text")
+        return decode(kind, cells)
+    dtype: Any = decode(kind, []).dtype
+    if column.dtype != dtype and column.dtype.kind not in "Mm" and not isinstance(dtype, pd.IntervalDtype):
+        raise TypeError("another type")
+    return column.astype(dtype)
+
+
+def _parsed(text: bytes, path: Path) -> dict[str, Any]:
+    """Parse a description; `path` is the file that holds it."""
+    try:
+        data = json.loads(text)
+        found = data["format"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        found = None
+    if found != _FORMAT:
+        raise ArgumentError(
+            "path",
+            f"has no description of the format {_FORMAT!r} in {str(path)!r}.",
+            hint="write it again with this version of pandas_dptree, or read it with the one that wrote it.",
+        )
+    return data  # type: ignore[no-any-return]
+
+
+def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series]) -> pd.DataFrame:
+    """Make the table of a description and its columns."""
+    fields, attrs, plan = data["columns"], data["attrs"], data["plan"]
+    names = [decode_value(field["name"]) for field in fields]
+    if _header(names) != header:
+        raise ValueError("other names")
+    if not isinstance(attrs, dict) or not isinstance(plan, dict | None):
+        raise TypeError("attrs or a plan that are no objects")
+    frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
+    indexed = [place for place, field in enumerate(fields) if field.get("index")]
+    if indexed:
+        frame = frame.set_index(indexed)
+        frame.index.names = [names[place] for place in indexed]
+    frame.columns = _index_of([name for place, name in enumerate(names) if place not in indexed])
+    frame.attrs["dp"] = attrs
+    if plan is not None:
+        frame.attrs["dp_plan"] = json.dumps(plan)
+    return frame
+
+
+def _header(names: list[Hashable]) -> list[str]:
+    """Return the names as different texts."""
+    texts: list[str] = []
+    for name in names:
+        texts.append(distinct_text(printable(str(name)), texts))
+    return texts
+
+
+def _index_of(names: list[Hashable]) -> pd.Index:
+    try:
+        return pd.Index(names, tupleize_cols=False)
+    except UnicodeEncodeError:  # lone surrogates
+        return pd.Index(names, tupleize_cols=False, dtype=object)
+
+
+def _values_alone(path: Path) -> str:
+    """Return the end of a hint: how to read what the description does not fit."""
+    if path.suffix.lower() == ".parquet":
+        return "pd.read_parquet reads the values alone."
+    return f"pd.read_csv({path.name!r}, dtype=str) reads the values alone, as text."
