@@ -40,6 +40,7 @@ FORMAT = "pandas_dptree plan, version 3"
 _UNSEALED = ("digest", "version")
 """The entries that the digest does not cover: itself, and the version that made the plan."""
 _HINT = "pass the result of a plan's to_dict()."
+_AS_WRITTEN = "use the file as it was written, or make a new plan and have it approved."
 
 
 def name(argument: str, column: Hashable) -> str | int | None:
@@ -117,7 +118,7 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
         raise ArgumentError(
             "data",
             "has changed since the plan was written: its digest is not the one that it states.",
-            hint="use the file as it was written, or make a new plan and have it approved.",
+            hint=_AS_WRITTEN,
         )
     if approved is not None and not (isinstance(approved, str) and approved.lower() == found):
         raise ArgumentError(
@@ -199,8 +200,8 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
     except DomainError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        fact, hint = (error.fact, error.hint) if isinstance(error, DPTreeError) else (f"{error!r}.", _HINT)
-        raise ArgumentError("data", f"is not a complete plan: {fact}", hint=hint) from None
+        fact = error.fact if isinstance(error, DPTreeError) else f"{error!r}."
+        raise ArgumentError("data", f"is not a complete plan: {fact}", hint=_AS_WRITTEN) from None
 
 
 def _as_recorded(domain: Domain, source: Source) -> Domain:
