@@ -116,6 +116,14 @@ def test_releases_of_any_keys_are_kept_or_refused(tmp_path_factory, places):
             there_and_back(table, tmp_path_factory.mktemp("files") / f"counts{suffix}")
 
 
+def test_real_zip_codes_keep_their_zeros(real_data, path):
+    by = ["state", "county", "zip_code"]
+    places = pd.read_csv(real_data / "zipcodes.csv", dtype=str, keep_default_na=False)[by].drop_duplicates()
+    table = dpt.tree_counts(places, by, domain=places, epsilon=1.0, rng=rng())
+    back = there_and_back(table, path)
+    assert back["zip_code"].str.startswith("00").any()
+
+
 def test_keys_keep_their_types(path):
     keys = pd.DataFrame(
         {
