@@ -245,6 +245,7 @@ class DataFrameAccessor:
         """Plots of a released table: ``plot.levels()`` and ``plot.icicle()``."""
         return ReleasedPlots(self._frame)
 
+    @public
     def to_file(self, path: str | PathLike[str], *, replace: bool = True) -> None:
         """Write a released table to a file that keeps its meaning: see `pandas_dptree.to_file`."""
         files.to_file(self._frame, path, replace=replace)

@@ -23,6 +23,7 @@ import importlib
 import io
 import json
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -44,14 +45,18 @@ from pandas_dptree.output.column_types import (
     printable,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.signatures import public
 
 __all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
 
 _FORMAT: Final = "pandas_dptree table, version 1"
 _SUFFIXES: Final = (".csv", ".parquet")
+_LARGEST_BLOCK: Final = 2**31 - 1
+"""Bytes that pyarrow splits at once."""
 _METADATA: Final = b"pandas_dptree"
 
 
+@public
 def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool = True) -> None:
     """Write a released table to a file from which `read_file` restores it exactly.
 
@@ -115,6 +120,7 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
         ) from None
 
 
+@public
 def read_file(path: str | PathLike[str]) -> pd.DataFrame:
     """Read a released table that `to_file`, or the shell command, wrote.
 
@@ -265,8 +271,12 @@ class TableFile:
             column if _in_parquet(field["type"]) else pd.Series(cells, dtype=object)
             for column, field, cells in zip(self.columns, self.fields, self.cells, strict=True)
         ]
-        frame = pd.DataFrame(dict(enumerate(columns))).set_axis(self.names, axis="columns")
         try:
+            columns = [  # old versions of pyarrow do not notice when milliseconds overflow
+                column.dt.as_unit("ms") if str(column.dtype).startswith("datetime64[s") else column
+                for column in columns
+            ]
+            frame = pd.DataFrame(dict(enumerate(columns))).set_axis(self.names, axis="columns")
             table = arrow.Table.from_pandas(frame, preserve_index=False)
             metadata = {
                 **table.schema.metadata,
@@ -379,15 +389,19 @@ def _read_csv(path: Path) -> pd.DataFrame:
             hint=f"restore it, and let spreadsheets and other programs save copies; {_values_alone(path)}",
         )
     names, columns, fields = [], [], data["columns"]
-    restore: Callable[[Any, Any], pd.Series]
-    try:
-        split, restore = split_in_arrow(content, len(fields)), decode_arrow
-    except ImportError:
-        split, restore = split_columns(content.decode(), len(fields)), decode
+    split, restore = _split(content, len(fields))
     for (name, cells), field in zip(split, fields, strict=True):
         names.append(name)
         columns.append(restore(field["type"], cells))
     return _frame_of(data, names, columns)
+
+
+def _split(content: bytes, n_columns: int) -> tuple[Iterator[Any], Callable[[Any, Any], pd.Series]]:
+    """Split the columns of a CSV file, with pyarrow if possible; and return what restores one of them."""
+    if len(content) <= _LARGEST_BLOCK:
+        with suppress(ImportError):
+            return split_in_arrow(content, n_columns), decode_arrow
+    return split_columns(content.decode(), n_columns), decode
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -109,11 +109,19 @@ def test_releases_of_odd_texts(tmp_path_factory, example):
 @given(places=st.lists(st.integers(0, len(ODD_VALUES) - 1), min_size=1, max_size=4))
 def test_releases_of_any_keys_are_kept_or_refused(tmp_path_factory, places):
     keys = objects([ODD_VALUES[place] for place in places]).to_frame("key")
-    with suppress(dpt.ArgumentError):  # they cannot be keys, or not be kept
+    with suppress(dpt.ArgumentError, OverflowError):  # no keys, or keys that cannot be kept
         domain = dpt.Domain.from_frame(keys, by=["key"])
         table = dpt.tree_counts(keys, ["key"], domain=domain, epsilon=1.0, rng=rng())
         for suffix in SUFFIXES:
             there_and_back(table, tmp_path_factory.mktemp("files") / f"counts{suffix}")
+
+
+def test_real_zip_codes_keep_their_zeros(real_data, path):
+    by = ["state", "county", "zip_code"]
+    places = pd.read_csv(real_data / "zipcodes.csv", dtype=str, keep_default_na=False)[by].drop_duplicates()
+    table = dpt.tree_counts(places, by, domain=places, epsilon=1.0, rng=rng())
+    back = there_and_back(table, path)
+    assert back["zip_code"].str.startswith("00").any()
 
 
 def test_keys_keep_their_types(path):
