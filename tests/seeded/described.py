@@ -82,7 +82,7 @@ def _attrs(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
     """Describe the provenance of a release, which is text in xarray, and what else there is."""
     provenance = attrs.get("dp")
     provenance = json.loads(provenance) if isinstance(provenance, str) else provenance
-    others = {key: each for key, each in attrs.items() if key != "dp"}
+    others = {key: each for key, each in attrs.items() if key not in ("dp", "dp_plan")}
     told = {} if provenance is None else {"provenance": described(provenance)}
     return told | ({"attrs": described(others)} if others else {})
 
