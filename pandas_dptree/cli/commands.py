@@ -8,17 +8,17 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
 from pandas_dptree import datasets
-from pandas_dptree._version import __version__
 from pandas_dptree.cli import verify
 from pandas_dptree.cli.files import check_out, read, write, write_table
+from pandas_dptree.cli.parser import Run, parser_of
 from pandas_dptree.errors import (
     ArgumentError,
     DomainError,
@@ -27,23 +27,15 @@ from pandas_dptree.errors import (
     did_you_mean,
     quote,
 )
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.planning.objective import OBJECTIVES
-from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import SumOptions, require_supported
-from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
-
-_FORCE = "replace the file of --out if it exists"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns 0; 1 if ``dptree verify`` finds a fault; or 2 after an error. Errors and warnings go to standard
     error, each in one piece.
     """
-    parser = _parser()
+    parser = parser_of(_COMMANDS)
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown, arguments)}")
@@ -101,196 +93,6 @@ def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
 def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the shell's names of a command's options, by their names in Python."""
     return {name: f"--{name.replace('_', '-')}" for name in vars(arguments) if name not in ("run", "records")}
-
-
-def _parser() -> argparse.ArgumentParser:
-    keys = argparse.ArgumentParser(add_help=False)
-    keys.add_argument(
-        "--by",
-        action="append",
-        required=True,
-        metavar="COLUMN",
-        help="a key column; repeat from coarse to fine",
-    )
-    options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
-    options.add_argument(
-        "--delta", type=float, default=0.0, help="the delta of approximate differential privacy"
-    )
-    options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated, instead of --epsilon")
-    options.add_argument(
-        "--neighbors", choices=["add_remove", "replace"], default="add_remove",
-        help="how neighbouring data sets differ: one unit is added or removed, or its data are replaced",
-    )  # fmt: skip
-    unit = options.add_mutually_exclusive_group()
-    unit.add_argument("--privacy-unit", metavar="COLUMN", help="the column that identifies whom to protect")
-    unit.add_argument(
-        "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
-        help="each row is a unit of its own (the default, stated explicitly)",
-    )  # fmt: skip
-    options.add_argument(
-        "--max-contributions", type=int, metavar="K",
-        help="the maximum number of rows to keep of each unit, at random; the others are not counted. Noise "
-        "grows with it. Required with --privacy-unit",
-    )  # fmt: skip
-    options.add_argument(
-        "--split", choices=SPLITS, default="optimal", help="how to divide the budget among the levels"
-    )
-    options.add_argument(
-        "--share",
-        action="append",
-        metavar="LEVEL=SHARE",
-        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
-    )
-    options.add_argument(
-        "--objective", choices=OBJECTIVES, default="levels", help="the error that --split optimal minimizes"
-    )
-    options.add_argument(
-        "--level-weight",
-        action="append",
-        metavar="LEVEL=WEIGHT",
-        help="the weight of a level's error; repeat for other levels",
-    )
-    options.add_argument(
-        "--consistency", choices=CONSISTENCIES, default="integer", help="how noisy values become estimates"
-    )
-    options.add_argument("--fit", choices=FITS, default="totals", help="how negative estimates are corrected")
-    options.add_argument(
-        "--confidence",
-        type=float,
-        metavar="P",
-        help="add intervals that hold the true value with this probability",
-    )
-    options.add_argument(
-        "--keep-measurements", action="store_true", help="add the noisy values and their noise scales"
-    )
-    options.add_argument(
-        "--structural-zeros",
-        metavar="COLUMN",
-        help="a column of the domain that is true for structural zeros, otherwise false",
-    )
-    noise = argparse.ArgumentParser(add_help=False)
-    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
-    noise_or_factor = argparse.ArgumentParser(add_help=False)
-    noise_or_factor.add_argument(
-        "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
-        help="the noise; or counts with bounded relative error, which take the next five options",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--alpha", type=float,
-        help="the relative error, below 1; with other mechanisms, minimize the errors beyond it",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--threshold", type=float, metavar="T",
-        help="the error of counts below this is relative to it; by default the smallest possible",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--failure-probability", type=float, metavar="P",
-        help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
-    )
-    noise_or_factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
-    known = argparse.ArgumentParser(add_help=False)
-    known.add_argument(
-        "--known",
-        type=Path,
-        metavar="FILE",
-        help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
-    )
-    values = argparse.ArgumentParser(add_help=False)
-    values.add_argument(
-        "--column", action="append", metavar="COLUMN", help="a column to add up; repeat for several"
-    )
-    values.add_argument(
-        "--bounds", action="append", nargs=2, type=float, metavar=("LOW", "HIGH"),
-        help="the smallest and the largest value of a row, without exponent (-1000, not -1e3); once for all "
-        "columns, or once for each",
-    )  # fmt: skip
-    values.add_argument("--granularity", type=float, help="round values to multiples of this")
-    records = argparse.ArgumentParser(add_help=False)
-    records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
-    table = argparse.ArgumentParser(add_help=False)
-    table.add_argument(
-        "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
-    )
-    table.add_argument("--force", action="store_true", help=_FORCE)
-    table.add_argument("--progress", action="store_true", help="show a progress bar on standard error")
-
-    parser = argparse.ArgumentParser(
-        prog="dptree",
-        description="Differentially private hierarchical tables. Keys in a CSV file are text; an empty field "
-        "is a missing key.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"dptree {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="command")
-
-    def command(
-        name: str,
-        run: Callable[[argparse.Namespace], int | None],
-        summary: str,
-        *parents: argparse.ArgumentParser,
-    ) -> Any:
-        sub = commands.add_parser(
-            name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
-            allow_abbrev=False,
-        )  # fmt: skip
-        sub.set_defaults(run=run)
-        return sub
-
-    counts = command(
-        "counts", _counts, "count the records of every node of a hierarchy",
-        records, keys, options, noise_or_factor, known, table,
-    )  # fmt: skip
-    sums = command(
-        "sums", _sums, "add up columns over the records of every node",
-        records, keys, values, options, noise, table,
-    )  # fmt: skip
-    means = command(
-        "means", _means, "average columns over the records of every node",
-        records, keys, values, options, noise, known, table,
-    )  # fmt: skip
-    for verb in (counts, sums, means):
-        verb.add_argument(
-            "--domain",
-            required=True,
-            help='a .csv or .parquet file of the public keys, one row per leaf; or "observed", to state that '
-            "the keys in the records are public",
-        )
-
-    plan = command(
-        "plan", _plan, "plan a release without spending anything",
-        keys, values, options, noise_or_factor, known,
-    )  # fmt: skip
-    plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
-    plan.add_argument(
-        "--target",
-        action="append",
-        metavar="LEVEL=ERROR",
-        help="find the smallest privacy loss that gives a level this standard error; repeat for others",
-    )
-    plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file for `dptree release`")
-    plan.add_argument("--force", action="store_true", help=_FORCE)
-
-    release = command("release", _release, "release records according to a stored plan", records, table)
-    release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
-    release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
-    release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
-    release.add_argument(
-        "--digest", metavar="HEX", help="the digest of the plan that was approved; any other plan is refused"
-    )
-
-    check = command(
-        "verify", _verify, "check a released table and its plan, without the records or this package's code"
-    )
-    check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")
-    check.add_argument("table", help="counts.csv")
-    check.add_argument("--digest", metavar="HEX", help="the digest that was noted when the plan was approved")
-
-    command("demo", _demo, "release counts of a simulated example population; needs no file")
-    return parser
 
 
 def _counts(arguments: argparse.Namespace) -> None:
@@ -507,3 +309,14 @@ def _demo(arguments: argparse.Namespace) -> None:
     print(plan, end="\n\n")
     released = plan.release(visits)
     print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
+
+
+_COMMANDS: Mapping[str, Run] = {
+    "counts": _counts,
+    "sums": _sums,
+    "means": _means,
+    "plan": _plan,
+    "release": _release,
+    "verify": _verify,
+    "demo": _demo,
+}
