@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
+OTHER_KINDS = ("distribution", "implicit", "multiplicative", "implicit_multiplicative")
 SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
 DIGITS = 60  # masses are whole multiples of 10**-60
 SLOT = 128  # digits for each sum of products of two masses
@@ -170,17 +171,20 @@ QUANTITY: dict[str, Rule] = {
 }
 COMMON: dict[str, Rule] = {
     "format": one_of(PLAN), "kind": text, "version": text, "digest": hexadecimal,
-    "domain": either(NULL, hexadecimal), "domain_source": one_of("given", "categories", "observed", None),
+    "domain": hexadecimal, "domain_source": one_of("given", "categories", "observed"),
     "levels": many(text, 1), "nodes": many(whole(0), 1), "loss": IS_LOSS,
     "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
     "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),
 }
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
-    "fit": one_of("totals", "joint", "adaptive"), "confidence": either(NULL, FRACTION),
+    "fit": one_of("totals", "joint", "adaptive"),
+    "confidence": either(NULL, lambda value: number(value) and 0 < value < 1),
     "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
-    "known": named({"exact": FACTS, "at_least": FACTS}), "split": text, "objective": text,
-    "level_weights": many(number), "shares": many(many(FRACTION, 1), 1),
+    "known": named({"exact": FACTS, "at_least": FACTS}),
+    "split": one_of("optimal", "uniform", "geometric", "nodes", "given"),
+    "objective": one_of("levels", "cells", "worst"),
+    "level_weights": many(lambda value: number(value) and value >= 0), "shares": many(many(FRACTION, 1), 1),
     "noise_scales": many(many(either(NULL, lambda value: number(value) and value >= SMALLEST), 1), 1),
 }
 JOINT: dict[str, Rule] = {
@@ -200,6 +204,9 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
         parts = [(f"the plan of {name!r}", part) for name, part in plan["plans"]]
         own = {"loss": IS_LOSS, "max_contributions": whole(1), **PART}
         found = [fault for where, part in parts for fault in faults(part, own, where)]
+        found = found or list(faults_of_names(plan))
+    means = plan["means"] if joint and not found else []
+    centred = {f"the plan of {name!r}" for name in means}  # they are means of differences
     for where, part in parts if not found else []:
         quantity, known = part["quantity"], part["known"]
         lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
@@ -211,10 +218,28 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
             found.append(f"{where} adds up nothing")
         elif quantity["column"] is None and quantity != COUNT:
             found.append(f"{where} does not add 1 for each record")
+        elif quantity["shift"] and where not in centred:
+            found.append(f"{where} shifts the values of a sum")
+        elif quantity["column"] is not None and any(
+            count for levels in known.values() for level in levels for _, count in level
+        ):
+            found.append(f"{where} adds up a column, and knows counts")
     if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
         found.append("max_contributions is not the largest of the plans")
     figures = f"{plan['kind']}, version 3, all keys and types"
     return report.check("format", not found, "; ".join(found) or figures)
+
+
+def faults_of_names(plan: dict[str, Any]) -> Iterator[str]:
+    """List names of means and of the count that the plans of a joint plan do not have."""
+    parts = dict(plan["plans"])
+    if len(parts) < len(plan["plans"]):
+        yield "a name of `plans` occurs twice"
+    if not set(plan["means"]) <= parts.keys():
+        yield "`means` has unknown names"
+    counts = [name for name, part in parts.items() if part["quantity"] == COUNT]
+    if plan["count"] not in (counts if plan["means"] else [None, *counts]):
+        yield "`count` does not name a count of records"
 
 
 class Quantity(NamedTuple):
@@ -770,7 +795,7 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     in_digits = part["quantity"] == COUNT and consistency in ("none", "integer")
     read_one: Callable[[str], float] = int if in_digits else float
     try:
-        values = [Fraction(read_one(text)) / unit for text in texts]
+        values = [Fraction(read_one(plain(text))) / unit for text in texts]
     except (ValueError, OverflowError):
         report.check(f"values of {name}", False, "one of them is missing, or no number")
         return
@@ -785,10 +810,8 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
             for row, (value, near) in pairs
             if abs(value - near) > nearest * abs(value)
         ]
-        if (
-            report.each(f"values of {name} are whole multiples of {unit}", wrong, n)
-            and largest * unit.numerator < 2**53
-        ):
+        whole_units = report.each(f"values of {name} are whole multiples of {unit}", wrong, n)
+        if whole_units and (in_digits or largest * unit.numerator < 2**53):
             values, slack = units, Fraction(0)
     bounded = consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0
     if bounded:
@@ -890,10 +913,17 @@ def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree
     report.each(f"standard errors of {quantity.name!r}", wrong, len(texts))
 
 
+def plain(stated: str) -> str:
+    """Return the text of a number; raise ValueError for what only Python reads as one, such as 1_000."""
+    if not set(stated) <= set("+-.0123456789eE"):
+        raise ValueError
+    return stated
+
+
 def parse(stated: str) -> float:
     """Read a number of the table; nan if there is none."""
     try:
-        return float(stated)
+        return float(plain(stated))
     except ValueError:
         return math.nan
 
@@ -958,7 +988,8 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     kind = plan.get("kind")
     if kind not in ("additive", "joint"):
-        report.check("format", plan.get("format") == PLAN and text(kind), f"{plan.get('format')}, {kind}")
+        known = plan.get("format") == PLAN and kind in OTHER_KINDS
+        report.check("format", known, f"{plan.get('format')}, {kind}")
         report.skip("budget and table", f"the kind of plan is {kind}")
         return
     if not check_format(plan, report):
@@ -1011,6 +1042,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("table", type=Path, help="counts.csv")
     parser.add_argument("--digest", help="the digest that was noted when the plan was approved")
     arguments = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # keys may have any letters
     report = Report()
     try:
         plan = read_json(arguments.plan)
@@ -1032,6 +1065,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # keys may have any letters
     sys.exit(main())

@@ -16,6 +16,7 @@ from pandas_dptree.distribution.strategy import FactorizedPrefixes, Strategy, Tr
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
+from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
 from pandas_dptree.planning.split import shares_match
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
@@ -161,7 +162,10 @@ class Strategies:
             If `data` is not a serialized strategy, or its noise scales do not follow from its shares.
         """
         if data["kind"] == "factorization":
-            return FactorizedPrefixes(PrefixStrategy(self.n_bins), float(data["noise_scale"]))
+            scale = float(data["noise_scale"])
+            if not scale <= LARGEST_SCALE:
+                raise ValueError("the noise scale is out of range")
+            return FactorizedPrefixes(PrefixStrategy(self.n_bins), scale)
         if data["kind"] != "tree":
             raise ValueError("an unknown kind of measurement")
         noise, branching = NOISES[data["noise"]], _checked_branching(data["branching"], self.n_bins)

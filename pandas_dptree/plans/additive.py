@@ -273,6 +273,8 @@ class AdditivePlan(Measurement):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
         plan = cls.from_part(data, hierarchy, mechanism=data["mechanism"], **common)
+        if plan.quantity.shift:  # only means are measured from the middle of the bounds
+            raise ValueError("the values of a sum are shifted")
         if plan.quantity.column is not None:
             check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
         return plan

@@ -16,7 +16,7 @@ from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.empty_tables import Totals, totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, release_frame
@@ -524,10 +524,7 @@ def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
         return False
     assert loss.epsilon is not None
     rho = sum(Fraction(plan.loss.rho or 0.0) for plan in spending)
-    return (
-        rho <= Fraction(zcdp_rho(loss.epsilon, loss.delta))
-        or _joint_delta(loss.epsilon, spending) <= loss.delta
-    )
+    return rho <= Gaussian().accepted_budget(loss) or _joint_delta(loss.epsilon, spending) <= loss.delta
 
 
 def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:

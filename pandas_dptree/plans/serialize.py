@@ -114,7 +114,7 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
         found = digest_of(data)
     except (TypeError, ValueError, RecursionError):
         found = ""
-    if stated != found:
+    if not found or stated != found:
         raise ArgumentError(
             "data",
             "has changed since the plan was written: its digest is not the one that it states.",

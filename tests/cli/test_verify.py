@@ -1,12 +1,10 @@
 """Releases checked from outside: honest ones pass, forged ones do not, even with a digest to match."""
 
 import ast
-import contextlib
 import copy
-import csv
 import hashlib
-import io
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -18,50 +16,9 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli import verify
+from tests.helpers_verify import BY, PLACES, checked, edited, released, rows_of, signed
 
-BY = ["region", "district", "site"]
-PLACES = pd.DataFrame(
-    [
-        ("a", "b", "c"), ("a", "b", "d"), ("a", "e", "c"), ("f", None, None), ("g", "h", None),
-        ("g", "i", "j"), ("g", "i", "k"), ("g", "i", "l"),
-    ],
-    columns=BY,
-)  # fmt: skip
 LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
-
-
-def signed(stored):
-    """The plan with the digest that belongs to it, as a forger would compute it too."""
-    rest = {key: value for key, value in stored.items() if key not in ("digest", "version")}
-    packed = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return {**stored, "digest": hashlib.sha256(packed.encode()).hexdigest()}
-
-
-def checked(folder, stored, rows, *options):
-    """Run the verifier on a plan (an object, or JSON text) and the rows of a table."""
-    (folder / "plan.json").write_text(stored if isinstance(stored, str) else json.dumps(stored))
-    with (folder / "counts.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        code = verify.main([str(folder / "plan.json"), str(folder / "counts.csv"), *options])
-    return code, printed.getvalue()
-
-
-def rows_of(table):
-    return list(csv.reader(io.StringIO(table.to_csv(index=False))))
-
-
-def records(n=400, seed=0):
-    draws = np.random.default_rng(seed)
-    values = {"cost": draws.normal(20, 30, n), "age": draws.random(n), "person": draws.integers(0, 150, n)}
-    return PLACES.sample(n, replace=True, random_state=seed).reset_index(drop=True).assign(**values)
-
-
-def released(plan, seed=0):
-    return json.loads(json.dumps(plan.to_dict())), rows_of(
-        plan.release(records(seed=seed), rng=np.random.default_rng(seed))
-    )
 
 
 @pytest.fixture(
@@ -148,16 +105,6 @@ def test_the_report(tmp_path, release):
     assert code == 1 and "FAIL        noted digest" in printed
 
 
-def edited(stored, *path, value):
-    """A copy of the plan in which one entry is another; `value` may be a function of the old one."""
-    forged = copy.deepcopy(stored)
-    place = forged
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value(place[path[-1]]) if callable(value) else value
-    return signed(forged)
-
-
 def forged_plans(stored):
     """Plans that are not that of the release, each with its digest."""
     levels = range(len(stored["levels"]))
@@ -208,7 +155,9 @@ def forged_plans(stored):
         (("max_contributions",), True), (("keep_measurements",), 0), (("levels", 1), "province"),
         (("levels", 1), "total"), (("nodes", 1), 2), (("quantity",), []), (("quantity", "high"), 2),
         (("quantity", "low"), 3), (("known", "exact"), []), (("loss", "rho"), 1.0), (("shares", 0, 0), -0.1),
-        (("noise_scales", 1), lambda scales: scales * 2), (("format",), "pandas_dptree plan, version 2"),
+        (("noise_scales", 1), lambda scales: scales * 2), (("quantity", "shift"), 1), (("confidence",), 1),
+        (("split",), "x"), (("objective",), "x"), (("domain",), None), (("domain_source",), None),
+        (("level_weights", 0), -1.0), (("kind",), "x"), (("format",), "pandas_dptree plan, version 2"),
     ]:  # fmt: skip
         yield f"{path}: {value}", edited(stored, *path, value=value)
     if stored["mechanism"] == "laplace":
@@ -331,6 +280,61 @@ def test_joint_releases_are_checked_together(tmp_path):
                 stored, "plans", 2, 1, value=lambda x: {k: v for k, v in x.items() if k != "fit"}
             )
             assert checked(tmp_path, missing, rows)[0] == 1
+
+
+def test_names_of_joint_plans_are_checked(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    aggregations = {
+        "n": "count",
+        "cost": dpt.mean("cost", bounds=(0, 50)),
+        "sum": dpt.sum("cost", bounds=(0, 5)),
+    }
+    stored, rows = released(dpt.plan_agg(domain, aggregations, rho=0.1))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    for path, value in [
+        (("count",), "x"), (("count",), None), (("count",), "sum"), (("means",), ["cost", "x"]),
+        (("means",), 1), (("means",), []), (("plans", 1, 0), "sum"),
+        (("plans", 2, 1, "quantity", "shift"), 1), (("plans", 1, 1, "known", "exact", 3), [[0, 2]]),
+    ]:  # fmt: skip
+        code, printed = checked(tmp_path, edited(stored, *path, value=value), rows)
+        assert code == 1 and "FAIL        format" in printed, path
+
+
+def test_counts_beyond_the_whole_numbers_of_floats_are_added_exactly(tmp_path):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    leaves = 2**61 // np.arange(8, 16)
+    plan = dpt.plan(domain, epsilon=1.0)
+    stored = json.loads(json.dumps(plan.to_dict()))
+    rows = rows_of(plan.release(leaves, rng=np.random.default_rng(0)))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    column = rows[0].index("count")
+    rows[-1][column] = str(int(rows[-1][column]) + 1)
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 1 and "FAIL        sums of 'count'" in printed
+
+
+@pytest.mark.parametrize("shown", ["{}_0", " {}", "{} ", "\uff11"])
+def test_only_plain_digits_are_numbers(tmp_path, shown):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    stored, rows = released(dpt.plan(domain, epsilon=1.0, consistency="none"))
+    for column in ("count", "std_error"):
+        forged = copy.deepcopy(rows)
+        place = rows[0].index(column)
+        forged[3][place] = shown.format(rows[3][place])
+        assert checked(tmp_path, stored, forged)[0] == 1
+
+
+def test_keys_are_printed_whatever_the_terminal_can_show(tmp_path, release):
+    stored, rows = release
+    twice = [*rows, ["region", "\xe9", "", "", *rows[-1][4:]], ["region", "\xe9", "", "", *rows[-1][4:]]]
+    assert checked(tmp_path, stored, twice)[0] == 1
+    code = "import sys; from pandas_dptree.cli.commands import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "verify", "plan.json", "counts.csv"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr == "" and "repeats the node ('\\xe9',)" in done.stdout
 
 
 def test_with_raw_measurements_sums_are_not_checked(tmp_path):

@@ -346,3 +346,11 @@ def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():
     counts = dpt.plan(domain, epsilon=1.0).to_dict()
     with pytest.raises(dpt.ArgumentError, match=r"two counts, [04] and [04]"):
         dpt.Plan.from_dict(replaced(counts, ("known", "exact", 3, 0, 1), 4), domain)
+
+
+@pytest.mark.parametrize("shift", [5, -5])
+def test_a_file_cannot_shift_the_values_of_a_sum(domain, shift):
+    """The table would show sums of differences under the name of the column."""
+    written = dpt.plan(domain, column="cost", bounds=(0, 10), epsilon=1.0).to_dict()
+    with pytest.raises(dpt.ArgumentError, match="values of a sum are shifted"):
+        dpt.Plan.from_dict(replaced(written, ("quantity", "shift"), shift), domain)

@@ -216,3 +216,11 @@ def test_a_plan_of_a_distribution_is_a_plan_like_others():
         assert ("factorization" in set(table["strategy"])) == (plan.loss.kind != "pure")
         names = set(zip(table["mechanism"], table["strategy"], strict=True))
         assert (plan.mechanism_name, plan.strategy.description) in names
+
+
+@pytest.mark.parametrize("scale", [2e12, 1e308])
+def test_noise_beyond_the_sampler_is_refused_before_records_are_read(scale):
+    """A larger scale spends less than the loss, but no release could draw it."""
+    written = dpt.plan_distribution("fare", bounds=(0, 500), bins=7, rho=0.3, tree="factorization").to_dict()
+    with pytest.raises(dpt.ArgumentError, match="the noise scale is out of range"):
+        dpt.Plan.from_dict(replaced(written, ("strategy", "noise_scale"), scale))

@@ -1,12 +1,14 @@
 """Several quantities under one privacy loss: what is spent together, and how it is divided."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.mechanisms.additive import Gaussian, gaussian
 from pandas_dptree.plans import joint as combined
 from pandas_dptree.plans.joint import JointPlan, plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
@@ -148,3 +150,20 @@ def test_noise_keeps_to_the_loss_in_units_of_any_size():
     assert 0.999e-6 <= joint_gaussian_delta(1.0, pairs) <= 1e-6
     with pytest.raises(ArgumentError, match="Hint: "):
         Quantity.of("v", (0, 9e299), 9e299)
+
+
+@pytest.mark.parametrize("split", ["nodes", "uniform"])
+@pytest.mark.parametrize("towards", [-math.inf, math.inf])
+def test_a_plan_can_be_read_where_another_library_computes_logarithms(split, towards, clinics, monkeypatch):
+    domain = dpt.Domain.from_frame(clinics, by=BY)
+    plan = dpt.plan_sums(
+        domain, ["cost"], bounds={"cost": (0, 9)}, epsilon=1.0, delta=1e-6, mechanism="gaussian", split=split
+    )
+    written = plan.to_dict()
+    for module in (gaussian, combined):
+        monkeypatch.setattr(module, "zcdp_rho", lambda *loss: math.nextafter(zcdp_rho(*loss), towards))
+    assert dpt.Plan.from_dict(written, domain).digest == plan.digest
+    more = replaced(written, ("plans", 0, 1, "loss", "rho"), plan.plans["cost"].loss.rho * (1 + 1e-12))
+    if split == "nodes":
+        with pytest.raises(ArgumentError, match="spend more than the stated loss"):
+            dpt.Plan.from_dict(more, domain)

@@ -265,3 +265,13 @@ def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
             assert isinstance(plan, make) and written["kind"] == plan.kind and spends_what_it_states(plan)
             assert plan.loss == PrivacyLoss(**written["loss"]) and plan.neighbors == written["neighbors"]
             assert plan.max_contributions == written["max_contributions"]
+
+
+@pytest.mark.parametrize(
+    "entry", [{"nodes": math.nan}, {"level_weights": np.ones(4)}, {1: 1, "x": 1}, {"shares": {1}}], ids=str
+)
+def test_what_json_cannot_hold_has_no_digest_not_even_an_empty_one(entry):
+    written = {**dpt.plan(DOMAIN, epsilon=1.0).to_dict(), **entry, "digest": ""}
+    for approved in (None, ""):
+        with pytest.raises(dpt.ArgumentError, match="`data` has changed"):
+            dpt.Plan.from_dict(written, DOMAIN, digest=approved)
