@@ -41,8 +41,8 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the shell command, with the arguments of the process by default.
 
-    Returns 0; 1 if ``dptree verify`` finds a fault; or 2 after an error. Errors and warnings go to standard
-    error, each in one piece.
+    Returns 0, or 2 after an error; ``dptree verify`` has further statuses (`pandas_dptree.cli.verify.main`).
+    Errors and warnings go to standard error, each in one piece.
     """
     parser = parser_of(_COMMANDS)
     arguments, unknown = parser.parse_known_args(argv)

@@ -47,6 +47,7 @@ class Report:
 
     def __init__(self) -> None:
         self.failed, self.passed, self.unchecked = 0, 0, list(ALWAYS_UNCHECKED)
+        self.status = 0  # if nothing fails
 
     def check(self, what: str, holds: bool, figures: str) -> bool:
         """Print one check."""
@@ -991,6 +992,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         known = plan.get("format") == PLAN and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
         report.skip("budget and table", f"the kind of plan is {kind}")
+        report.status = 3
         return
     if not check_format(plan, report):
         return
@@ -1036,7 +1038,11 @@ def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the report; return 0 if all checks passed, 1 if one failed, 2 if the input cannot be read."""
+    """Print the report, and return the exit status.
+
+    It is 0 if all checks passed, 1 if one failed, 2 if the input cannot be read, and 3 if nothing failed but
+    neither budget nor table could be checked.
+    """
     parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table and its plan.")
     parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
     parser.add_argument("table", type=Path, help="counts.csv")
@@ -1061,7 +1067,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print(f"\n{report.passed} checks passed, {report.failed} failed. Not checked:")
     print("\n".join(f"- {each}" for each in report.unchecked))
-    return 1 if report.failed else 0
+    return 1 if report.failed else report.status
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ class Strategies:
             scale = float(data["noise_scale"])
             if not scale <= LARGEST_SCALE:
                 raise ValueError("the noise scale is out of range")
-            return FactorizedPrefixes(PrefixStrategy(self.n_bins), scale)
+            return FactorizedPrefixes(PrefixStrategy(self.n_bins, data["bits"]), scale)
         if data["kind"] != "tree":
             raise ValueError("an unknown kind of measurement")
         noise, branching = NOISES[data["noise"]], _checked_branching(data["branching"], self.n_bins)

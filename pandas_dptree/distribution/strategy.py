@@ -222,8 +222,8 @@ class FactorizedPrefixes(Strategy):
         return self.strategy.sensitivity(neighbors=neighbors, max_contributions=max_contributions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialize the kind of strategy and the noise scale: the number of bins determines the weights."""
-        return {"kind": "factorization", "noise_scale": self.noise_scale}
+        """Serialize the kind of strategy and the noise scale; the bins and bits determine the weights."""
+        return {"kind": "factorization", "bits": self.strategy.bits, "noise_scale": self.noise_scale}
 
     @property
     def description(self) -> str:

@@ -129,7 +129,8 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
     for array in (*tree.child_counts, tree.leaf_levels):
         digest.update(repr(array.shape).encode() + array.astype("<i8").tobytes())
     if isinstance(hierarchy, Domain):
-        digest.update(ascii(hierarchy.by).encode())
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in hierarchy.by)
+        digest.update(ascii(names).encode())  # NumPy 1 and 2 show its scalars differently
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
             is_text = set(map(type, forms)) == {str}  # text is its own normal form
             normal = list(forms if is_text else map(_normalized, forms))

@@ -301,9 +301,10 @@ class Plan(ABC):
     def digest(self) -> str | None:
         """SHA-256 of everything that a release depends on, the noise scales included, in hexadecimal digits.
 
-        Two plans with the same digest make the same release. A digest in a file detects accidents only, since
-        whoever changes the file can compute it anew. Note it elsewhere when the plan is approved, and pass it
-        to `from_dict`. None for a plan that JSON cannot hold, such as one with a tuple as a name.
+        Two plans with the same digest make the same release, by the same version of this package. A digest in
+        a file detects accidents only, since whoever changes the file can compute it anew. Note it elsewhere
+        when the plan is approved, and pass it to `from_dict`. None for a plan that JSON cannot hold, such as
+        one with a tuple as a name.
         """
         try:
             return serialize.digest_of(self._content)

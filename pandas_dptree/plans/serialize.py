@@ -153,7 +153,8 @@ def check_same_content(data: Mapping[str, Any], content: Mapping[str, Any]) -> N
 
 def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
     """Return the kind of plan that is described, or raise ArgumentError if there is none."""
-    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+    stated = data.get("format") if isinstance(data, Mapping) else None
+    if not isinstance(stated, str) or stated != FORMAT:
         raise ArgumentError(
             "data",
             "is not a plan of this version.",

@@ -401,7 +401,7 @@ def test_numbers_out_of_range_are_refused(tmp_path, release, capsys):
 def test_other_kinds_are_not_called_checked(tmp_path, capsys):
     stored = signed({"format": "pandas_dptree plan, version 3", "kind": "implicit", "version": "0"})
     code, printed = checked(tmp_path, stored, [["a"]])
-    assert code == 0 and "NOT CHECKED budget and table: the kind of plan is implicit" in printed
+    assert code == 3 and "NOT CHECKED budget and table: the kind of plan is implicit" in printed
     assert checked(tmp_path, {**stored, "loss": 1}, [["a"]])[0] == 1
 
 
