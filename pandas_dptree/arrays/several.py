@@ -17,7 +17,8 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.output.frames import COMPANIONS
-from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_sum
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.joint_search import plan_jointly, scale_of_sum
 from pandas_dptree.plans.options import CellOptions, Running, taken_from
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public

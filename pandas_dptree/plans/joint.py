@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
-from pandas_dptree.hierarchy.known_counts import Known
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian
+from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.empty_tables import Totals, totals_of, warn_if_empty
 from pandas_dptree.output.frames import check_names, release_frame
@@ -35,15 +34,12 @@ from pandas_dptree.plans.execute import (
     release_steps,
     unbiased,
 )
-from pandas_dptree.plans.options import JointOptions, with_defaults
-from pandas_dptree.plans.search import find_plan, noises_for
-from pandas_dptree.privacy.composition import joint_gaussian_delta, largest_budget
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
-from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
-from pandas_dptree.privacy.unit import protected
+from pandas_dptree.privacy.composition import joint_gaussian_delta
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["JointPlan", "plan_jointly", "plan_means", "plan_sums", "scale_of_sum"]
+__all__ = ["JointPlan", "joint_delta"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -355,159 +351,6 @@ class JointPlan(Plan):
         )
 
 
-def plan_sums(
-    domain: Domain,
-    quantities: Sequence[Quantity],
-    **options: Unpack[JointOptions],
-) -> JointPlan:
-    """Plan the sums of several columns; each error is scaled by the most that a row can add."""
-    check_names(domain.by, [each.column for each in quantities], argument="columns")
-    named = {each.name: each for each in quantities}
-    return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
-
-
-def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack[JointOptions]) -> JointPlan:
-    """Plan the means of columns, and the counts of the records that are averaged."""
-    check_names(domain.by, [each.column for each in quantities], argument="columns")
-    centred = {each.name: each.centred() for each in quantities}
-    scales = [*map(scale_of_mean, centred.values()), scale_of_count(len(centred))]
-    counted = {**centred, COUNT.name: COUNT}
-    return plan_jointly(domain, counted, scales, means=tuple(centred), count=COUNT.name, **options)
-
-
-def scale_of_sum(quantity: Quantity) -> float:
-    """Return the most that a row can add to a sum, by which its errors are scaled."""
-    return float(max(abs(quantity.low), abs(quantity.high)) * quantity.unit)
-
-
-def scale_of_mean(centred: Quantity) -> float:
-    """Return half the width of the bounds of a mean, by which its errors are scaled."""
-    return float((centred.high - centred.low) * centred.unit) / 2
-
-
-def scale_of_count(n_means: int, *, shown: bool = False) -> float:
-    r"""Return the scale of the errors of a count by which means are divided.
-
-    With :math:`N` records, :math:`S` their summed differences from the middle of the bounds and
-    :math:`t = S / N`, noise moves :math:`S / N` by about :math:`(dS - t\,dN) / N`, of variance
-    :math:`(\mathrm{Var}\,S + t^2\,\mathrm{Var}\,N) / N^2`. On average over all t between the bounds,
-    :math:`t^2 = h^2 / 3`, where h is half their width, by which each column is scaled. A count that the table
-    shows too matters as much as any other quantity.
-    """
-    return float(np.sqrt(3 / (n_means + 3 * shown)))
-
-
-def plan_jointly(
-    domain: Domain,
-    quantities: Mapping[Hashable, Quantity],
-    scales: Sequence[float],
-    *,
-    contributions: Mapping[Hashable, int | None] | None = None,
-    means: tuple[Hashable, ...] = (),
-    count: Hashable | None = None,
-    shows_count: bool = True,
-    **options: Unpack[JointOptions],
-) -> JointPlan:
-    r"""Divide a privacy loss to minimize the sum of squared errors, each divided by its scale.
-
-    For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
-    is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
-    `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
-    and `shows_count` are those of `JointPlan`.
-    """
-    given = with_defaults(JointOptions, options)
-    known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
-    public = Known.read(domain, known)
-    if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
-        find_plan(domain, **options)  # raises, since nothing is left to measure
-    spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
-    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
-    scale = dict(zip(quantities, scales, strict=True))
-    sensitivities = [
-        quantities[name].sensitivity(
-            neighbors=given["neighbors"],
-            max_contributions=protected(given["privacy_unit"], most[name], taken=domain.by)[1],
-        )
-        for name in spending
-    ]
-    found = []
-    for noise in noises_for(given["mechanism"], loss, given["split"]):
-        divisible = loss
-        if loss.kind == "approximate" and noise.euclidean:
-            divisible = PrivacyLoss(rho=float(noise.budget(loss)))
-        shares = _shares(
-            noise,
-            divisible,
-            [quantities[name] for name in spending],
-            sensitivities,
-            [scale[name] for name in spending],
-        )
-        parts = zip(spending, divisible.divide(shares), strict=True)
-        plans = []
-        for name, part in parts:
-            own: JointOptions = {
-                **options,
-                "epsilon": part.epsilon,
-                "delta": part.delta,
-                "rho": part.rho,
-                "mechanism": noise,
-                "max_contributions": most[name],
-                "known": public if quantities[name] == COUNT else None,
-            }
-            plans.append(find_plan(domain, quantities[name], **own))
-        named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
-        for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
-            no_shares = tuple(np.zeros(1) for _ in public.exact)
-            named[name] = replace(
-                plans[0], quantity=COUNT, known=public, node_shares=no_shares, node_noise_scales=()
-            )
-        found.append({name: named[name] for name in quantities})
-
-    def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
-        return sum((plan.expected_error / scale[name]) ** 2 for name, plan in plans.items())
-
-    best = min(found, key=cost)
-    warn_if_useless(loss)
-    return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
-
-
-def _shares(
-    noise: AdditiveNoise,
-    loss: PrivacyLoss,
-    quantities: Sequence[Quantity],
-    sensitivities: Sequence[Sensitivity],
-    scales: Sequence[float],
-) -> list[float]:
-    """Divide the loss by how much noise each quantity needs, in its scale."""
-    power = noise.variance_power(loss)
-    moves = [each.l1 if power == 2 else np.sqrt(each.l2_squared) for each in sensitivities]
-    return [
-        float((move * float(each.unit) / scale) ** (2 / (1 + power)))
-        for move, each, scale in zip(moves, quantities, scales, strict=True)
-    ]
-
-
-def _with_all_budget(
-    plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]
-) -> list[AdditivePlan]:
-    """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
-    if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
-        return plans
-    epsilon = loss.epsilon
-
-    def with_rho(rho: float) -> list[AdditivePlan]:
-        parts = PrivacyLoss(rho=rho).divide(shares)
-        return [
-            replace(plan, loss=part, node_noise_scales=()) for plan, part in zip(plans, parts, strict=True)
-        ]
-
-    def delta_at(rho: float) -> float:
-        return _joint_delta(epsilon, with_rho(rho))
-
-    least = zcdp_rho(epsilon, loss.delta)
-    return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
-
-
 def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
     """Check whether plans for the same records together keep to a loss.
 
@@ -524,10 +367,10 @@ def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
         return False
     assert loss.epsilon is not None
     rho = sum(Fraction(plan.loss.rho or 0.0) for plan in spending)
-    return rho <= Gaussian().accepted_budget(loss) or _joint_delta(loss.epsilon, spending) <= loss.delta
+    return rho <= Gaussian().accepted_budget(loss) or joint_delta(loss.epsilon, spending) <= loss.delta
 
 
-def _joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
+def joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
     """Return a delta of the plans together: 1 unless their noise composes as Gaussian noise does."""
     if not all(plan.noise.euclidean for plan in plans):
         return 1.0

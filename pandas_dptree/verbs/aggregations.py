@@ -9,7 +9,8 @@ from typing import Any, Literal, Unpack
 from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.frames import check_names
-from pandas_dptree.plans.joint import JointPlan, plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.joint_search import plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
 from pandas_dptree.plans.options import JointOptions
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import public

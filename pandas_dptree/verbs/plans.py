@@ -10,7 +10,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.plans import joint
+from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
@@ -157,7 +157,7 @@ def plan_sums(
     ['cost', 'age']
     """
     check_public(domain, allowed=(Domain,))
-    return joint.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
+    return joint_search.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
 
 
 @public
@@ -193,7 +193,7 @@ def plan_means(
     ['cost', 'count']
     """
     check_public(domain, allowed=(Domain,))
-    return joint.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
+    return joint_search.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
 @public

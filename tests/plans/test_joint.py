@@ -9,8 +9,9 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import Gaussian, gaussian
-from pandas_dptree.plans import joint as combined
-from pandas_dptree.plans.joint import JointPlan, plan_means, plan_sums
+from pandas_dptree.plans import joint_search
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
@@ -48,7 +49,7 @@ def test_no_other_division_between_sums_and_counts_is_better(
     ours = squared_error()
     others = []
     for share in np.linspace(0.1, 0.6, 11):
-        monkeypatch.setattr(combined, "_shares", lambda *_, s=share: [*[(1 - s) / columns] * columns, s])
+        monkeypatch.setattr(joint_search, "_shares", lambda *_, s=share: [*[(1 - s) / columns] * columns, s])
         others.append(squared_error())
     assert ours <= 1.0005 * min(others)
     assert max(others) > 1.1 * ours
@@ -160,7 +161,7 @@ def test_a_plan_can_be_read_where_another_library_computes_logarithms(split, tow
         domain, ["cost"], bounds={"cost": (0, 9)}, epsilon=1.0, delta=1e-6, mechanism="gaussian", split=split
     )
     written = plan.to_dict()
-    for module in (gaussian, combined):
+    for module in (gaussian, joint_search):
         monkeypatch.setattr(module, "zcdp_rho", lambda *loss: math.nextafter(zcdp_rho(*loss), towards))
     assert dpt.Plan.from_dict(written, domain).digest == plan.digest
     more = replaced(written, ("plans", 0, 1, "loss", "rho"), plan.plans["cost"].loss.rho * (1 + 1e-12))

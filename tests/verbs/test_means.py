@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import pandas_dptree as dpt
-from pandas_dptree.plans.joint import plan_means
+from pandas_dptree.plans.joint_search import plan_means
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_plans import OPTIONS

@@ -22,7 +22,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.plans import distribution, execute
-from pandas_dptree.plans.joint import plan_means, plan_sums
+from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.verbs.aggregations import Aggregation
 
