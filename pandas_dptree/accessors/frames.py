@@ -264,8 +264,8 @@ class DataFrameAccessor:
         Rows are nested. Each value is followed by its error, and by its interval if there is one.
 
         **Privacy.** The page shows the table and nothing else, so it costs nothing. It repeats what
-        ``attrs["dp"]`` states about the protection, which proves nothing. Many operations on frames and files
-        lose ``attrs``; without `plan`, the page then says that the protection is unknown.
+        ``attrs["dp"]`` states about the protection, which proves nothing. Many operations on frames lose
+        ``attrs``, and so do most files. Without `plan`, the page then says that the protection is unknown.
 
         Parameters
         ----------
@@ -280,8 +280,8 @@ class DataFrameAccessor:
             If the table has more rows, its finest levels are left out, and the page says so. None for no
             limit.
         plan : Plan, optional
-            The plan that the table was released by, for a table that has lost its ``attrs``. The caller is
-            responsible that it is; a table that states another plan is refused.
+            The plan by which the table was released, for a table that has lost its ``attrs``. Whether it is
+            that plan cannot be checked then. A table that states another plan is refused.
 
         Returns
         -------

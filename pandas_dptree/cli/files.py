@@ -265,7 +265,8 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
     try:
         table = TableFile.of(released)
     except ArgumentError as error:  # the budget is spent: the values alone are better than nothing
-        print(f"dptree: written without its types, since it {error.fact.partition(' ')[2]}", file=sys.stderr)
+        why = error.fact.partition(" ")[2]
+        print(f"dptree: the table is written without a description, since it {why}", file=sys.stderr)
         _write_values(released, path, force=force)
         return
     if path is None:
@@ -301,7 +302,7 @@ def _write(path: Path, save: Callable[[], object]) -> None:
 
 def _already_exists(path: Path) -> ArgumentError:
     if path.name.lower().endswith(".csv.json"):
-        fact = f"needs a file for the description of the table, which already exists: {str(path)!r}."
+        fact = f"needs a second file, for the description of the table, which already exists: {str(path)!r}."
         hint = "remove it if its table is gone, name another file, or add --force to replace it."
     else:
         warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "

@@ -24,7 +24,7 @@ _FORCE = "replace the file of --out if it exists"
 
 
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
-    """Return the parser of the command, whose subcommands set ``run`` to one of the functions."""
+    """Return the parser of ``dptree``; each of its commands sets ``run`` to the function of this name."""
     keys = argparse.ArgumentParser(add_help=False)
     keys.add_argument(
         "--by",
@@ -195,15 +195,13 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
     release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
     release.add_argument(
-        "--digest", metavar="HEX", help="the digest of the plan that was approved; any other plan is refused"
+        "--digest", metavar="HEX", help="the digest of the approved plan, 64 digits; other plans are refused"
     )
 
-    check = command(
-        "verify", "check a released table and its plan, without the records or this package's code"
-    )
+    check = command("verify", "check a released table against its plan, without the records")
     check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")
-    check.add_argument("table", help="counts.csv")
-    check.add_argument("--digest", metavar="HEX", help="the digest that was noted when the plan was approved")
+    check.add_argument("table", help="counts.csv; counts.csv.json is read too if it is beside it")
+    check.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
 
     command("demo", "release counts of a simulated example population; needs no file")
     return parser

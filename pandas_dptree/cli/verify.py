@@ -1,8 +1,8 @@
-"""Check a released table and the plan it states, from outside: ``python verify.py plan.json counts.csv``.
+"""Check a released table against its plan, from outside: ``python verify.py plan.json counts.csv``.
 
-This file needs Python 3.11 and nothing else. It shares no code with the library that made the release, so
-that it can find the library's errors too. Budgets are added up in exact fractions, and deltas computed in 60
-decimal digits. The documentation page *Verification of a release* explains every check.
+This file needs Python 3.11 or later and nothing else. It shares no code with the library that made the
+release, so it can find the library's errors too. Budgets are added up in exact fractions, and deltas are
+computed in 60 decimal digits. The documentation page *Verification of a release* explains every check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OTHER_KINDS = ("distribution", "implicit", "multiplicative", "implicit_multiplic
 SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
 DIGITS = 60  # masses are whole multiples of 10**-60
 SLOT = 128  # digits for each sum of products of two masses
-CUT = Decimal("1e-36")  # tails of losses below this count as failure, which is added to delta
+CUT = Decimal("1e-36")  # tails of losses with less than this are cut off, and added to delta
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 ALWAYS_UNCHECKED = (
     "that the noise was drawn from a secret source, with these scales",
@@ -39,15 +39,15 @@ ALWAYS_UNCHECKED = (
 
 
 class UnreadableError(Exception):
-    """Input that cannot be read: what is wrong, and a hint."""
+    """Input cannot be read. The message says why, and ends in a hint."""
 
 
 class Report:
-    """The lines of the report, and whether a check failed."""
+    """Prints the lines of the report, and counts the checks that passed and failed."""
 
     def __init__(self) -> None:
         self.failed, self.passed, self.unchecked = 0, 0, list(ALWAYS_UNCHECKED)
-        self.status = 0  # if nothing fails
+        self.status = 0  # the exit status if nothing fails
 
     def check(self, what: str, holds: bool, figures: str) -> bool:
         """Print one check."""
@@ -92,7 +92,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(read(path), object_pairs_hook=once, parse_float=finite, parse_constant=finite)
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"{path} is no plain JSON: {error}. Hint: pass it as published.") from None
+        raise UnreadableError(
+            f"{path} is not plain JSON: {error}. Hint: name the plan first, then the table, as published."
+        ) from None
 
 
 def digest_of(plan: dict[str, Any]) -> str:
@@ -107,32 +109,32 @@ Rule = Callable[[Any], bool]
 
 
 def number(value: Any) -> bool:
-    """Whether a value is a number; true and false are none."""
+    """Whether a value is a number; true and false are not."""
     return type(value) in (int, float)
 
 
 def whole(least: float = -math.inf) -> Rule:
-    """Whole numbers, written without a point."""
+    """Match whole numbers that are written without a point."""
     return lambda value: type(value) is int and value >= least
 
 
 def one_of(*choices: Any) -> Rule:
-    """These values, and no others that are equal, such as 1 for true."""
+    """Match these values, but not equal ones of another type, such as 1 for true."""
     return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
 
 
 def many(rule: Rule, least: int = 0) -> Rule:
-    """Lists of such values."""
+    """Match lists of at least this many values for which the rule holds."""
     return lambda value: isinstance(value, list) and len(value) >= least and all(map(rule, value))
 
 
 def either(*rules: Rule) -> Rule:
-    """Values for which one of the rules holds."""
+    """Match values for which one of the rules holds."""
     return lambda value: any(rule(value) for rule in rules)
 
 
 def named(rules: dict[str, Rule]) -> Rule:
-    """Objects with exactly these keys."""
+    """Match objects with exactly these keys."""
     return lambda value: not list(faults(value, rules, ""))
 
 
@@ -149,7 +151,7 @@ def hexadecimal(value: Any) -> bool:
 def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
     """List unknown, missing and malformed entries of an object."""
     if not isinstance(value, dict):
-        yield f"{where} is no object"
+        yield f"{where} is not an object"
         return
     yield from (f"{where} has the unknown key {key!r}" for key in value.keys() - rules.keys())
     yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys())
@@ -197,7 +199,10 @@ COUNT = {"column": None, "low": 1, "high": 1, "unit": [1, 1], "shift": 0}
 
 
 def check_format(plan: dict[str, Any], report: Report) -> bool:
-    """Check keys and types, and that everything has one entry for each level."""
+    """Check keys and types, and that each list has one entry for each level."""
+    if plan.get("format") != PLAN:
+        stated = f"the plan states {plan.get('format')!r}, this verifier reads {PLAN!r}"
+        return report.check("format", False, stated)
     joint = plan["kind"] == "joint"
     found = list(faults(plan, COMMON | (JOINT if joint else PART), "the plan"))
     parts = [("the plan", plan)]
@@ -207,7 +212,7 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
         found = [fault for where, part in parts for fault in faults(part, own, where)]
         found = found or list(faults_of_names(plan))
     means = plan["means"] if joint and not found else []
-    centred = {f"the plan of {name!r}" for name in means}  # they are means of differences
+    centred = {f"the plan of {name!r}" for name in means}  # differences from the middle of the bounds
     for where, part in parts if not found else []:
         quantity, known = part["quantity"], part["known"]
         lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
@@ -216,15 +221,15 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
         elif list(map(len, part["shares"])) != list(map(len, part["noise_scales"])):
             found.append(f"{where} does not have a noise scale for each share")
         elif quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
-            found.append(f"{where} adds up nothing")
+            found.append(f"{where} has bounds that are both 0, or in the wrong order")
         elif quantity["column"] is None and quantity != COUNT:
             found.append(f"{where} does not add 1 for each record")
         elif quantity["shift"] and where not in centred:
-            found.append(f"{where} shifts the values of a sum")
+            found.append(f"{where} shifts the values of a sum, as only means may")
         elif quantity["column"] is not None and any(
             count for levels in known.values() for level in levels for _, count in level
         ):
-            found.append(f"{where} adds up a column, and knows counts")
+            found.append(f"{where} adds up a column, but states known counts")
     if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
         found.append("max_contributions is not the largest of the plans")
     figures = f"{plan['kind']}, version 3, all keys and types"
@@ -232,19 +237,19 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
 
 
 def faults_of_names(plan: dict[str, Any]) -> Iterator[str]:
-    """List names of means and of the count that the plans of a joint plan do not have."""
+    """List the names of a joint plan that occur twice, or that none of its quantities has."""
     parts = dict(plan["plans"])
     if len(parts) < len(plan["plans"]):
         yield "a name of `plans` occurs twice"
     if not set(plan["means"]) <= parts.keys():
-        yield "`means` has unknown names"
+        yield "`means` names unknown quantities"
     counts = [name for name, part in parts.items() if part["quantity"] == COUNT]
     if plan["count"] not in (counts if plan["means"] else [None, *counts]):
         yield "`count` does not name a count of records"
 
 
 class Quantity(NamedTuple):
-    """One column of counts, sums or means: its own plan, and how far one unit can move a level."""
+    """One column of counts, sums or means: its own plan, and how much one unit can change a level."""
 
     name: str
     part: dict[str, Any]
@@ -301,7 +306,10 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
 
 
 class Tree(NamedTuple):
-    """The nodes of each level in order; a short leaf continues as a chain, which repeats its row."""
+    """The nodes of each level in order.
+
+    A leaf above the deepest level continues as a chain of single children, which repeat its row.
+    """
 
     rows: list[list[int]]  # the row of each node
     parents: list[list[int]]  # the position of each node's parent on the level above
@@ -325,7 +333,8 @@ def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
         names, *rows = csv.reader(io.StringIO(read(path).decode("utf-8"), newline=""), strict=True)
         return names, rows
     except (ValueError, csv.Error) as error:
-        raise UnreadableError(f"{path} is no table: {error}. Hint: pass a CSV file in UTF-8.") from None
+        hint = "pass the table as CSV in UTF-8; pandas_dptree.read_file and to_file convert Parquet."
+        raise UnreadableError(f"{path} is not a CSV file: {error}. Hint: {hint}") from None
 
 
 def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str]:
@@ -350,7 +359,7 @@ def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> T
         level = depth.get(row[0], -1)
         keys = tuple(row[1 : level + 1])
         if level < 0 or any(row[level + 1 : len(levels)]):
-            wrong.append(f"{line(place)} has no level of the plan, or keys below its level")
+            wrong.append(f"{line(place)} has a level that the plan does not have, or keys below its level")
         elif keys in nodes:
             wrong.append(f"{line(place)} repeats the node {keys}")
         elif level and keys[:-1] not in nodes:
@@ -394,9 +403,10 @@ def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
 
 
 def worst_path(quantity: Quantity, tree: Tree | None, costs: Sequence[Sequence[Any]]) -> Any:
-    """Return the largest sum of costs along a path: by level it is the sum over the levels.
+    """Return the largest sum of costs along a path from the root to a leaf.
 
-    If k rows of a unit lie on several paths, their (semi)norm is at most k times that of the worst path.
+    Without costs by node, all paths have the same sum. If k rows of a unit lie on several paths, their
+    (semi)norm is at most k times that of the worst path.
     """
     if tree is None or not quantity.by_node:
         return sum((level[0] for level in costs), 0 * costs[0][0])
@@ -457,8 +467,11 @@ def worst_moves(l1: int, l2: int) -> list[int]:
 
 
 def laplace_loss(scale: float, move: int) -> Loss:
-    """Return the loss of one node that moves, under discrete Laplace noise of 0 or less, 1, ..., `move`."""
-    if move > 512:  # randomised response with the same epsilon dominates it
+    """Return the loss of one node that moves under discrete Laplace noise.
+
+    The loss is the same for all noise of at most 0, and for all noise of at least `move`.
+    """
+    if move > 512:  # randomized response with the same epsilon dominates it
         scale, move = scale / move, 1
     b = Decimal(scale)
     q = (-1 / b).exp()
@@ -482,9 +495,10 @@ def gaussian_loss(scale: float, move: int) -> Loss:
 def simulate(
     variances: Sequence[Decimal], distance: Callable[[Sequence[Decimal]], Decimal], moved: int, width: Decimal
 ) -> Continuous | None:
-    """Split each noise into continuous noise and a kernel of variance t2; `distance` is that of the former.
+    """Split each noise into continuous noise and a kernel of variance t2.
 
-    Every t2 is valid. This choice balances what the kernels add to the noise with what they cost.
+    `distance` returns the squared mu of the continuous noise that is left. Every t2 is valid. This choice
+    balances how much noise the kernels take away with the factors of the probabilities that they cost.
     """
     if not variances:
         return Continuous(Decimal(0), Decimal(0), Decimal(0))
@@ -546,8 +560,8 @@ def composed_delta(
 ) -> Decimal:
     """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
 
-    `failed` is the probability of the noise that the losses leave out. Up to 8192 sums of losses are listed.
-    Otherwise losses are moved to a grid.
+    `failed` is the probability of the noise that the losses leave out. If the losses have at most 8192 sums,
+    these are listed. Otherwise the losses are moved to a grid.
     """
     if math.prod(map(len, losses)) <= 8192:
         total = [(Decimal(0), Decimal(1))]
@@ -565,8 +579,9 @@ def composed_delta(
 def grid_sum(losses: Sequence[Loss], step: Decimal) -> tuple[Loss, Decimal]:
     """Return the sum of losses on the multiples of a step, and the probability of what was cut off.
 
-    The mass at v goes to both neighbouring multiples so that the mean of exp(-v) stays: delta cannot fall,
-    since it is the mean of a convex function of exp(-v). All masses are rounded up to multiples of 10**-60.
+    The mass at v is divided between the neighbouring multiples so that the mean of exp(-v) stays the same.
+    So delta cannot fall, since it is the mean of a convex function of exp(-v). All masses are rounded up to
+    multiples of 10**-60.
     """
     one, first, total, failed = Decimal(10) ** DIGITS, 0, [10**DIGITS], Decimal(0)
     whole_step = 1 - (-step).exp()
@@ -660,7 +675,7 @@ def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -
 def check_budget(
     quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree | None, report: Report
 ) -> None:
-    """Check that the noise scales of a quantity keep to its loss, and are no larger than that requires."""
+    """Check that the noise scales of a quantity keep to its loss, and are not larger than that requires."""
     what, scales = f"budget of {quantity.name!r}", quantity.scales
     if not scales:
         public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
@@ -670,7 +685,7 @@ def check_budget(
         why = (
             "only Gaussian noise may differ from node to node"
             if laplace
-            else "it needs the tree of the table"
+            else "noise differs from node to node, so the tree of the table is needed"
         )
         report.check(what, False, why)
         return
@@ -683,7 +698,7 @@ def check_budget(
         for level in quantity.part["noise_scales"]
     ]
     spent = worst_path(quantity, tree, costs)
-    unused = f"noise of {quantity.name!r} is not larger than the loss, max_contributions and relation require"
+    unused = f"noise of {quantity.name!r} is not larger than loss, max_contributions and neighbors require"
     rounded = Fraction(997, 1000) if quantity.by_node else 1 - Fraction(1, 10**6)  # scales on a grid of 1.001
     if not loss.get("delta"):
         name = "epsilon" if pure else "rho"
@@ -710,7 +725,7 @@ def check_budget(
         less, _ = bound(0.98, 0.07)
         all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
     if min(scales) <= SMALLEST:
-        report.skip(unused, "noise has the smallest scale")
+        report.skip(unused, "some noise has the smallest possible scale")
     else:
         report.check(unused, all_used, figures)
 
@@ -730,7 +745,7 @@ def check_joint_budget(
             report.check(f"{name} of all together is used", used, figures)
         return
     if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
-        report.check("budget of all together", False, "losses of other kinds do not add up to the stated one")
+        report.check("budget of all together", False, "the parts state losses that cannot be added up")
         return
     epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
     rho = sum((Fraction(each["rho"]) for each in losses), Fraction(0))
@@ -745,7 +760,7 @@ def check_joint_budget(
     figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon}"
     report.check("budget of all together", most <= delta, figures)
     if min(scale for each in spending for scale in each.scales) <= SMALLEST:
-        report.skip("whether all of the budget is used", "noise has the smallest scale")
+        report.skip("whether all of the budget is used", "some noise has the smallest possible scale")
     else:
         figures = f"with 2 % less noise delta would be {float(less):.4g}"
         report.check("all of the budget is used", less > delta, figures)
@@ -790,7 +805,7 @@ def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Repo
 
 
 def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Report) -> None:
-    """Check that values are whole, not negative, add up, and agree with what is known."""
+    """Check that values are whole and not negative, add up, and agree with known counts."""
     part, name, n = quantity.part, repr(quantity.name), len(texts)
     unit, consistency = quantity.unit, part["consistency"]
     in_digits = part["quantity"] == COUNT and consistency in ("none", "integer")
@@ -798,7 +813,7 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     try:
         values = [Fraction(read_one(plain(text))) / unit for text in texts]
     except (ValueError, OverflowError):
-        report.check(f"values of {name}", False, "one of them is missing, or no number")
+        report.check(f"values of {name}", False, "one of them is missing, or is not a number")
         return
     largest = max(map(abs, values))
     slack = Fraction(1, 10**9) * (largest + 1)
@@ -820,7 +835,7 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
         report.each(f"values of {name} are not negative", wrong, n)
     if consistency == "none":
         report.skip(
-            f"sums of {name}", 'with consistency "none" rows are independent: a changed value cannot be seen'
+            f"sums of {name}", 'with consistency "none" rows do not add up: changed values cannot be seen'
         )
     else:
         wrong = [
@@ -866,10 +881,10 @@ def variance(laplace: bool, scale: float | None) -> float:
 
 
 def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the variances of the best estimates from a node's subtree, and from all measurements.
+    """Return the variances of each node's best estimates from its subtree, and from all measurements.
 
-    Up, V = 1/(1/v + 1/S) from a node's own variance v and the sum S of its children's V. Down, a child's
-    final variance is V + (V/S)**2 (final variance of its parent - S).
+    From the leaves up, V = 1/(1/v + 1/S), with a node's own variance v and the sum S of its children's V.
+    From the root down, a child's final variance is V + (V/S)**2 (final variance of its parent - S).
     """
     subtree, below = [noise[-1]], []
     for level in reversed(range(len(noise) - 1)):
@@ -903,7 +918,7 @@ def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree
     expected: dict[int, tuple[float, float]] = {}
     for level in zip(tree.rows, subtree, final, strict=True):
         for row, v, total in zip(*level, strict=True):
-            expected.setdefault(row, (v, total))  # not that of its chain
+            expected.setdefault(row, (v, total))  # that of the leaf, not of its chain
     wrong = []
     for row, stated in enumerate(texts):
         (v, total), error = expected[row], parse(stated) / unit
@@ -930,14 +945,14 @@ def parse(stated: str) -> float:
 
 
 def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
-    """Check the columns that a table may have besides."""
+    """Check intervals and measurements, if the table has them."""
     part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
     values = columns[quantity.name]
     if part["confidence"] is not None:
         ends = zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
         wrong = [line(row) for row, texts in enumerate(ends) if not in_order(*map(parse, texts))]
-        report.each(f"intervals of {quantity.name!r} hold the value", wrong, len(values))
-        report.skip(f"intervals of {quantity.name!r}", "their width")
+        report.each(f"intervals of {quantity.name!r} contain the value", wrong, len(values))
+        report.skip(f"width of the intervals of {quantity.name!r}", "quantiles are not computed again")
     if part["keep_measurements"]:
         planned: dict[int, float | None] = {}
         for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
@@ -956,7 +971,7 @@ def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tr
 
 
 def in_order(low: float, value: float, high: float) -> bool:
-    """Whether an interval holds a value, to rounding."""
+    """Whether an interval contains a value, up to rounding."""
     slack = 1e-9 * max(abs(low), abs(high), 1)
     return low - slack <= value <= high + slack
 
@@ -970,21 +985,28 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
     computed = digest_of(plan)
     report.check("digest", plan.get("digest") == computed, f"{computed}, stated {plan.get('digest')}")
     if digest is None:
-        report.unchecked.append("that this digest was approved: compare it with a noted one, by --digest")
+        report.unchecked.append("that this digest was approved: pass the noted one with --digest")
     else:
-        report.check("noted digest", digest.strip().lower() == computed, digest)
+        noted = digest.strip().lower() == computed
+        report.check(
+            "noted digest",
+            noted,
+            digest if noted else f"{digest}; the plan has {computed} (all 64 digits count)",
+        )
     sidecar = Path(f"{table}.json")
     if sidecar.exists():
         beside = read_json(sidecar)
         attrs = beside.get("attrs") if isinstance(beside, dict) else None
         if not isinstance(attrs, dict) or beside.get("format") != TABLE:
-            report.check("description beside the table", False, f"{sidecar.name} is none of this version")
+            report.check("description beside the table", False, f"{sidecar.name} is not a {TABLE!r}")
         else:
             found = hashlib.sha256(raw).hexdigest()
             stated = beside.get("sha256")
-            report.check("bytes of the table", stated == found, f"{found}, stated {stated}")
+            changed = "" if stated == found else ": the table was changed after it was written"
+            report.check("bytes of the table", stated == found, f"{found}, stated {stated}{changed}")
             same = attrs.get("digest") == computed and beside.get("plan") in (None, plan)
-            report.check("plan beside the table", same, f"digest {attrs.get('digest')}")
+            other = "" if same else ": the table states another plan"
+            report.check("plan beside the table", same, f"digest {attrs.get('digest')}{other}")
     else:
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     kind = plan.get("kind")
@@ -1000,10 +1022,13 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
     names, rows = read_table(table)
     planned = columns_of(plan, quantities)
     filled = len(set(names)) == len(names) and all(len(row) == len(names) for row in rows)
-    fitting = report.check("columns", names == planned and filled, f"{names}")
+    figures = f"{names}" if names == planned else f"{names}; planned {planned}"
+    figures += "" if filled else "; not every line has one field for each"
+    fitting = report.check("columns", names == planned and filled, figures)
     tree = check_rows(plan, rows, report) if fitting else None
     if tree is None:
-        report.skip("values and errors", "the rows do not fit the plan")
+        why = "columns or rows are not as planned: was the table filtered, sorted, renamed?"
+        report.skip("values and errors", why)
     for each in quantities:
         own = plan["loss"] if plan["kind"] == "additive" else each.part["loss"]
         if tree is not None and not fits(each, tree, report):
@@ -1041,12 +1066,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the report, and return the exit status.
 
     It is 0 if all checks passed, 1 if one failed, 2 if the input cannot be read, and 3 if nothing failed but
-    neither budget nor table could be checked.
+    the budget and the table could not be checked.
     """
-    parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table and its plan.")
+    parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table against its plan.")
     parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
-    parser.add_argument("table", type=Path, help="counts.csv")
-    parser.add_argument("--digest", help="the digest that was noted when the plan was approved")
+    parser.add_argument("table", type=Path, help="counts.csv; counts.csv.json is read too if it is beside it")
+    parser.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
     arguments = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # keys may have any letters

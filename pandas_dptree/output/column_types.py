@@ -1,4 +1,4 @@
-"""Types of columns as JSON, and their values as text, from which both are restored exactly.
+"""Types of columns as JSON and their values as text, in such a form that both can be restored exactly.
 
 The text of a value is what ``pandas.DataFrame.to_csv`` writes. The type is JSON:
 
@@ -12,10 +12,10 @@ type                                                    columns
 ``{"category": type, "labels": [...], "ordered": ...}`` categories, with their type and their texts
 ``{"arrow": name, "schema": base64, "of": type}``       columns of pyarrow, with the type of their values
 ``{"objects": [[text, value], ...], "missing": ...}``   other Python objects: each distinct one as JSON
-``{"text": type, "escaped": [[cell, text], ...]}``      text of which some is written otherwise
+``{"text": type, "escaped": [[cell, text], ...]}``      text of which some is escaped in the file
 ======================================================= =============================================
 
-Text is written otherwise if it holds a NUL, at which many readers stop, or a lone surrogate, which UTF-8
+Text is escaped if it holds a NUL, at which many programs stop reading, or a lone surrogate, which UTF-8
 cannot encode.
 """
 
@@ -84,7 +84,7 @@ _VALUES: Final[dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]
     bytes: ("bytes", bytes.hex, bytes.fromhex),
     uuid.UUID: ("uuid", str, uuid.UUID),
 }
-"""For types of Python objects without an equal in JSON: name, conversion to text, and back."""
+"""For types of Python objects that JSON does not have: name, conversion to text, and back."""
 
 
 _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number, np.bool_)
@@ -119,7 +119,7 @@ def encode(column: pd.Series) -> tuple[Any, Cells]:
         return name, _number_cells(column)
     if any(times.fullmatch(name) for times in (_TIMES, _ZONED, _PERIODS)):
         return name, _time_cells(pd.Index(column), lambda distinct: distinct.astype(str).tolist())
-    raise TypeError("a type without a text")
+    raise TypeError("a type that cannot be written as text")
 
 
 def decode(kind: Any, cells: Cells) -> pd.Series:
@@ -156,7 +156,7 @@ def decode_arrow(kind: Any, cells: Any) -> pd.Series:
 
 
 def is_plain_text(kind: Any) -> bool:
-    """Whether a type is that of text, none of which is escaped."""
+    """Whether a type is that of text without escapes."""
     return isinstance(kind, str) and (kind == "object" or _STRINGS.fullmatch(kind) is not None)
 
 
@@ -179,7 +179,7 @@ def encode_value(value: object) -> Any:
     elif isinstance(value, _SCALARS):
         column = pd.Series([value])
         if column.dtype == np.dtype(object):
-            raise TypeError("objects that are no column of one type")
+            raise TypeError("objects for which pandas has no type of column")
         kind, (cell,) = encode(column)  # restores the value, perhaps with another object for its time zone
         encoded = {"type": kind, "value": cell}
         if type(decode_value(encoded)) is not type(value):  # np.timedelta64 becomes pd.Timedelta
@@ -194,7 +194,7 @@ def encode_value(value: object) -> Any:
 
 
 def decode_value(encoded: Any) -> Any:
-    """Restore the value that `encode_value` described; raises any exception if it is none."""
+    """Restore the value that `encode_value` described; raises exceptions of any kind for other input."""
     if isinstance(encoded, list):
         return tuple(map(decode_value, encoded))
     if not isinstance(encoded, dict):
@@ -211,7 +211,7 @@ def printable(text: str) -> str:
 
 
 def distinct_text(text: str, taken: Collection[str]) -> str:
-    """Return a text that is not taken yet: the same, or with a number behind it."""
+    """Return the text, with a number behind it if it is already taken."""
     candidates = (f"{text} ({number})" for number in count(2))
     return text if text not in taken else next(each for each in candidates if each not in taken)
 
@@ -391,7 +391,7 @@ def _decode_objects(kind: dict[str, Any], cells: Cells) -> pd.Series:
 
 
 def _encode_arrow(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe a column of pyarrow by the equal one of pandas."""
+    """Describe a column of pyarrow by the same values in another type of pandas."""
     native: Any = column.array.__arrow_array__()
     of, cells = encode(native.to_pandas())
     schema = importlib.import_module("pyarrow").schema([("", native.type)]).serialize().to_pybytes()

@@ -1,7 +1,7 @@
 """The text of CSV files in which an empty text differs from a missing value.
 
-A missing value is an empty field, and an empty text is a quoted one, ``""``. Most readers take both for the
-same. Other fields are quoted only if they hold a comma, a quote or a line break. Lines end in a line feed.
+A missing value is an empty field, and an empty text is a quoted one, ``""``. Most programs treat the two
+alike. Other fields are quoted only if they hold a comma, a quote or a line break. Lines end in a line feed.
 The first line names the columns.
 """
 
@@ -22,7 +22,7 @@ _SPECIAL: Final = re.compile('[",\r\n]')
 
 
 def join_columns(names: Sequence[str], columns: Sequence[Cells]) -> str:
-    r"""Return the text of a table, of which `columns` are the fields, None where missing.
+    r"""Return the text of a table from the fields of its columns, None where missing.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells
     Raises
     ------
     ValueError
-        If a line has another number of fields, or does not end.
+        If a line has another number of fields, or the last one does not end in a line feed.
     """
     encoding, dtype = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
     characters = np.frombuffer(text.encode(encoding), dtype)
@@ -52,7 +52,7 @@ def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells
     starts = np.append(0, ends.reshape(-1)[:-1] + 1).reshape(-1, n_columns)
     last = np.arange(n_columns) == n_columns - 1
     if not len(ends) or ends[-1, -1] != len(text) - 1 or (line_feed[ends] != last).any():
-        raise ValueError("lines of another number of fields")
+        raise ValueError("lines with another number of fields")
     for start, end in zip(starts.T, ends.T, strict=True):
         cells: Cells = [text[i:j] for i, j in zip(start.tolist(), end.tolist(), strict=True)]
         for row in np.flatnonzero(quote[start]).tolist():
@@ -63,9 +63,9 @@ def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells
 
 
 def split_in_arrow(content: bytes, n_columns: int) -> Iterator[tuple[str | None, Any]]:
-    """Split the same text, in UTF-8, as `split_columns` does, faster and into arrays of pyarrow.
+    """Split the same text, in UTF-8, as `split_columns` does, but faster and into arrays of pyarrow.
 
-    The text is one block: pyarrow drops a line feed that is the first character of another one.
+    The whole text is one block, since pyarrow drops a line feed that is the first character of a later block.
 
     Raises
     ------

@@ -3,17 +3,17 @@
 A CSV file holds the values. A JSON file beside it, ``counts.csv.json`` for ``counts.csv``, describes them::
 
     {"format": "pandas_dptree table, version 1",
-     "sha256": "<digest of the bytes of the CSV file>",
+     "sha256": "<SHA-256 of the bytes of the CSV file>",
      "columns": [{"name": "level", "type": ...}, ...],
      "attrs": {...},
      "plan": {...}}
 
 `pandas_dptree.output.column_types` describes the types, and `pandas_dptree.output.csv_text` the CSV file. A
-column of the index has ``"index": true``, too. A Parquet file holds the same description, without the digest,
-in its metadata; values that Parquet has no type for are stored as their text.
+column of the index also has ``"index": true``. A Parquet file holds the same description, without ``sha256``,
+in its metadata. Values for which Parquet has no type are stored as text.
 
-**Privacy.** Files hold what the table shows, and nothing else of it: no row numbers, and of its ``attrs``
-only the provenance and the plan.
+**Privacy.** Files hold what the table shows, its provenance and its plan, and nothing else: no row numbers,
+and no other ``attrs``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
     """Write a released table to a file from which `read_file` restores it exactly.
 
     The file keeps the levels and their order, the types of the keys (``"00501"`` stays text), each number bit
-    for bit, how the table is protected (``attrs["dp"]``) and its plan.
+    for bit, the statement of how the table is protected (``attrs["dp"]``), and its plan.
 
     Parameters
     ----------
@@ -71,22 +71,22 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
         A ``.csv`` file, which is accompanied by a description in JSON: ``counts.csv.json`` beside
         ``counts.csv``. Or a ``.parquet`` file, which holds its description.
     replace : bool, default True
-        Whether existing files are replaced. Another release of the same records spends the budget again, so
-        use False where the file may hold an earlier release.
+        Whether to replace existing files. Pass False to keep an earlier release, since releasing the same
+        records again would spend the budget again.
 
     Raises
     ------
     ArgumentError
-        If the table has no ``attrs["dp"]`` or holds values that could not be restored, or a file exists or
-        cannot be written.
+        If the table has no ``attrs["dp"]``, or holds values that could not be restored; if a file cannot be
+        written, or exists and `replace` is False.
     MissingExtraError
         If a Parquet file is to be written without pyarrow.
 
     Notes
     -----
-    **Privacy**: the files hold the table and nothing else, so they cost nothing. An index of row numbers is
-    not kept, nor are other ``attrs``. Categories that do not occur are kept, since they belong to the type of
-    the column; those of a released table are public.
+    **Privacy**: the files hold the table, how it is protected and its plan, all of which are public, so they
+    cost nothing. An index of row numbers is not kept, nor are other ``attrs``. Categories that do not occur
+    are kept, since they belong to the type of the column; those of a released table are public.
 
     In the CSV file, a missing value is an empty field, and an empty text is ``""``. Both files are written
     completely or not at all. If the computer stops between the two, `read_file` refuses them.
@@ -122,7 +122,7 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
 
 @public
 def read_file(path: str | PathLike[str]) -> pd.DataFrame:
-    """Read a released table that `to_file`, or the shell command, wrote.
+    """Read a released table from a file that `to_file` or the shell command wrote.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        If the file or its description cannot be read, or do not belong together: for example, if a
-        spreadsheet program saved the CSV file again.
+        If the file or its description cannot be read, or if the two do not fit each other: for example,
+        because a spreadsheet program saved the CSV file again.
     MissingExtraError
         If a Parquet file is to be read without pyarrow.
 
@@ -171,7 +171,7 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
         raise ArgumentError(
             "path",
             f"does not match its description: {str(path)!r}.",
-            hint=f"restore both from where they were written; {_values_alone(path)}",
+            hint=f"restore the original files, both from the same release; {_values_alone(path)}",
         ) from None
 
 
@@ -190,7 +190,7 @@ def check_parquet(what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A released table as it is written.
+    """A released table, as it is written to files.
 
     `columns` are those of the index, then the others; `names` are their names, and `fields` describe them.
     `cells` are their values as text.
@@ -230,7 +230,7 @@ class TableFile:
             cells.append(texts)
         if not columns or len({json.dumps(field["name"]) for field in fields}) < len(fields):
             raise ArgumentError(
-                "released", "has no columns, or several of one name.", hint="name each column once."
+                "released", "has no columns, or several of one name.", hint="give each column its own name."
             )
         return cls(columns, _header(names), fields, cells, attrs, plan)
 
@@ -299,7 +299,9 @@ def _checked_path(given: Any) -> Path:
         ) from None
     if path.suffix.lower() not in _SUFFIXES:
         raise ArgumentError(
-            "path", f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(_SUFFIXES)}."
+            "path",
+            f"is a file of unknown type: {str(path)!r}.",
+            hint=f"name the table itself, a {' or '.join(_SUFFIXES)} file.",
         )
     return path
 
@@ -310,15 +312,15 @@ def _attrs_of(released: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
         raise ArgumentError(
             "released",
             f"must be a released table, not {kind_of_object(released)}.",
-            hint="pass the pandas frame that a release returned.",
+            hint="pass the frame that a release returned; of a distribution, its cdf() or histogram().",
         )
     attrs, plan = released.attrs.get("dp"), released.attrs.get("dp_plan", "null")
     if not isinstance(attrs, dict):
         raise ArgumentError(
             "released",
             'is not a released table: it lacks attrs["dp"], which most operations on frames lose.',
-            hint='copy them from the table that was released, as in table.attrs["dp"] = counts.attrs["dp"]; '
-            "or use DataFrame.to_csv, which writes any frame, without its meaning.",
+            hint="copy the attributes of the released table, as in table.attrs.update(counts.attrs); or use "
+            "DataFrame.to_csv, which writes the values of any frame, and nothing else.",
         )
     try:
         plan = json.loads(plan)
@@ -328,8 +330,8 @@ def _attrs_of(released: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
     if not exact or not isinstance(plan, dict | None):
         raise ArgumentError(
             "released",
-            'has attrs["dp"] or attrs["dp_plan"] that are not plain JSON.',
-            hint="leave them as the release returned them.",
+            'has an attrs["dp"] or attrs["dp_plan"] that is not plain JSON.',
+            hint="copy both from the released table, as in table.attrs.update(counts.attrs).",
         )
     return attrs, plan
 
@@ -360,14 +362,14 @@ def _columns_of(released: pd.DataFrame) -> Iterator[tuple[Hashable, pd.Series, b
 
 
 def _is_text(kind: Any) -> bool:
-    """Whether values of a type are read from text, in Parquet too. Intervals of zoned times are."""
+    """Whether values of a type are stored as text in Parquet too, as intervals of zoned times are."""
     if isinstance(kind, dict):
         return "interval" not in kind or "," in kind["interval"]
     return is_plain_text(kind)
 
 
 def _in_parquet(kind: Any) -> bool:
-    """Whether a column of a type is stored as it is, not as text."""
+    """Whether Parquet can store a column of this type as it is, not only as text."""
     return not _is_text(kind) or is_plain_text(kind) or is_plain_text(kind.get("category"))
 
 
@@ -379,14 +381,14 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise ArgumentError(
             "path",
             f"lacks its description: {str(beside)!r} cannot be read.",
-            hint=f"keep the two files together; {_values_alone(path)}",
+            hint=f"move and rename the two files together; {_values_alone(path)}",
         ) from None
     data = _parsed(described, beside)
     if data["sha256"] != hashlib.sha256(content).hexdigest():
         raise ArgumentError(
             "path",
-            f"was changed after it was written: it lacks the SHA-256 digest in {str(beside)!r}.",
-            hint=f"restore it, and let spreadsheets and other programs save copies; {_values_alone(path)}",
+            f"was changed after it was written: its SHA-256 is not the one in {str(beside)!r}.",
+            hint=f"restore the original file, and edit only copies of it; {_values_alone(path)}",
         )
     names, columns, fields = [], [], data["columns"]
     split, restore = _split(content, len(fields))
@@ -397,7 +399,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def _split(content: bytes, n_columns: int) -> tuple[Iterator[Any], Callable[[Any, Any], pd.Series]]:
-    """Split the columns of a CSV file, with pyarrow if possible; and return what restores one of them."""
+    """Split a CSV file into columns, with pyarrow if possible; and return the function that restores one."""
     if len(content) <= _LARGEST_BLOCK:
         with suppress(ImportError):
             return split_in_arrow(content, n_columns), decode_arrow
@@ -410,8 +412,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     if _METADATA not in metadata:
         raise ArgumentError(
             "path",
-            f"is no file of a released table: {str(path)!r} has no description.",
-            hint="DataFrame.dp.to_file writes such files; pd.read_parquet reads others.",
+            f"is not a file of a released table: {str(path)!r} has no description.",
+            hint="name a file that DataFrame.dp.to_file wrote; pd.read_parquet reads other files.",
         )
     data = _parsed(metadata[_METADATA], path)
     stored = pd.read_parquet(content, engine="pyarrow")
@@ -446,7 +448,8 @@ def _parsed(text: bytes, path: Path) -> dict[str, Any]:
         raise ArgumentError(
             "path",
             f"has no description of the format {_FORMAT!r} in {str(path)!r}.",
-            hint="write it again with this version of pandas_dptree, or read it with the one that wrote it.",
+            hint="restore the description that was written with the table. If another version of "
+            "pandas_dptree wrote it, read it with that version.",
         )
     return data  # type: ignore[no-any-return]
 
@@ -458,7 +461,7 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
     if _header(names) != header:
         raise ValueError("other names")
     if not isinstance(attrs, dict) or not isinstance(plan, dict | None):
-        raise TypeError("attrs or a plan that are no objects")
+        raise TypeError("attrs or a plan that are not objects")
     frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
     indexed = [place for place, field in enumerate(fields) if field.get("index")]
     if indexed:
@@ -472,7 +475,7 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
 
 
 def _header(names: list[Hashable]) -> list[str]:
-    """Return the names as different texts."""
+    """Return the names as texts, all different."""
     texts: list[str] = []
     for name in names:
         texts.append(distinct_text(printable(str(name)), texts))
@@ -487,7 +490,8 @@ def _index_of(names: list[Hashable]) -> pd.Index:
 
 
 def _values_alone(path: Path) -> str:
-    """Return the end of a hint: how to read what the description does not fit."""
+    """Return the end of a hint: how to read a table without its description."""
     if path.suffix.lower() == ".parquet":
         return "pd.read_parquet reads the values alone."
-    return f"pd.read_csv({path.name!r}, dtype=str) reads the values alone, as text."
+    # keep_default_na: a key may be "NA"
+    return f"pd.read_csv({path.name!r}, dtype=str, keep_default_na=False) reads the values alone, as text."

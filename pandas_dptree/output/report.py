@@ -77,7 +77,7 @@ class Described(Protocol):
 
 
 def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
-    """Return the provenance that a table states, or if it states none, that of a plan.
+    """Return the provenance that a table states; if it states none, return that of a plan.
 
     A plan does not say whether the noise came from a secret source.
     """
@@ -85,7 +85,7 @@ def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
         raise ArgumentError(
             "plan",
             f"must be the plan of the table, not {quote(plan)}.",
-            hint="read it with dpt.Plan.from_dict.",
+            hint="read a stored plan with dpt.Plan.from_dict(data, domain).",
         )
     stated = provenance_of(released.table)
     fits = list(map(str, plan.level_names[1:])) == list(map(str, released.keys))
@@ -93,8 +93,8 @@ def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
         raise ArgumentError(
             "plan",
             "is not the plan of this table: "
-            + ("the table states another digest." if fits else "its levels are others."),
-            hint="pass the plan that the table was released by, or leave it out.",
+            + ("the table states another digest." if fits else "it has other levels."),
+            hint="pass the plan by which the table was released, or leave it out.",
         )
     return stated or {**plan.provenance(), "rng": _UNKNOWN}
 
@@ -198,10 +198,10 @@ def _noise(provenance: Mapping[str, Any]) -> str:
 
 
 def _plan(provenance: Mapping[str, Any]) -> list[str]:
-    """State the digest, and what a plan alone cannot say."""
+    """State the digest of the plan; and if the provenance is that of a plan, what it cannot say."""
     digest, source = provenance.get("digest"), provenance.get("rng")
     stated = [f"Plan: SHA-256 {digest}."] if digest else []
-    secrecy = "Whether the noise was secret: unknown. All of this is said by the plan, not by the table."
+    secrecy = "Whether the noise was secret: unknown. This description is taken from the plan, not the table."
     return stated + [secrecy] * (source == _UNKNOWN)
 
 

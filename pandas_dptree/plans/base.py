@@ -192,8 +192,8 @@ class Plan(ABC):
     def attrs(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
         """Return the attributes of a released table: ``dp``, and ``dp_plan`` if JSON can hold the plan.
 
-        ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text: operations on a table do not copy
-        text.
+        ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text. It is text because operations of
+        pandas copy ``attrs``, and copying a text costs nothing.
         """
         plan = {} if self.digest is None else {"dp_plan": json.dumps(self.to_dict())}
         return {"dp": self.provenance(rng), **plan}
@@ -299,12 +299,12 @@ class Plan(ABC):
 
     @cached_property
     def digest(self) -> str | None:
-        """SHA-256 of everything that a release depends on, the noise scales included, in hexadecimal digits.
+        """SHA-256 of everything that a release depends on, including the noise scales, in hexadecimal digits.
 
-        Two plans with the same digest make the same release, by the same version of this package. A digest in
-        a file detects accidents only, since whoever changes the file can compute it anew. Note it elsewhere
-        when the plan is approved, and pass it to `from_dict`. None for a plan that JSON cannot hold, such as
-        one with a tuple as a name.
+        Two plans with the same digest make releases with the same distribution, by the same version of this
+        package. The digest in a file detects only accidents, since whoever changes the file can recompute it.
+        So note the digest elsewhere when the plan is approved, and pass it to `from_dict`. None for a plan
+        that JSON cannot hold, such as one with a tuple as a name.
         """
         try:
             return serialize.digest_of(self._content)
@@ -315,9 +315,9 @@ class Plan(ABC):
     def from_dict(cls, data: Mapping[str, Any], domain: Any = None, *, digest: str | None = None) -> Self:
         """Read a plan of this kind from `to_dict`; ``Plan.from_dict`` reads a plan of any kind.
 
-        The noise scales are those in `data`, so a later version releases a plan as it was approved. They are
-        checked: a plan that spends more than the loss it states is refused, and so is one with an entry that
-        does not follow from the others, or that is unknown.
+        The noise scales are those in `data`, so a later version releases a plan with the noise that was
+        approved. They are checked: a plan is refused if it spends more than the loss that it states, or has
+        an entry that is unknown or does not follow from the others.
 
         Parameters
         ----------
@@ -325,10 +325,10 @@ class Plan(ABC):
             From `to_dict`, possibly through JSON.
         domain : Domain, Tree, BitPrefixes, CharPrefixes or None
             The plan's `hierarchy`. A plan for observed keys remains one, even if the same keys are now given
-            as a list; keys that were observed are refused if the plan was made for a list.
+            as a list. If the plan was made for a list, keys observed in records are refused.
         digest : str, optional
-            The digest of the plan that was approved; any other plan is refused. Without it, only accidents
-            are detected: see `digest`.
+            The `digest` of the approved plan, in 64 digits; any other plan is refused. Without it, an edited
+            plan with a recomputed digest may be accepted, but none that spends more than it states.
 
         Returns
         -------
@@ -337,8 +337,8 @@ class Plan(ABC):
         Raises
         ------
         ArgumentError
-            If `data` is not a plan of this kind, was changed, or spends more than it states; if `digest` is
-            that of another plan. `DomainError` if the domain is not the plan's.
+            If `data` is not a plan of this kind, was changed, or spends more than it states; or if `digest`
+            is that of another plan. `DomainError` if the domain is not the plan's.
         """
         found = serialize.kind_of(data, cls.kinds)
         if not issubclass(found, cls):

@@ -85,7 +85,7 @@ class ImplicitPlan(PrefixPlan):
     noise: tuple[TruncatedLaplace, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the arguments, and the noise; compute the latter from the shares if none is given."""
+        """Check the arguments and the noise; if no noise is given, compute it from the shares."""
         super().__post_init__()
         rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
         if self.loss.kind != "approximate":

@@ -28,7 +28,7 @@ from pandas_dptree.privacy.sensitivity import Sensitivity
 __all__ = ["Measurement"]
 
 _SHARES_SUM = 1e-6
-"""How far the shares of all levels may be from 1 together: what a caller gives is rounded."""
+"""How far the sum of the shares may be from 1, since shares that a caller gives are rounded."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class Measurement(TreePlan):
     node_noise_scales: tuple[FloatArray, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the shares, and the noise scales; compute the latter from the shares if none are given."""
+        """Check the shares and the noise scales; compute noise scales from the shares if none are given."""
         super().__post_init__()
         column = self.quantity.column
         if not is_name(column) or (column is None and self.quantity != COUNT):

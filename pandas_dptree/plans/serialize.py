@@ -1,4 +1,4 @@
-"""Plans as plain JSON: the format that all kinds share, its digest, and safe reading."""
+"""Plans as plain JSON: the format that all kinds share, their digest, and safe reading."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Made = TypeVar("Made")
 
 FORMAT = "pandas_dptree plan, version 3"
 _UNSEALED = ("digest", "version")
-"""The entries that the digest does not cover: itself, and the version that made the plan."""
+"""The entries that the digest does not cover: the digest itself, and the version that made the plan."""
 _HINT = "pass the result of a plan's to_dict()."
 _AS_WRITTEN = "use the file as it was written, or make a new plan and have it approved."
 
@@ -53,12 +53,12 @@ def name(argument: str, column: Hashable) -> str | int | None:
 
 
 def choice(value: Any, choices: tuple[Any, ...]) -> Any:
-    """Return the choice that JSON names, or raise ValueError if there is no such choice."""
+    """Return the choice that is equal to a value from JSON, or raise ValueError if there is none."""
     return choices[choices.index(value)]
 
 
 def fingerprint_of(hierarchy: Any) -> str | None:
-    """Hash a public hierarchy, to recognize it later; None stays None."""
+    """Hash a public hierarchy, so that it can be recognized later; None stays None."""
     if isinstance(hierarchy, PrefixTree):
         return hashlib.sha256(ascii(hierarchy.definition).encode()).hexdigest()
     return None if hierarchy is None else fingerprint(hierarchy)
@@ -89,9 +89,9 @@ def restored(levels: Any) -> tuple[npt.NDArray[np.float64], ...]:
 def digest_of(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 digest of a description, in 64 hexadecimal digits.
 
-    It is that of the description as JSON without `digest` and `version`: with sorted keys, without spaces, in
-    ASCII, with the shortest numbers that read back as the same floats. Raises TypeError or ValueError if the
-    description is not plain JSON.
+    It is that of the description as JSON text without its entries `digest` and `version`: with sorted keys,
+    no spaces, ASCII escapes, and floats in the shortest form that reads back as the same number. Raises
+    TypeError or ValueError if the description is not plain JSON.
     """
     sealed = {key: value for key, value in content.items() if key not in _UNSEALED}
     return hashlib.sha256(_canonical(sealed).encode("ascii")).hexdigest()
@@ -102,12 +102,12 @@ def _canonical(value: Any) -> str:
 
 
 def check_digest(data: Mapping[str, Any], approved: Any) -> None:
-    """Check that a description has the digest that it states, and that was approved, if any.
+    """Check that a description has the digest that it states, and the approved one, if there is one.
 
     Raises
     ------
     ArgumentError
-        For `data` if it has changed since it was written, for `digest` if another plan was approved.
+        Naming `data` if it has changed since it was written, and `digest` if another plan was approved.
     """
     stated = data.get("digest")
     try:
@@ -117,7 +117,7 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
     if not found or stated != found:
         raise ArgumentError(
             "data",
-            "has changed since the plan was written: its digest is not the one that it states.",
+            "has changed since the plan was written: it does not have the digest that it states.",
             hint=_AS_WRITTEN,
         )
     if approved is not None and not (isinstance(approved, str) and approved.lower() == found):
@@ -131,14 +131,14 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
 def check_same_content(data: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     """Check that a plan that was read has exactly the content of its description.
 
-    So nothing in a description is ignored, completed or converted. Raises ArgumentError for `data`.
+    So nothing in a description is ignored, completed or converted. Raises an ArgumentError that names `data`.
     """
     unknown = data.keys() - content.keys() - {*_UNSEALED}
     if unknown:
         raise ArgumentError(
             "data",
             f"is not a plan of this version: it has unknown entries: {listed(sorted(unknown))}.",
-            hint="remove them, or use the version that wrote them.",
+            hint="use the file as it was written, with the version of pandas_dptree that wrote it.",
         )
     differing = [
         key for key in content if key not in data or _canonical(data[key]) != _canonical(content[key])
@@ -146,8 +146,9 @@ def check_same_content(data: Mapping[str, Any], content: Mapping[str, Any]) -> N
     if differing:
         raise ArgumentError(
             "data",
-            f"is not a complete plan: what it states does not follow from the rest: {listed(differing)}.",
-            hint="use the file as it was written; if another version wrote it, make a new plan.",
+            f"is not a valid plan: these entries do not follow from the others: {listed(differing)}.",
+            hint="use the file as it was written. If another version wrote it, make a new plan, and have it "
+            "approved.",
         )
 
 
@@ -158,12 +159,12 @@ def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
         raise ArgumentError(
             "data",
             "is not a plan of this version.",
-            hint="pass the result of a plan's to_dict(), or json.loads of a file. A plan of an older version "
-            "has no noise scales and no digest: make it again, and have it approved again.",
+            hint="if an older version wrote it, make the plan again, and have it approved again. In Python, "
+            "pass the result of a plan's to_dict(), or json.loads of the text of its file.",
         )
     found = data.get("kind")
     if not isinstance(found, str) or found not in kinds:
-        raise ArgumentError("data", "is not a complete plan: its kind is unknown.", hint=_HINT)
+        raise ArgumentError("data", "is not a valid plan: its kind is unknown.", hint=_HINT)
     return kinds[found]
 
 
@@ -202,12 +203,13 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         fact = error.fact if isinstance(error, DPTreeError) else f"{error!r}."
-        raise ArgumentError("data", f"is not a complete plan: {fact}", hint=_AS_WRITTEN) from None
+        raise ArgumentError("data", f"is not a valid plan: {fact}", hint=_AS_WRITTEN) from None
 
 
 def _as_recorded(domain: Domain, source: Source) -> Domain:
-    """Record the source of keys that the plan states: observed keys remain so, even if given as a list now.
+    """Return the domain with the source of keys that the plan states.
 
+    So a plan for observed keys still states that they were observed, even if they are given as a list now.
     Raises DomainError if the keys are less certain to be public than the plan states.
     """
     if SOURCES.index(domain.source) > SOURCES.index(source):

@@ -199,7 +199,7 @@ def test_only_the_plan_that_was_approved_is_released(files, capsys):
         (edited, None, "has changed since the plan was written"),
         ({**stored["plan.json"], "approved_by": "me"}, None, "has changed since the plan was written"),
         (resealed({**stored["plan.json"], "approved_by": "me"}), None, "unknown entries: ['approved_by']"),
-        ({**stored["plan.json"], "format": "pandas_dptree plan, version 2"}, None, "make it again"),
+        ({**stored["plan.json"], "format": "pandas_dptree plan, version 2"}, None, "make the plan again"),
     ):
         (files / "plan.json").write_text(json.dumps(text))
         more = [] if digest is None else ["--digest", digest]

@@ -227,7 +227,10 @@ def test_a_release_that_cannot_be_described_is_written_all_the_same(files, capsy
     monkeypatch.setattr("pandas_dptree.output.files.encode", fails)
     assert counts(files, "--epsilon", "1", *([] if name is None else ["--out", str(files / name)])) == 0
     printed = capsys.readouterr()
-    assert "dptree: written without its types, since it has a column that a file cannot keep" in printed.err
+    assert (
+        "dptree: the table is written without a description, since it has a column that a file cannot keep"
+        in printed.err
+    )
     assert not (files / "out.csv.json").exists()
     if name is None:
         assert printed.out.startswith("level,region,")

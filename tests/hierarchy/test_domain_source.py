@@ -215,9 +215,9 @@ def test_a_plan_without_a_source_is_incomplete(kind):
     plan = dpt.plan(DOMAINS["given"], **LOSS, **KINDS[kind])
     written = plan.to_dict()
     for odd in (None, "elsewhere", ["observed"], {}, 1):
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a valid plan"):
             type(plan).from_dict(replaced(written, ("domain_source",), odd), DOMAINS["given"])
-    with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
+    with pytest.raises(dpt.ArgumentError, match="`data` is not a valid plan"):
         type(plan).from_dict(without(written, "domain_source"), DOMAINS["given"])
 
 

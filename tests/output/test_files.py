@@ -220,7 +220,10 @@ def test_other_programs_read_the_values(counts, tmp_path):
         (stated(pd.DataFrame({"a": [1]}).rename_axis("a")), "several of one name"),
         (stated(pd.DataFrame({("a", "b"): [1]})), "columns of several levels"),
         (stated(pd.DataFrame({"a": [1]}, index=["x"])), "index without a name"),
-        (stated(pd.DataFrame({"a": [1j]})), "cannot keep exactly: 'a' (a type without a text)"),
+        (
+            stated(pd.DataFrame({"a": [1j]})),
+            "cannot keep exactly: 'a' (a type that cannot be written as text)",
+        ),
         (stated(pd.DataFrame({pd.NaT: [1]})), "cannot keep exactly: NaT"),
     ],
 )
@@ -396,7 +399,7 @@ def test_parquet_files_that_are_wrong(counts, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "counts.parquet"
     counts.to_parquet(path)
-    refused(path, "is no file of a released table")
+    refused(path, "is not a file of a released table")
     counts.dp.to_file(path)
     table = parquet.read_table(path)
     for old, new in [

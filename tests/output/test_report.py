@@ -206,7 +206,7 @@ def test_a_table_that_lost_its_provenance_takes_that_of_its_plan(visits, clinics
     assert own == text_of(counts.dp.to_html())[1] and "Whether the noise was secret" not in own
     for table, wrong, why in (
         (counts, other, "another digest"),
-        (bare, dpt.plan(regions, epsilon=0.5), "its levels are others"),
+        (bare, dpt.plan(regions, epsilon=0.5), "it has other levels"),
         (bare, plan.to_dict(), "must be the plan of the table"),
     ):
         with pytest.raises(dpt.ArgumentError, match=why) as caught:

@@ -338,7 +338,7 @@ def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():
     domain = domain_with_closed_clinics(3)
     written = dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 5)).to_dict()
     nothing = {"exact": [[], [], [], []], "at_least": [[], [], [], []]}
-    with pytest.raises(dpt.ArgumentError, match=r"does not follow from the rest: .'known'"):
+    with pytest.raises(dpt.ArgumentError, match=r"do not follow from the others: .'known'"):
         dpt.Plan.from_dict(replaced(written, ("known",), nothing), domain)
     for kind in ("exact", "at_least"):
         with pytest.raises(dpt.ArgumentError, match="holds counts, not sums"):

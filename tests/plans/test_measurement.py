@@ -38,7 +38,7 @@ def test_scales_of_a_file_are_released_unless_one_spends_more(loss):
         if accepted:
             assert read(edited).to_dict()["noise_scales"] == scales
             continue
-        with pytest.raises(dpt.ArgumentError, match=r"`data` is not a complete plan.*spend more than the"):
+        with pytest.raises(dpt.ArgumentError, match=r"`data` is not a valid plan.*spend more than the"):
             read(edited)
     for level, scales in enumerate(written["noise_scales"]):
         for node, scale in enumerate(scales):

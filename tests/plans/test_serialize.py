@@ -239,10 +239,10 @@ def test_the_thresholds_follow_from_what_is_stated():
         (("max_contributions",), 1),
         (("thresholds", "tau"), 9.0),
     ):
-        with pytest.raises(dpt.ArgumentError, match=r"does not follow from the rest: .'thresholds'"):
+        with pytest.raises(dpt.ArgumentError, match=r"do not follow from the others: .'thresholds'"):
             dpt.MultiplicativePlan.from_dict(replaced(written, place, value), DOMAIN)
     with pytest.raises(
-        dpt.ArgumentError, match="`data` is not a complete plan: `threshold` is too small for the"
+        dpt.ArgumentError, match="`data` is not a valid plan: `threshold` is too small for the"
     ):
         dpt.MultiplicativePlan.from_dict(
             replaced(written, ("guarantee", "threshold"), approved.threshold - 10), DOMAIN

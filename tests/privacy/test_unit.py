@@ -308,7 +308,7 @@ def test_a_plan_file_leaves_no_bound_to_a_default():
     for unit in (None, "person"):
         written = replaced(dpt.plan(DOMAIN, epsilon=1.0).to_dict(), ("privacy_unit",), unit)
         written = replaced(written, ("max_contributions",), None)
-        with pytest.raises(dpt.ArgumentError, match="`data` is not a complete plan"):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a valid plan"):
             dpt.Plan.from_dict(written, DOMAIN)
 
 
