@@ -292,7 +292,9 @@ class JointPlan(Plan):
         each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
         common = each[next(iter(each))].copy()
         differing = [
-            key for key in common if key not in _OWN and any(one[key] != common[key] for one in each.values())
+            key
+            for key in common
+            if key not in (*_OWN, "digest") and any(one[key] != common[key] for one in each.values())
         ]
         own = {
             str(name): {key: one[key] for key in (*_OWN, *differing) if key in one}
@@ -303,7 +305,7 @@ class JointPlan(Plan):
             if not plan.spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
         shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
-        return {**shared, **self.loss.to_dict(), "quantities": own}
+        return {**shared, **self.loss.to_dict(), "digest": self.digest, "quantities": own}
 
     def _shown(self, name: Hashable) -> str:
         """Return how the table shows a quantity."""

@@ -120,7 +120,7 @@ def check_digest(data: Mapping[str, Any], approved: Any) -> None:
             "has changed since the plan was written: it does not have the digest that it states.",
             hint=_AS_WRITTEN,
         )
-    if approved is not None and not (isinstance(approved, str) and approved.lower() == found):
+    if approved is not None and not (isinstance(approved, str) and approved.strip().lower() == found):
         raise ArgumentError(
             "digest",
             f"is not that of this plan, which has the digest {found}.",

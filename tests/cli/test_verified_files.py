@@ -1,0 +1,42 @@
+"""The whole chain: the files of releases of every kind are verified."""
+
+import json
+
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.cli import verify
+from tests.helpers_verify import BY, PLACES, records
+
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+PLANS = {
+    "counts": (dpt.plan(DOMAIN, epsilon=1.0, confidence=0.9, keep_measurements=True), 0),
+    "a sum": (dpt.plan(DOMAIN, column="cost", bounds=(0, 50), epsilon=1.0), 0),
+    "sums": (dpt.plan_sums(DOMAIN, ["cost", "age"], bounds={"cost": (0, 50), "age": (0, 1)}, rho=0.1), 0),
+    "means": (dpt.plan_means(DOMAIN, "cost", bounds=(0, 50), epsilon=1.0, delta=1e-6), 0),
+    "several": (
+        dpt.plan_agg(
+            DOMAIN,
+            {"n": "count", "cost": dpt.mean("cost", bounds=(0, 50)), "age": dpt.sum("age", bounds=(0, 1))},
+            epsilon=1.0, delta=1e-6, mechanism="gaussian",
+        ),
+        0,
+    ),
+    "relative error": (dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)), 3),
+    "distribution": (dpt.plan_distribution("cost", bins=[0, 10, 50], domain=DOMAIN, epsilon=1.0), 3),
+    "implicit": (dpt.plan_implicit(dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_files_of_every_kind_are_verified_and_state_the_digest(tmp_path, kind, capsys):
+    plan, status = PLANS[kind]
+    table = plan.release(records())
+    table = table.cdf() if kind == "distribution" else table
+    assert table.attrs["dp"]["digest"] == json.loads(table.attrs["dp_plan"])["digest"] == plan.digest
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
+    dpt.to_file(table, tmp_path / "counts.csv")
+    for stated in ("plan.json", "counts.csv.json"):
+        paths = [str(tmp_path / stated), str(tmp_path / "counts.csv")]
+        assert verify.main([*paths, "--digest", plan.digest]) == status
+        assert "0 failed" in capsys.readouterr().out
