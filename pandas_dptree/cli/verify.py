@@ -944,30 +944,30 @@ def parse(stated: str) -> float:
         return math.nan
 
 
-def check_companions(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
-    """Check intervals and measurements, if the table has them."""
+def check_intervals(quantity: Quantity, columns: dict[str, list[str]], report: Report) -> None:
+    """Check that each interval contains the value."""
+    values, start = columns[quantity.name], quantity.prefix
+    ends = zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
+    wrong = [line(row) for row, texts in enumerate(ends) if not in_order(*map(parse, texts))]
+    report.each(f"intervals of {quantity.name!r} contain the value", wrong, len(values))
+    report.skip(f"width of the intervals of {quantity.name!r}", "quantiles are not computed again")
+
+
+def check_noise_scales(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
+    """Check that the noise scales of the table are those of the plan."""
     part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
-    values = columns[quantity.name]
-    if part["confidence"] is not None:
-        ends = zip(columns[f"{start}lower"], values, columns[f"{start}upper"], strict=True)
-        wrong = [line(row) for row, texts in enumerate(ends) if not in_order(*map(parse, texts))]
-        report.each(f"intervals of {quantity.name!r} contain the value", wrong, len(values))
-        report.skip(f"width of the intervals of {quantity.name!r}", "quantiles are not computed again")
-    if part["keep_measurements"]:
-        planned: dict[int, float | None] = {}
-        for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
-            known = dict(exact)
-            for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
-                planned.setdefault(row, None if scale is None or place in known else scale * unit)
-        wrong = []
-        for row, scale in sorted(planned.items()):
-            stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
-            if not (
-                stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale
-            ):
-                wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
-        report.each(f"noise scales of {quantity.name!r}", wrong, len(values))
-        report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
+    planned: dict[int, float | None] = {}
+    for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
+        known = dict(exact)
+        for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
+            planned.setdefault(row, None if scale is None or place in known else scale * unit)
+    wrong = []
+    for row, scale in sorted(planned.items()):
+        stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
+        if not (stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale):
+            wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
+    report.each(f"noise scales of {quantity.name!r}", wrong, len(planned))
+    report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
 
 
 def in_order(low: float, value: float, high: float) -> bool:
@@ -1037,13 +1037,16 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         check_shares(each, 1 if laplace and "epsilon" in own else 2, tree, report)
         if tree is None:
             continue
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        if each.shown != "nothing" and each.part["keep_measurements"]:
+            check_noise_scales(each, columns, tree, report)
         if each.shown != "values":
             report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
             continue
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         check_values(each, columns[each.name], tree, report)
         check_errors(each, laplace, columns[f"{each.prefix}std_error"], tree, report)
-        check_companions(each, columns, tree, report)
+        if each.part["confidence"] is not None:
+            check_intervals(each, columns, report)
     if plan["kind"] == "joint":
         check_joint_budget(plan, quantities, laplace, report)
 

@@ -13,7 +13,9 @@ PLANS = {
     "counts": (dpt.plan(DOMAIN, epsilon=1.0, confidence=0.9, keep_measurements=True), 0),
     "a sum": (dpt.plan(DOMAIN, column="cost", bounds=(0, 50), epsilon=1.0), 0),
     "sums": (dpt.plan_sums(DOMAIN, ["cost", "age"], bounds={"cost": (0, 50), "age": (0, 1)}, rho=0.1), 0),
-    "means": (dpt.plan_means(DOMAIN, "cost", bounds=(0, 50), epsilon=1.0, delta=1e-6), 0),
+    "means": (
+        dpt.plan_means(DOMAIN, "cost", bounds=(0, 50), epsilon=1.0, delta=1e-6, keep_measurements=True), 0
+    ),
     "several": (
         dpt.plan_agg(
             DOMAIN,
@@ -40,3 +42,16 @@ def test_files_of_every_kind_are_verified_and_state_the_digest(tmp_path, kind, c
         paths = [str(tmp_path / stated), str(tmp_path / "counts.csv")]
         assert verify.main([*paths, "--digest", plan.digest]) == status
         assert "0 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["counts", "means"])
+def test_a_noise_scale_in_the_table_that_is_not_the_planned_one_is_found(tmp_path, kind, capsys):
+    plan, _ = PLANS[kind]
+    table = plan.release(records())
+    column = "noise_scale" if kind == "counts" else "cost_noise_scale"
+    assert table[column].notna().iloc[-1]
+    table.loc[table.index[-1], column] *= 0.9
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
+    table.to_csv(tmp_path / "counts.csv", index=False)
+    assert verify.main([str(tmp_path / "plan.json"), str(tmp_path / "counts.csv")]) == 1
+    assert "FAIL        noise scales of" in capsys.readouterr().out
