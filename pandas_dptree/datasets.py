@@ -157,7 +157,7 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     order = np.lexsort((person, day))
     visits = places.take(place[order]).reset_index(drop=True)
     visits.insert(0, "person", person[order] + 1)
-    visits["date"] = (FIRST_DAY + day[order]).astype("datetime64[ns]")
+    visits["date"] = (FIRST_DAY + day[order].astype("timedelta64[D]")).astype("datetime64[ns]")
     visits["age"] = ages[person[order]]
     visits["cost"] = cost[order]
     return visits

@@ -129,12 +129,13 @@ for _ in range(500):
 ODD_VALUES: list[Any] = [
     # absent
     None, np.nan, np.float32("nan"), Decimal("NaN"), Decimal("sNaN"), pd.NaT, pd.NA,
-    np.datetime64("NaT"), np.timedelta64("NaT", "D"),
+    np.datetime64("NaT", "D"), np.timedelta64("NaT", "D"),
     # one, and what is sometimes equal to it
     1, 1.0, True, np.True_, np.int8(1), np.uint64(1), np.float32(1), np.longdouble(1), Decimal(1),
     Fraction(1),
-    1 + 0j, "1", np.str_("1"), b"1", Number.ONE, np.timedelta64(1), np.timedelta64(1, "ns"), pd.Timedelta(1),
-    np.datetime64(1, "ns"), pd.Timestamp(1), (1,), (True,), (1.0, None), (1, 1), (1, None), (1, (None, "a")),
+    1 + 0j, "1", np.str_("1"), b"1", Number.ONE, np.array([1]).view("m8")[0], np.timedelta64(1, "ns"),
+    pd.Timedelta(1), np.datetime64(1, "ns"), pd.Timestamp(1), (1,), (True,), (1.0, None), (1, 1), (1, None),
+    (1, (None, "a")),
     # other numbers
     0, -0.0, False, 0.1, np.float32(0.1), Decimal("0.1"), Fraction(1, 10), np.inf, -np.inf,
     Decimal("Infinity"),

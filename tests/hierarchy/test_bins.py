@@ -221,7 +221,8 @@ BAD_BOUNDS = [
     5),
     (STAMP, ZONED), (STAMP, DAY), (ZONED, ZONED.tz_convert("UTC") + DAY), (STAMP, STAMP), (STAMP,
     STAMP - DAY),
-    (DAY, 0 * DAY), (DAY, np.timedelta64("NaT", "ns")), (np.timedelta64(1), 5), (np.timedelta64(1, "Y"), DAY),
+    (DAY, 0 * DAY), (DAY, np.timedelta64("NaT", "ns")), (np.array([1]).view("m8")[0], 5),
+    (np.timedelta64(1, "Y"), DAY),
     (datetime.date.min, STAMP), (STAMP, datetime.datetime.max), (0 * DAY, datetime.timedelta.max),
     (np.datetime64(2**62, "Y"), STAMP), (objects([[0]]), 1), (Hostile(), 1),
 ]  # fmt: skip

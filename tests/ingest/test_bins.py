@@ -137,7 +137,7 @@ def test_odd_values_are_counted_where_they_lie_or_not_at_all(bins):
         0,
     ]
     awkward = objects(
-        [datetime.datetime.min, STAMP, ZONED, pd.NaT, np.datetime64("NaT"), None, 1, "2024-01-01"]
+        [datetime.datetime.min, STAMP, ZONED, pd.NaT, np.datetime64("NaT", "D"), None, 1, "2024-01-01"]
     )
     assert FIVE_DAYS.find(times(awkward, FIVE_DAYS)).tolist() == [0, 0, -1, -1, -1, -1, -1, -1]
     assert FIVE_ZONED.find(times(awkward, FIVE_ZONED)).tolist()[1:3] == [-1, 0]

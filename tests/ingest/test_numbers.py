@@ -33,8 +33,8 @@ READ = [
     *[(nothing, None) for nothing in (
         math.nan, np.float64("nan"), None, pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN"), "nan", "", "x",
         "0x1", "1,5", b"1", 1j, [1], (1,), {"a": 1}, np.array([1]), pd.Series([1]), pd.Timestamp(0),
-        Hostile(), np.timedelta64(5, "s"), np.timedelta64(5, "ns"), np.timedelta64(5), pd.Timedelta(1),
-        datetime.date(2024, 1, 1), uuid.UUID(int=1), object(),
+        Hostile(), np.timedelta64(5, "s"), np.timedelta64(5, "ns"), np.array([5]).view("m8")[0],
+        pd.Timedelta(1), datetime.date(2024, 1, 1), uuid.UUID(int=1), object(),
     )],
 ]  # fmt: skip
 

@@ -120,7 +120,7 @@ def test_mistakes_are_named(verb, mistake, argument):
 @pytest.mark.parametrize(
     "q", [-0.1, 1.1, math.nan, True, np.True_, "0.5", None, [], [[0.5]], [[0.5], [0.1, 0.2]], {0.5}, [0.5,
     None], [0.5, True],
-          50, np.array([[0.5]]), pd.Timedelta(0), np.timedelta64(1)],
+          50, np.array([[0.5]]), pd.Timedelta(0), np.array([1]).view("m8")[0]],
     ids=repr,
 )  # fmt: skip
 def test_invalid_parts(q):

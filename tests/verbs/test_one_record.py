@@ -45,7 +45,7 @@ class Shouting(str):
     __hash__ = str.__hash__
 
 
-NOTHING = [None, math.nan, pd.NA, pd.NaT, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT"), ""]
+NOTHING = [None, math.nan, pd.NA, pd.NaT, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT", "D"), ""]
 NUMBERS = [
     0, 1, 5, 10, 2**53 + 1, 2**63, 2**64, 10**400, -(10**400), -1, True, np.True_, 0.1, 2.5, 5.0, -0.0, 1e308,
     math.inf, -math.inf, math.nextafter(5, 0), np.float32(5), np.float16(2.5), np.int8(-5),
@@ -78,7 +78,7 @@ TIMES = [
     np.datetime64("2020-01-01", "h"), pd.Period("2020-01"), dt.time(1), dt.timedelta(1), pd.Timedelta.max,
     dt.timedelta.max, dt.timedelta.min, dt.timedelta(hours=1), np.timedelta64(2, "h"), np.timedelta64(2**60,
     "W"),
-    np.timedelta64("NaT"), "01/02/2020 +2359", 1577836800, "2020-06-01T00:00:00.999999999",
+    np.timedelta64("NaT", "D"), "01/02/2020 +2359", 1577836800, "2020-06-01T00:00:00.999999999",
 ]  # fmt: skip
 OBJECTS = [*NOTHING, *NUMBERS, *TEXTS, *TIMES]
 GROUPS = ["a", "b", "a", "b", None, "A", "a\0", "c", math.nan, b"a", 1, "\ud800", ("a",)]

@@ -83,7 +83,8 @@ class Calendar(DerivedLevels[Domain]):
     @cached_property
     def leaves(self) -> IntArray:
         """Numbers of the finest units, increasing, counted from 1970."""
-        ends = np.array([self.start, self.end + 1]).astype(np.int64) * _DAY - np.array([0, 1])
+        days = np.array([self.start, self.end]).astype(np.int64)
+        ends = (days + np.array([0, 1])) * _DAY - np.array([0, 1])
         first, last = _numbers(self.units[-1], ends)
         numbers = np.arange(first, last + 1)
         size = {"day": _DAY, "hour": _HOUR}.get(self.units[-1])
@@ -130,7 +131,7 @@ class Calendar(DerivedLevels[Domain]):
 
     def _to_local(self, seconds: IntArray) -> IntArray:
         """Convert UTC to local time; times more than two days outside the calendar become `MISSING`."""
-        low, high = ((day.astype(np.int64) * _DAY) for day in (self.start - 2, self.end + 3))
+        low, high = _DAY * (np.array([self.start, self.end]).astype(np.int64) + np.array([-2, 3]))
         inside = (seconds >= low) & (seconds < high)
         times = pd.DatetimeIndex(np.where(inside, seconds, low).view("M8[s]")).tz_localize("UTC")
         local = times.tz_convert(self.timezone).tz_localize(None).to_numpy().astype("M8[s]").view(np.int64)
