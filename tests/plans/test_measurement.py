@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.helpers_json import replaced
 
 TREE = dpt.Tree((np.array([3]), np.array([1, 4, 2])))
@@ -127,3 +128,52 @@ def test_plans_that_json_cannot_hold_have_no_digest():
     plan = dpt.plan(TREE, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=1)
     assert plan.digest is None and "Digest" not in repr(plan) and plan.provenance()["digest"] is None
     assert plan.attrs().keys() == {"dp"}
+
+
+def test_shares_that_are_exchanged_are_refused():
+    written = dpt.plan(TREE, epsilon=1.0, split={"total": 0.2, "level_1": 0.3, "level_2": 0.5}).to_dict()
+    exchanged = [written["shares"][level] for level in (1, 0, 2)]  # their sum is still 1
+    with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
+        read(replaced(written, ("shares",), exchanged))
+
+
+@pytest.mark.parametrize(("place", "value"), [(("noise_scales", 1, 0), None), (("shares", 1, 0), 0.0)])
+def test_what_has_a_share_and_nothing_else_is_measured(place, value):
+    shares = {"total": 1e-9, "level_1": 1e-9, "level_2": 1 - 2e-9}  # too small to show in the sum
+    written = dpt.plan(TREE, epsilon=1.0, split=shares).to_dict()
+    with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
+        read(replaced(written, place, value))
+
+
+def test_scales_below_the_smallest_are_refused_although_the_loss_allows_them():
+    with pytest.warns(dpt.DPTreeWarning, match="protects nobody"):
+        written = dpt.plan(TREE, epsilon=1e7, split="uniform").to_dict()
+    assert written["noise_scales"] == [[1e-3]] * 3
+    with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
+        read(replaced(written, ("noise_scales",), [[9e-4]] * 3))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("epsilon", 1.01), ("delta", 1.0)],  # more than the loss
+        [("epsilon", 1.0), ("delta", 1.01)],
+        [("epsilon", 0.99), ("delta", 1.0)],  # less than the shares of it
+    ],
+    ids=str,
+)
+def test_noise_of_an_implicit_tree_keeps_to_the_loss_and_follows_from_the_shares(changes):
+    tree = dpt.binary("user", bits=8)
+    plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6)
+    factors = dict(changes)
+    noise = tuple(
+        TruncatedLaplace(factors["epsilon"] * each.epsilon, factors["delta"] * each.delta)
+        for each in plan.noise
+    )
+    with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
+        dataclasses.replace(plan, noise=noise)
+    one_row = plan.to_dict()["noise"]
+    for rows in ({"privacy_unit": "person", "max_contributions": 2}, {"neighbors": "replace"}):
+        other = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, **rows).to_dict()
+        with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
+            dpt.Plan.from_dict(replaced(other, ("noise",), one_row), tree)
