@@ -137,6 +137,13 @@ def test_shares_that_are_exchanged_are_refused():
         read(replaced(written, ("shares",), exchanged))
 
 
+def test_shares_of_nodes_that_add_up_to_more_than_one_are_refused():
+    written = dpt.plan(TREE, rho=0.2, split="nodes").to_dict()
+    doubled = [[2 * share for share in level] for level in written["shares"]]
+    with pytest.raises(dpt.ArgumentError, match="more than the budget along a path"):
+        read(replaced(written, ("shares",), doubled))
+
+
 @pytest.mark.parametrize(("place", "value"), [(("noise_scales", 1, 0), None), (("shares", 1, 0), 0.0)])
 def test_what_has_a_share_and_nothing_else_is_measured(place, value):
     shares = {"total": 1e-9, "level_1": 1e-9, "level_2": 1 - 2e-9}  # too small to show in the sum
@@ -158,6 +165,7 @@ def test_scales_below_the_smallest_are_refused_although_the_loss_allows_them():
     [
         [("epsilon", 1.01), ("delta", 1.0)],  # more than the loss
         [("epsilon", 1.0), ("delta", 1.01)],
+        [("epsilon", 1 + 1e-10), ("delta", 1.0)],
         [("epsilon", 0.99), ("delta", 1.0)],  # less than the shares of it
     ],
     ids=str,
