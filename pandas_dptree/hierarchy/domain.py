@@ -11,6 +11,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal, get_args
 
@@ -124,6 +125,10 @@ def fingerprint(hierarchy: Domain | Tree) -> str:
 
     It has 64 hexadecimal digits. The source of the keys does not enter: the same list is the same hierarchy.
     """
+    return hierarchy._fingerprint if isinstance(hierarchy, Domain) else _fingerprint(hierarchy)
+
+
+def _fingerprint(hierarchy: Domain | Tree) -> str:
     digest = hashlib.sha256()  # ASCII only: which other characters Python escapes depends on its version
     tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
     for array in (*tree.child_counts, tree.leaf_levels):
@@ -198,6 +203,11 @@ class Domain:
     structural_zeros: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[DerivedLevels[Domain], ...] = ()
     source: Source = "given"
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """The fingerprint, made once: every plan and release states it, and there may be many labels."""
+        return _fingerprint(self)
 
     @classmethod
     @public

@@ -300,7 +300,7 @@ def _delta(tree: Tree, scales: tuple[FloatArray, ...], epsilon: float, sensitivi
         largest = 1 / (scales[-1] ** 2 - taken[-1])
         for level in reversed(range(tree.depth)):
             largest = 1 / (scales[level] ** 2 - taken[level]) + tree.max_children(level, largest)
-        return float(largest[0])
+        return float(largest.max())
 
     return node_gaussian_delta(epsilon, least[measured], inverse_sum, sensitivity)
 

@@ -195,7 +195,7 @@ class Plan(ABC):
         ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text. It is text because operations of
         pandas copy ``attrs``, and copying a text costs nothing.
         """
-        plan = {} if self.digest is None else {"dp_plan": json.dumps(self.to_dict())}
+        plan = {} if self.digest is None else {"dp_plan": self._text}
         return {"dp": self.provenance(rng), **plan}
 
     @property
@@ -275,9 +275,15 @@ class Plan(ABC):
         ArgumentError
             If JSON cannot hold a name.
         """
+        stored: dict[str, Any] = json.loads(self._text)
+        return stored
+
+    @cached_property
+    def _text(self) -> str:
+        """The plan as JSON text, made once: every release carries it."""
         content = self._content
         sealed = {"version": __version__, "digest": serialize.digest_of(content)}
-        return {"format": serialize.FORMAT, "kind": self.kind, **sealed, **content}
+        return json.dumps({"format": serialize.FORMAT, "kind": self.kind, **sealed, **content})
 
     @property
     def _content(self) -> dict[str, Any]:

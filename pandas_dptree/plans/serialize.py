@@ -219,4 +219,4 @@ def _as_recorded(domain: Domain, source: Source) -> Domain:
             hint="make it from the list of public keys that the plan was made for, with "
             "dpt.Domain.from_frame(places, by=[...]).",
         )
-    return dataclasses.replace(domain, source=source)
+    return domain if domain.source == source else dataclasses.replace(domain, source=source)

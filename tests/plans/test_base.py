@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.hierarchy import domain
 from tests.helpers_privacy import LOSS
 
 BY = ["region", "district"]
@@ -122,3 +123,23 @@ def test_arrays_of_a_plan_are_read_only_copies():
     for kept in (*made.node_shares, *made.node_noise_scales, made.level_weights):
         with pytest.raises(ValueError, match="read-only"):
             kept[:] = 9.0
+
+
+def test_many_labels_are_hashed_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(domain, "_fingerprint", lambda hierarchy: made.append(hierarchy) or "0" * 64)
+    places = dpt.Domain.from_frame(pd.DataFrame({"a": ["x", "y"]}), by=["a"])
+    for plan in (
+        dpt.plan(places, epsilon=1.0),
+        dpt.plan_sums(places, ["v", "w"], bounds=(0, 1), epsilon=1.0),
+    ):
+        assert plan.attrs() == plan.attrs() and plan.digest == plan.to_dict()["digest"]
+        assert dpt.Plan.from_dict(plan.to_dict(), places).digest == plan.digest
+    assert made == [places]
+
+
+def test_changes_to_a_stored_plan_do_not_change_the_plan():
+    plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0)
+    stored = plan.to_dict()
+    stored["noise_scales"][2][0] = 0.1
+    assert plan.to_dict() != stored and plan.to_dict()["digest"] == plan.digest

@@ -12,6 +12,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 RHOS = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0]
@@ -132,3 +133,16 @@ def test_parts_of_a_loss_add_up_to_no_more_than_it(shares, epsilon, delta):
             assert sum(map(Fraction, values)) <= Fraction(whole)
             wanted = whole * np.array(shares) / math.fsum(shares)
             np.testing.assert_allclose(values, wanted, rtol=1e-12)
+
+
+@given(epsilon=st.floats(1e-3, 50.0), delta=st.floats(1e-15, 0.5))
+def test_the_budget_that_is_accepted_from_files_still_implies_the_loss(epsilon, delta):
+    """It is more than is computed here, as another library may compute it, and less than the exact value."""
+    loss = PrivacyLoss(epsilon=epsilon, delta=delta)
+    accepted = Gaussian().accepted_budget(loss)
+    assert accepted > Fraction(math.nextafter(zcdp_rho(epsilon, delta), math.inf))
+    with mpmath.workdps(50):
+        assert exact_delta(mpmath.mpf(accepted.numerator) / accepted.denominator, epsilon) <= delta
+    for exact in (PrivacyLoss(rho=0.1), PrivacyLoss(rho=0.3)):
+        assert Gaussian().accepted_budget(exact) == Fraction(exact.rho)
+    assert Laplace().accepted_budget(loss) == Fraction(epsilon)
