@@ -16,13 +16,12 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, quote
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.atomic_files import write_whole
+from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
-from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["report_page", "statement", "write_page"]
+__all__ = ["report_page", "write_page"]
 
 
 def report_page(
@@ -47,9 +46,9 @@ def report_page(
         )
     rows, left_out = _rows_within(released, max_rows)
     provenance = provenance_of(table) if plan is None else _provenance_by(plan, released)
-    named = _joined([str(value.name) for value in values])
+    named = joined([str(value.name) for value in values])
     heading = f"{named[:1].upper()}{named[1:]}" + (
-        f", by {_joined(list(map(str, released.keys)))}" if title is None and released.keys else ""
+        f", by {joined(list(map(str, released.keys)))}" if title is None and released.keys else ""
     )
     heading = heading if title is None else title
     return _PAGE.format(
@@ -58,7 +57,7 @@ def report_page(
         left_out=f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         table=_table(released, values, rows, provenance),
         notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
-        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in _warnings(provenance)),
+        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
         protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(provenance)),
         version=escape(__version__),
     )
@@ -96,10 +95,7 @@ def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
             + ("the table states another digest." if fits else "it has other levels."),
             hint="pass the plan by which the table was released, or leave it out.",
         )
-    return stated or {**plan.provenance(), "rng": _UNKNOWN}
-
-
-_UNKNOWN = "unknown"
+    return stated or {**plan.provenance(), "rng": UNKNOWN_SOURCE}
 
 
 def write_page(page: str, path: str | PathLike[str]) -> None:
@@ -116,157 +112,9 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
         ) from None
 
 
-def statement(provenance: Mapping[str, Any]) -> list[str]:
-    """Describe the protection of a release in sentences of plain text.
-
-    `provenance` is from ``attrs["dp"]`` of a released table; it is empty if that was lost.
-    """
-    if not provenance:
-        return ["It is unknown how this table was made and what protects it: the table does not say."]
-    protection = _loss(provenance) + ", which protects nobody" * _is_useless(provenance)
-    return [
-        f"Protection: none. If the noise had been secret, it would be {protection}."
-        if _repeatable(provenance)
-        else f"Protection: {protection}.",
-        _unit(provenance),
-        _neighbors(provenance),
-        _rows(provenance),
-        *_clipped(provenance),
-        *_known(provenance),
-        _noise(provenance),
-        *_plan(provenance),
-        f"Released with pandas_dptree {provenance.get('version', '(version unknown)')}. The guarantee holds "
-        "for the whole table at once, and for all that is computed from it. Other releases of the same "
-        "records add to the loss.",
-    ]
-
-
-def _loss(provenance: Mapping[str, Any]) -> str:
-    epsilon, delta, rho = (provenance.get(name) for name in ("epsilon", "delta", "rho"))
-    if rho is not None:
-        return f"zero-concentrated differential privacy with ρ = {rho}"
-    if epsilon is None:
-        return "differential privacy, with a loss that is unknown"
-    if delta:
-        return f"approximate differential privacy with ε = {epsilon} and δ = {delta}"
-    return f"pure differential privacy with ε = {epsilon}"
-
-
-def _is_useless(provenance: Mapping[str, Any]) -> bool:
-    stated = {
-        name: provenance[name] for name in ("epsilon", "delta", "rho") if provenance.get(name) is not None
-    }
-    try:
-        return bool(PrivacyLoss(**stated).objection)
-    except ArgumentError:  # it states no valid loss
-        return False
-
-
-def _unit(provenance: Mapping[str, Any]) -> str:
-    if "privacy_unit" not in provenance:
-        return "Who is protected: unknown."
-    unit, most = provenance["privacy_unit"], provenance.get("max_contributions", "an unknown number of")
-    rows = "record of each was" if most == 1 else "records of each were"
-    if unit is not None:
-        return (
-            f"Who is protected: everyone named in the column “{unit}”, with all of their records. "
-            f"At most {most} {rows} counted, chosen at random."
-        )
-    if most == 1:
-        return "Who is protected: each single record. Anyone with several records is protected less."
-    return f"Who is protected: everyone who has at most {most} records."
-
-
-def _neighbors(provenance: Mapping[str, Any]) -> str:
-    neighbors = provenance.get("neighbors")
-    hidden = {  # about those whom the line before names
-        "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",
-        "replace": "what the records of one of them are, but not how many of them there are (neighbours by "
-        "replacement)",
-    }.get(str(neighbors))
-    return "What is hidden: " + (hidden or f"unknown ({neighbors})") + "."
-
-
-def _noise(provenance: Mapping[str, Any]) -> str:
-    mechanism = str(provenance.get("mechanism", "unknown"))
-    noise = {
-        **{name: noise.description for name, noise in NOISES.items()},
-        "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
-        "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
-    }.get(mechanism, mechanism)
-    return f"Noise: {noise}."
-
-
-def _plan(provenance: Mapping[str, Any]) -> list[str]:
-    """State the digest of the plan; and if the provenance is that of a plan, what it cannot say."""
-    digest, source = provenance.get("digest"), provenance.get("rng")
-    stated = [f"Plan: SHA-256 {digest}."] if digest else []
-    secrecy = "Whether the noise was secret: unknown. This description is taken from the plan, not the table."
-    return stated + [secrecy] * (source == _UNKNOWN)
-
-
-def _rows(provenance: Mapping[str, Any]) -> str:
-    if "largest_unseen" in provenance:
-        return "Which rows the table has: protected like its values."
-    return f"Which rows the table has: not protected. {_source(provenance)}"
-
-
-def _source(provenance: Mapping[str, Any]) -> str:
-    """Describe where the keys came from."""
-    return {
-        "given": "The publisher provided the list of them, as public.",
-        "categories": "They are the categories of the keys, which the publisher declared public.",
-        "observed": "They are the keys in the records, which the publisher declared public.",
-    }.get(str(provenance.get("domain_source")), "The publisher declared the list of them public.")
-
-
-def _quantities(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the provenance of each column."""
-    several = provenance.get("quantities")
-    if isinstance(several, Mapping):
-        return {str(name): each for name, each in several.items() if isinstance(each, Mapping)}
-    return {str(provenance.get("column", "count")): provenance}
-
-
-def _clipped(provenance: Mapping[str, Any]) -> list[str]:
-    bounds = {name: each.get("bounds") for name, each in _quantities(provenance).items()}
-    return [
-        f"Values of “{name}” were clipped to between {ends[0]:,.15g} and {ends[1]:,.15g}, and rounded."
-        for name, ends in bounds.items()
-        if isinstance(ends, list) and [type(end) for end in ends] == [float, float]
-    ]
-
-
-def _known(provenance: Mapping[str, Any]) -> list[str]:
-    quantities = _quantities(provenance)
-    known = {name: each.get("known") for name, each in quantities.items()}
-    return [
-        "Public beforehand, and shown without noise"
-        + (f", of “{name}”: " if len(quantities) > 1 else ": ")
-        + _joined([f"{n} of the level {level}" for level, n in levels.items()])
-        + "."
-        for name, levels in known.items()
-        if isinstance(levels, Mapping) and levels
-    ]
-
-
-def _repeatable(provenance: Mapping[str, Any]) -> bool:
-    return "not private" in str(provenance.get("rng", ""))
-
-
-def _warnings(provenance: Mapping[str, Any]) -> list[str]:
-    """List why the table protects nobody, if so."""
-    warnings = {
-        "This table is a test. Its noise came from a generator that can be repeated: it protects "
-        "nobody.": _repeatable(provenance),
-        "The privacy loss of this table is so large that it protects nobody.": _is_useless(provenance),
-    }
-    return [warning for warning, applies in warnings.items() if applies]
-
-
 def _describe_left_out(levels: Sequence[tuple[str, int]]) -> str:
     """Describe which levels a page does not show."""
-    named = _joined([f"{name} ({size:,} rows)" for name, size in levels])
+    named = joined([f"{name} ({size:,} rows)" for name, size in levels])
     return f"This page leaves out {named}, for which the table is too long."
 
 
@@ -374,11 +222,6 @@ def _digits(value: Shown) -> tuple[int, int]:
 def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
     """Format numbers, with a dash for missing ones."""
     return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
-
-
-def _joined(words: Sequence[str]) -> str:
-    """Join words: a, b and c."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 _STYLE = "\n".join(

@@ -18,7 +18,7 @@ from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.nodes import check_paths, node_noise_scales, nodes_keep_to
+from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.base import TreePlan, read_only

@@ -9,7 +9,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
-from pandas_dptree.output.report import statement
+from pandas_dptree.output.protection import statement
 from tests.helpers_json import replaced, without
 from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import REGIONS, SPENDING, VALUES, VISITS, tables

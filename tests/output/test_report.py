@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.output.protection import statement
 from pandas_dptree.output.released import Released
-from pandas_dptree.output.report import statement
 from tests.helpers_output import HOSTILE, text_of
 from tests.helpers_random import rng
 

@@ -12,7 +12,8 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
-from pandas_dptree.planning.nodes import node_noise_scales, node_shares
+from pandas_dptree.planning.node_noise import node_noise_scales
+from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp

@@ -15,7 +15,8 @@ from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.planning import nodes
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
-from pandas_dptree.planning.nodes import node_noise_scales, node_shares
+from pandas_dptree.planning.node_noise import node_noise_scales
+from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.variance import node_variances_and_vjp
 from pandas_dptree.privacy import composition
