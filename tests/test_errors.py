@@ -130,12 +130,12 @@ def test_the_first_line_outside_of_the_package_is_pointed_at():
 def test_a_script_is_shown_its_own_line(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "import pandas as pd\nimport pandas_dptree as dpt\n"
-        "frame = pd.DataFrame({'state': ['ca'] * 9})\n"
-        "frame.dp.tree_counts('state', epsilon=1.0, domain=['CA'])\n"
+        "import numpy as np\nimport pandas as pd\nimport pandas_dptree\n"
+        "frame, rng = pd.DataFrame({'state': ['ca'] * 9}), np.random.default_rng(0)\n"
+        "frame.dp.tree_counts('state', epsilon=1.0, domain=['CA'], rng=rng)\n"
     )
     printed = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(Path(dpt.__file__).parents[1])},
     ).stderr  # fmt: skip
-    assert printed.startswith(f"{script}:4: DPTreeWarning: {EMPTY}: the total of 'count' is ")
+    assert printed.startswith(f"{script}:5: DPTreeWarning: {EMPTY}: the total of 'count' is ")

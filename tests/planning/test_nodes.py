@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.planning import nodes
+from pandas_dptree.planning import node_noise, nodes
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.node_noise import node_noise_scales
@@ -266,7 +266,7 @@ def test_many_scales_are_rounded_up_to_a_grid():
     shares = random_shares(rng, tree)
     scales = unfolded(tree, node_noise_scales(tree, PrivacyLoss(rho=rho), ONE_ROW, shares))
     distinct = [len(np.unique(np.concatenate(levels))) for levels in (shares, scales)]
-    assert distinct[0] > distinct[1] > nodes._MOST_SCALES
+    assert distinct[0] > distinct[1] > node_noise._MOST_SCALES
     prices = [
         np.array([1 / (2 * Fraction(scale) ** 2) if np.isfinite(scale) else Fraction() for scale in part])
         for part in map(np.ndarray.tolist, scales)
@@ -276,11 +276,11 @@ def test_many_scales_are_rounded_up_to_a_grid():
 
 def test_no_float_is_above_its_point_of_the_grid():
     """Also those next to a point, which logarithms and powers of two miss by their own rounding."""
-    points = np.exp2(np.arange(-7000, 28_000) / nodes._GRID)  # from 1e-3 to 1e12
+    points = np.exp2(np.arange(-7000, 28_000) / node_noise._GRID)  # from 1e-3 to 1e12
     above = np.nextafter(points, np.inf)
     scales = np.concatenate([np.nextafter(points, 0), points, above, np.nextafter(above, np.inf)])
-    ratios = nodes._on_grid(scales) / scales
-    assert (nodes._on_grid(scales) >= scales).all() and ratios.max() < 1.00101
+    ratios = node_noise._on_grid(scales) / scales
+    assert (node_noise._on_grid(scales) >= scales).all() and ratios.max() < 1.00101
 
 
 @settings(max_examples=200)
