@@ -27,7 +27,15 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["gaussian_delta", "joint_gaussian_delta", "laplace_delta", "largest_budget", "node_gaussian_delta"]
+__all__ = [
+    "GaussianProfile",
+    "SimulatedGaussian",
+    "gaussian_delta",
+    "joint_gaussian_delta",
+    "laplace_delta",
+    "largest_budget",
+    "node_gaussian_delta",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -229,6 +237,92 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
     return concentrated if smoothing is None else min(concentrated, _delta(epsilon, [], 0.0, smoothing))
 
 
+class GaussianProfile:
+    r"""The delta, at any real epsilon, of discrete Gaussian noise on counts that move by known whole numbers.
+
+    Counts with little noise enter with their exact privacy loss, the others by simulation, as in
+    `gaussian_delta`. An epsilon below 0 is meaningful: :math:`\delta(\epsilon) = \max_S P(S) - e^\epsilon
+    Q(S)` is then at least :math:`1 - e^\epsilon`.
+
+    Parameters
+    ----------
+    moves : sequence of (float, int)
+        For each count that moves, the scale of its noise (inf if it is not measured) and how far it moves.
+
+    Examples
+    --------
+    >>> profile = GaussianProfile([(6.0, 1), (6.0, 1)])
+    >>> profile.delta(1.0) == gaussian_delta(1.0, [6.0, 6.0], Sensitivity(l1=1, l2_squared=1))
+    True
+    >>> round(profile.delta(-0.5), 4), round(GaussianProfile([]).delta(-0.5), 4)
+    (0.3946, 0.3935)
+    """
+
+    def __init__(self, moves: Sequence[tuple[float, int]]) -> None:
+        """Compute the distribution of the summed loss once, for all epsilons."""
+        moved = [(scale, shift) for scale, shift in moves if shift and scale < math.inf]
+        exact = [(scale, shift) for scale, shift in moved if scale < _EXACT_BELOW]
+        smooth = np.array([each for each in moved if each[0] >= _EXACT_BELOW]).reshape(-1, 2)
+        width = math.sqrt(math.fsum((shift / scale) ** 2 for scale, shift in moved))
+        simulation = SimulatedGaussian(smooth[:, 0], smooth[:, 1])
+        self._smoothing = simulation.smoothing(float(smooth[:, 1] ** 2 @ simulation.inverse_variances))
+        self._loss = _summed_loss([_gaussian_loss(scale, shift) for scale, shift in exact], width)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta at an epsilon, rounded up."""
+        return _delta_of_sum(epsilon, self._loss, self._smoothing)
+
+
+class SimulatedGaussian:
+    r"""Continuous Gaussian noise that simulates discrete Gaussian noise, whatever the counts move by.
+
+    Counts that move by d are at the distance :math:`\mu = (\sum_i d_i^2 v_i)^{1/2}`, with the
+    :math:`v_i = 1 / (\sigma_i^2 - \tau_i^2)` of `inverse_variances`. As no noise is chosen anew for another
+    move, delta is a function of :math:`\mu` alone.
+
+    Parameters
+    ----------
+    noise_scales : numpy.ndarray, shape (n,)
+        The scale of the noise of each count that can move.
+    shifts : numpy.ndarray, shape (n,)
+        About how far each of them moves in the worst case. The kernels are chosen for it; any is valid.
+
+    Examples
+    --------
+    >>> simulation = SimulatedGaussian(np.array([20.0, 20.0]), np.array([1.0, 1.0]))
+    >>> mu_squared = np.array([1.0, 2.0]) * simulation.inverse_variances[0]
+    >>> simulation.delta(np.array([0.5, 0.5]), mu_squared)
+    array([5.03480360e-26, 9.74343198e-15])
+    """
+
+    inverse_variances: FloatArray
+
+    def __init__(self, noise_scales: FloatArray, shifts: FloatArray) -> None:
+        """Choose the kernels."""
+        variances = noise_scales**2
+        width = math.sqrt(math.fsum(shifts**2 / variances)) or 1.0
+        kernels = _kernels(variances, 1, width)
+        self._exists = bool((kernels <= 0.9 * variances).all())
+        kernels = np.minimum(kernels, 0.9 * variances)
+        self.inverse_variances = 1 / (variances - kernels) * (1 + 2**-48)
+        self._log_upper = self._log_ratio = 0.0
+        if self._exists:
+            self._log_upper, self._log_ratio = _simulation_cost(variances, kernels, 1)
+
+    def smoothing(self, mu_squared: float) -> _Smoothing:
+        """Return the simulation of a move at a distance."""
+        return _Smoothing(math.sqrt(mu_squared) * (1 + 2**-48), self._log_upper, self._log_ratio)
+
+    def delta(self, epsilons: FloatArray, mu_squared: FloatArray) -> FloatArray:
+        """Return the delta at each epsilon and squared distance, rounded up; 1 if the noise is too small."""
+        if not self._exists:
+            return np.ones(len(epsilons))
+        mu = np.sqrt(mu_squared) * (1 + 2**-48)
+        left = epsilons - 2.0**-44 * np.abs(epsilons) - self._log_ratio
+        delta = _continuous_delta(left, mu) * math.exp(self._log_upper) * (1 + 2.0**-52 * _ROUNDINGS)
+        return np.asarray(np.minimum(1.0, delta + 2.0**-200))
+
+
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
     """Find the largest budget with at most a given delta, rounded down.
 
@@ -353,13 +447,23 @@ def _simulation(
     width: float,
 ) -> _Smoothing | None:
     """Return the simulation of levels from their smallest variances; larger ones cost less."""
-    kernels = np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2)
+    kernels = _kernels(variances, moves, width)
     if (kernels > 0.9 * variances).any():  # the remaining variance would be small and inexact
         return None
-    t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
     mu = math.sqrt(l2_squared * inverse_sum(kernels)) * (1 + 2**-48)
+    return _Smoothing(mu, *_simulation_cost(variances, kernels, moves))
+
+
+def _kernels(variances: FloatArray, moves: int, width: float) -> FloatArray:
+    """Return the variance of each level's kernel."""
+    return np.asarray(np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2))
+
+
+def _simulation_cost(variances: FloatArray, kernels: FloatArray, moves: int) -> tuple[float, float]:
+    """Return the logarithms of A and R, rounded up, if `moves` counts of each level move."""
+    t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
     up, down = -np.log1p(-u), np.log1p(u + t**2 / (1 - t))
-    return _Smoothing(mu, moves * math.fsum(up) * (1 + 2**-40), moves * math.fsum(up + down) * (1 + 2**-40))
+    return moves * math.fsum(up) * (1 + 2**-40), moves * math.fsum(up + down) * (1 + 2**-40)
 
 
 def _theta(variances: FloatArray) -> FloatArray:
@@ -374,9 +478,20 @@ def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: _Sm
     A value of a loss is off by less than :math:`2^{-50}` of the loss's largest; epsilon is lowered by that.
     The masses are sums and products of positive numbers, so their relative errors add up.
     """
+    return _delta_of_sum(epsilon, _summed_loss(losses, width), smoothing)
+
+
+def _summed_loss(losses: Sequence[_Loss], width: float) -> tuple[_Loss, float]:
+    """Return the sum of independent losses, listed or on a grid, and the sum of their largest values."""
     listed = math.prod(len(loss.values) for loss in losses) <= _MANY_VALUES
     total = _sum(losses) if listed else _grid_sum(losses, _FINENESS * width / math.sqrt(len(losses)))
-    slack = 2.0**-44 * (epsilon + math.fsum(np.abs(loss.values).max() for loss in losses))
+    return total, math.fsum(np.abs(loss.values).max() for loss in losses)
+
+
+def _delta_of_sum(epsilon: float, summed: tuple[_Loss, float], smoothing: _Smoothing) -> float:
+    """Return the delta of a summed loss together with simulated Gaussian noise, rounded up."""
+    total, largest = summed
+    slack = 2.0**-44 * (abs(epsilon) + largest)
     left = epsilon - slack - smoothing.log_ratio - total.values
     expected = float(total.masses @ _continuous_delta(left, smoothing.mu))
     relative = 2.0**-52 * (total.roundings + len(total.values) + _ROUNDINGS)
@@ -430,7 +545,7 @@ def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
     return first, masses
 
 
-def _continuous_delta(epsilon: FloatArray, mu: float) -> FloatArray:
+def _continuous_delta(epsilon: FloatArray, mu: FloatArray | float) -> FloatArray:
     r"""Return the delta of continuous Gaussian noise if counts move by mu standard deviations, rounded up.
 
     Balle and Wang (2018, Theorem 8):
@@ -438,7 +553,8 @@ def _continuous_delta(epsilon: FloatArray, mu: float) -> FloatArray:
     :math:`\delta(-\epsilon) = 1 - e^{-\epsilon} + e^{-\epsilon}\delta(\epsilon)`.
     """
     delta = np.zeros_like(epsilon)
-    if mu > 0:
+    if np.any(mu > 0):
+        mu = np.maximum(mu, 2.0**-500)  # no distance is as good as a tiny one
         size = np.minimum(np.abs(epsilon), mu * (mu + 100))  # from there on, delta is below e**-5000
         near, far = size / mu - mu / 2, size / mu + mu / 2
         tail = _upper_tail(near)

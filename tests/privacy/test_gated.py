@@ -1,0 +1,367 @@
+"""Delta of gated releases: never below that of all their outputs, and met by the worst worlds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from contextlib import suppress
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.privacy import gated
+from pandas_dptree.privacy.composition import GaussianProfile, gaussian_delta
+from pandas_dptree.privacy.gated import exposure, gated_delta, gated_zcdp, worse_order
+from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_gated import (
+    Node,
+    Release,
+    TooManyError,
+    all_worlds,
+    joint_masses,
+    largest_delta,
+    true_deltas,
+    world,
+)
+
+MANY = 60
+"""So many records are certain to be shown."""
+
+
+def up(bound):
+    """What the rounding errors of the enumeration may make of a delta that is equal to a bound."""
+    return bound * (1 + 1e-11) + 1e-15
+
+
+def claimed(release, rows, neighbors, epsilon):
+    return gated_delta(
+        epsilon, release.scales, release.thresholds, neighbors=neighbors, max_contributions=rows
+    )
+
+
+# --- all outputs of all small worlds -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "scales", "thresholds"),
+    [
+        (1.0, (1.2, 1.0), (None, 5)),
+        (1.0, (1.2, 1.0, 1.1), (None, 5, 6)),  # chains of new nodes, two new children of an old one
+        (3.0, (1.2, 1.0, 1.1), (None, 5, 6)),
+        (1.0, (1.2, 1.0, 1.1), (None, None, 5)),  # empty public nodes that come to hold somebody
+        (1.0, (1.2, 1.0, 1.1), (None, 5, None)),  # children that every node has, below private nodes
+        (1.0, (math.inf, 1.3, 1.1), (None, 6, 6)),
+        (0.5, (2.0, 1.7, 1.6), (None, 9, 9)),
+        (0.1, (2.0, 1.7), (None, 9)),  # epsilon + log(q) is negative
+    ],
+)
+def test_add_remove_is_bounded_and_the_bound_is_met(epsilon, scales, thresholds, rows):
+    release = Release(scales, thresholds)
+    bound = claimed(release, rows, "add_remove", epsilon)
+    worst = largest_delta(release, rows, "add_remove", (0, MANY), epsilon)
+    assert bound * (1 - 1e-4) <= worst <= up(bound)  # the grid of losses costs up to 1e-4
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "scales", "thresholds", "most_rows"),
+    [
+        (1.0, (math.inf, 1.3), (None, 6), 3),
+        (0.7, (math.inf, 2.0), (None, 9), 3),
+        (0.1, (math.inf, 2.0), (None, 9), 3),
+        (3.0, (math.inf, 0.9, 0.8), (None, 4, 5), 2),
+        (3.0, (math.inf, 0.9, 0.8), (None, None, 5), 2),
+        (3.0, (math.inf, 0.9, 0.8), (None, 5, None), 2),
+    ],
+)
+def test_replace_is_bounded_and_the_bound_is_met_below_a_root_that_is_not_measured(
+    epsilon, scales, thresholds, most_rows
+):
+    release = Release(scales, thresholds)
+    for rows in range(1, most_rows + 1):
+        bound = claimed(release, rows, "replace", epsilon)
+        worst = largest_delta(release, rows, "replace", (0, MANY), epsilon)
+        assert bound * (1 - 1e-4) <= worst <= up(bound)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("thresholds", [(None, 3, 4), (None, None, 4), (None, 4, None)])
+def test_replace_below_a_measured_root_is_bounded(thresholds, rows):
+    """Not met: rows that stay in the domain do not move the root."""
+    release = Release((1.1, 0.9, 0.8), thresholds)
+    for epsilon in (0.3, 1.5):
+        bound = claimed(release, rows, "replace", epsilon)
+        assert largest_delta(release, rows, "replace", (0, MANY), epsilon) <= up(bound)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("thresholds", [(None, 3, 4), (None, None, 4), (None, 4, None), (None, 2, 2)])
+def test_counts_about_the_thresholds_are_bounded(neighbors, thresholds):
+    release, most = Release((1.1, 0.9, 0.8), thresholds), 0.0
+    for rows in (1, 2):
+        bound = claimed(release, rows, neighbors, 1.0)
+        most = max(most, largest_delta(release, rows, neighbors, (0, 1, 4), 1.0) / bound)
+    assert 0.2 < most <= up(1)
+
+
+def test_units_with_fewer_rows_are_bounded():
+    release = Release((1.2, 1.0, 1.1), (None, 5, 6))
+    bound = claimed(release, 3, "replace", 1.0)
+    base = dict.fromkeys(itertools.product((0, 1), repeat=2), MANY)
+    for without, rows in [((), ((0, 0),) * 3), (((0, 0),), ((0, 1),) * 3), (((0, 0),) * 2, ((1, 0), (0, 0)))]:
+        for filled in (base, {**base, (1, 0): 0, (1, 1): 0}, {}):
+            assert max(true_deltas(world(filled, without, rows), release, 1.0)) <= up(bound)
+
+
+ROOT = Node(None, 0, (MANY, MANY))
+GROWS = Node(None, 0, (MANY, MANY + 2))
+NEW, GONE = Node(0, 1, (0, 1)), Node(0, 1, (1, 0))
+
+
+@pytest.mark.parametrize("nodes", [[GROWS, NEW, NEW], [GROWS, Node(0, 1, (0, 2))]])
+def test_new_nodes_to_50_digits(nodes):
+    scale = 4.0 if nodes[-1] == NEW else 2.0  # two new nodes are worse than one of two rows, or better
+    release = Release((4.0, scale), (None, 8))
+    for epsilon in (0.001, 0.4, 1.0):
+        with mpmath.workdps(50):
+            exact = max(true_deltas(nodes, release, epsilon, mpmath.mpf))
+            bound = worse_order(epsilon, GaussianProfile([(4.0, 2)]), exposure(scale, 8, 2))
+            assert exact <= bound <= exact * (1 + mpmath.mpf(10) ** -9)
+            assert exact <= mpmath.mpf(claimed(release, 2, "add_remove", epsilon))
+
+
+@pytest.mark.parametrize("nodes", [[ROOT, NEW, GONE], [ROOT, NEW, Node(0, 1, (MANY, MANY - 1))]])
+def test_a_replaced_row_to_50_digits(nodes):
+    release = Release((math.inf, 1.5), (None, 3))
+    for epsilon in (0.001, 0.4, 2.0):
+        with mpmath.workdps(50):
+            exact = max(true_deltas(nodes, release, epsilon, mpmath.mpf))
+            assert exact <= mpmath.mpf(claimed(release, 1, "replace", epsilon))
+
+
+# --- the enumeration finds defects ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "scales", "epsilon"),
+    [
+        ("add_remove", (4.0, 4.0), 3.0),
+        ("add_remove", (7.0, 6.0, 4.0), 3.0),
+        ("replace", (math.inf, 4.0), 3.0),
+    ],
+)
+def test_a_threshold_one_too_low_is_found(neighbors, scales, epsilon):
+    high, low = (Release(scales, (*[None] * (len(scales) - 1), threshold)) for threshold in (12, 11))
+    bound = claimed(high, 1, neighbors, epsilon)
+    assert largest_delta(high, 1, neighbors, (0, MANY), epsilon) <= up(bound)
+    assert largest_delta(low, 1, neighbors, (0, MANY), epsilon) > 1.5 * bound
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_a_missing_gate_is_found(neighbors):
+    release = Release((math.inf, 3.0, 3.0), (None, 6, 6), gated=False)
+    chain = [Node(None, 0, (0, 1)), Node(0, 1, (0, 1)), Node(1, 2, (0, 1))]
+    if neighbors == "replace":  # from a node of somebody else, to a chain of its own
+        chain[0] = Node(None, 0, (1, 1))
+    bound = claimed(release, 1, "add_remove", 1.0)
+    assert max(true_deltas(chain, release, 1.0)) > 1.5 * bound
+    assert max(true_deltas(chain, Release(release.scales, release.thresholds), 1.0)) <= up(bound)
+
+
+def test_public_nodes_without_noise_where_they_are_empty_are_found():
+    scales, thresholds = (5.0, 1.5, 1.3), (None, None, 6)
+    release = Release(scales, thresholds, noise_on_empty=False)
+    bound = claimed(release, 1, "add_remove", 2.0)
+    assert largest_delta(release, 1, "add_remove", (0, MANY), 2.0) > 0.99 > 3 * bound
+
+
+def slow_bound(release, rows, epsilon, defect=""):
+    """The bound under add/remove, with sums over all losses, or what a wrong proof would take for it."""
+    worst = 0.0
+    private = [level for level, threshold in enumerate(release.thresholds) if threshold is not None]
+    for leaving in itertools.product(range(rows + 1), repeat=len(private)):
+        if sum(leaving) > rows:
+            continue
+        hidden, left, moves = 1.0, rows, []
+        for level, (scale, threshold) in enumerate(zip(release.scales, release.thresholds, strict=True)):
+            if threshold is not None:
+                n = leaving[private.index(level)]
+                left -= n
+                tail = {"ignores the rows": threshold, "tie is hidden": threshold - n + 1}.get(
+                    defect, threshold - n
+                )
+                x = np.arange(-70, 71)
+                mass = np.exp(-((x / scale) ** 2) / 2)
+                one, each = (mass[x <= t].sum() / mass.sum() for t in (tail, tail + n - 1))
+                hidden *= min(one, each**n) if n else 1.0
+            shift = {"k - 1": max(left - 1, 0), "square root": math.sqrt(left)}.get(defect, left)
+            if not (defect == "no public nodes" and threshold is None and sum(leaving)):
+                moves.append((scale, shift))
+        loss, mass = np.zeros(1), np.ones(1)
+        for scale, shift in moves:
+            x = np.arange(-70, 71)
+            terms = np.exp(-((x / scale) ** 2) / 2)
+            loss = np.add.outer(loss, shift * (shift + 2 * x) / (2 * scale**2)).ravel()
+            mass = np.multiply.outer(mass, terms / terms.sum()).ravel()
+
+        def delta(e, loss=loss, mass=mass):
+            return float(mass @ np.maximum(1 - np.exp(e - loss), 0))
+
+        worst = max(
+            worst, 1 - hidden + hidden * delta(epsilon - math.log(hidden)), delta(epsilon + math.log(hidden))
+        )
+    return worst  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("defect", "scales", "thresholds", "rows", "epsilon"),
+    [
+        ("ignores the rows", (4.0, 4.0), (None, 12), 1, 3.0),
+        ("ignores the rows", (8.0, 4.0), (None, 12), 2, 3.0),
+        ("tie is hidden", (7.0, 6.0, 4.0), (None, None, 12), 1, 3.0),
+        ("k - 1", (1.5, 1.4), (None, 7), 2, 0.5),
+        ("k - 1", (1.5, 1.4), (None, 7), 3, 0.5),
+        ("square root", (1.5, 1.4), (None, 7), 2, 0.5),
+        ("square root", (1.5, 1.4), (None, 7), 3, 1.0),
+        ("no public nodes", (2.0, 6.0), (None, 10), 1, 0.5),
+        ("no public nodes", (2.0, 6.0), (None, 10), 1, 1.0),
+        ("no public nodes", (6.0, 2.0, 6.0), (None, None, 10), 2, 1.0),
+    ],
+)
+def test_wrong_proofs_are_found(defect, scales, thresholds, rows, epsilon):
+    release = Release(scales, thresholds)
+    worst = largest_delta(release, rows, "add_remove", (0, MANY), epsilon)
+    right = slow_bound(release, rows, epsilon)
+    assert worst <= up(right) and right == pytest.approx(worst, rel=1e-4)
+    assert right <= up(claimed(release, rows, "add_remove", epsilon))
+    assert worst > 1.02 * slow_bound(release, rows, epsilon, defect)
+
+
+# --- the worst unit ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.4, 1.0, 2.5, 6.0, 90.0])
+def test_one_node_or_lone_rows_are_the_most_exposed_of_all_partitions(scale):
+    for threshold, rows in [(6, 6), (12, 4), (20, 6)]:
+        bound = exposure(scale, threshold, rows)
+        with mpmath.workdps(50):
+            exposed = {d: -mpmath.log1p(-exact_tail(scale, threshold - d)) for d in range(1, rows + 1)}
+            most = max(sum(exposed[d] for d in part) for part in partitions(rows))
+            assert most <= bound <= most * (1 + mpmath.mpf(0.05 if scale > 64 else 1e-9))
+    assert exposure(scale, 5, 0) == 0.0
+
+
+def exact_tail(scale, bound):
+    reach = math.ceil(16 * scale) + bound + 3
+    terms = {x: mpmath.exp(-((mpmath.mpf(x) / mpmath.mpf(scale)) ** 2) / 2) for x in range(-reach, reach + 1)}
+    return mpmath.fsum(term for x, term in terms.items() if x > bound) / mpmath.fsum(terms.values())
+
+
+def partitions(n, most=None):
+    if not n:
+        yield ()
+    for first in range(min(n, most or n), 0, -1):
+        yield from ((first, *rest) for rest in partitions(n - first, first))
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("scales", "thresholds", "rows"),
+    [
+        ((40.0, 35.0), (None, 190), 3),
+        ((50.0, 60.0, 40.0), (None, 260, 200), 5),
+        ((30.0,) * 4, (None, None, 160, 160), 4),
+        ((60.0, 50.0, 45.0, 70.0), (None, 150, None, 170), 9),
+    ],
+)
+def test_many_units_are_bounded_together(scales, thresholds, rows, neighbors, monkeypatch):
+    release = Release(scales, thresholds)
+    for epsilon in (0.2, 1.0):
+        each = claimed(release, rows, neighbors, epsilon)
+        with monkeypatch.context() as patch:
+            patch.setattr(gated, "_MANY_UNITS", {"add_remove": 1, "replace": 1})
+            together = claimed(release, rows, neighbors, epsilon)
+        assert each <= together <= 1.05 * each
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_means_lie_below_the_cover(data):
+    coordinates = st.floats(0, 10)
+    points = np.array(data.draw(st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=7)))
+    cover = gated._cover(points)
+    weights = (
+        np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(points), max_size=len(points)))) + 1e-9
+    )
+    mean = weights / weights.sum() @ points
+    assert (cover >= mean * (1 - 1e-12)).all(axis=1).any()
+
+
+def test_without_new_nodes_it_is_the_delta_of_the_noise():
+    for rows, neighbors in [(1, "add_remove"), (3, "add_remove"), (1, "replace"), (2, "replace")]:
+        one_unit = {"neighbors": neighbors, "max_contributions": rows}
+        bound = gated_delta(1.0, [9.0, math.inf, 20.0], [None, None, None], **one_unit)
+        plain = gaussian_delta(1.0, [9.0, math.inf, 20.0], count_sensitivity(**one_unit))
+        assert bound == pytest.approx(plain, rel=1e-3)
+        hidden = gated_delta(1.0, [9.0, 20.0], [None, 10**4], **one_unit)
+        assert hidden == pytest.approx(plain, rel=1e-3)
+
+
+# --- concentrated privacy ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("neighbors", "rows"), [("add_remove", 1), ("add_remove", 2), ("replace", 1)])
+def test_given_hidden_new_nodes_every_release_is_concentrated(neighbors, rows):
+    release = Release((math.inf if neighbors == "replace" else 1.6, 1.3, 1.2), (None, 3, 4))
+    rho, delta = gated_zcdp(release.scales, release.thresholds, neighbors=neighbors, max_contributions=rows)
+    largest, most = 0.0, 0.0
+    for nodes in all_worlds(release, rows, neighbors, (0, MANY)):
+        new = [node.level > 0 and 0 in node.counts for node in nodes]
+        kept = []
+        with suppress(TooManyError):
+            kept = [
+                masses
+                for seen, masses in joint_masses(nodes, release)
+                if not any(shown and fresh for shown, fresh in zip(seen, new, strict=True))
+            ]
+        if not kept:
+            continue
+        p, q = (np.concatenate([masses[side] for masses in kept]) for side in (0, 1))
+        largest = max(largest, 1 - p.sum(), 1 - q.sum())
+        both = (p > 0) & (q > 0)  # beyond, one of the tails is left out
+        p, q = p[both] / p.sum(), q[both] / q.sum()
+        for order in (1.5, 4.0):
+            for one, other in ((p, q), (q, p)):
+                divergence = math.log(np.sum(one**order * other ** (1 - order))) / (order - 1)
+                most = max(most, divergence / order)
+    assert delta * (1 - 1e-9) <= largest <= up(delta)
+    assert 0.99 * rho <= most <= up(rho)
+
+
+# --- arguments -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "changed"),
+    [
+        ("epsilon", {"epsilon": 0.0}),
+        ("noise_scales", {"noise_scales": [3.0, -1.0]}),
+        ("noise_scales", {"noise_scales": []}),
+        ("noise_scales", {"noise_scales": [3.0, math.inf]}),
+        ("thresholds", {"thresholds": [None]}),
+        ("thresholds", {"thresholds": [None, 1]}),
+        ("thresholds", {"thresholds": [None, 7.5]}),
+        ("neighbors", {"neighbors": "swap"}),
+        ("max_contributions", {"max_contributions": 0}),
+    ],
+)
+def test_arguments_out_of_range_are_refused(argument, changed):
+    right = {"epsilon": 1.0, "noise_scales": [3.0, 3.0], "thresholds": [None, 9]}
+    right |= {"neighbors": "replace", "max_contributions": 2}
+    with pytest.raises(ArgumentError, match=f"`{argument}`") as error:
+        gated_delta(**{**right, **changed})
+    assert error.value.hint
