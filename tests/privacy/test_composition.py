@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.composition import (
+    GaussianProfile,
+    SimulatedGaussian,
     gaussian_delta,
     joint_gaussian_delta,
     laplace_delta,
@@ -395,3 +397,47 @@ def test_joint_delta_agrees_with_a_peer():
     for epsilon in (0.3, 0.6):
         ours = joint_gaussian_delta(epsilon, quantities)
         assert ours == pytest.approx(peer.get_delta_for_epsilon(epsilon), rel=0.01)
+
+
+# --- known moves, at any epsilon -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "moves", [[(1.3, 1)], [(1.3, 1), (2.1, 3)], [(0.4, 1), (2.0, 2)], [(20.0, 1)], [(20.0, 15), (2.0, 1)]]
+)
+def test_known_moves_are_bounded_at_any_epsilon(moves):
+    profile = GaussianProfile(moves)
+    for epsilon in (-2.0, -0.3, 0.0, 0.4, 1.5):
+        exact = listed_profile(epsilon, moves)
+        assert exact <= profile.delta(epsilon) * (1 + 1e-13)
+        assert profile.delta(epsilon) <= exact * 1.01 + 1e-3 * (moves[0][0] >= 16)
+
+
+def listed_profile(epsilon, moves):
+    loss, mass = np.zeros(1), np.ones(1)
+    for scale, shift in moves:
+        x = np.arange(-math.ceil(10 * scale), math.ceil(10 * scale) + 1)
+        terms = np.exp(-((x / scale) ** 2) / 2)
+        loss = np.add.outer(loss, shift * (shift + 2 * x) / (2 * scale**2)).ravel()
+        mass = np.multiply.outer(mass, terms / terms.sum()).ravel()
+    return float(mass @ np.maximum(1 - np.exp(epsilon - loss), 0))
+
+
+def test_nothing_that_moves_loses_nothing():
+    for moves in ([], [(3.0, 0)], [(math.inf, 2)]):
+        assert GaussianProfile(moves).delta(0.5) < 1e-50
+        assert GaussianProfile(moves).delta(-0.5) == pytest.approx(1 - math.exp(-0.5), rel=1e-12)
+
+
+def test_simulated_moves_are_bounded_whatever_they_are():
+    scales = np.array([18.0, 3.0])
+    simulation = SimulatedGaussian(scales, np.array([2.0, 1.0]))
+    shifts = [(2, 1), (0, 1), (5, 0), (0, 0)]
+    for epsilon in (-0.5, 0.3, 1.0):
+        distances = np.array([np.square(shift) @ simulation.inverse_variances for shift in shifts])
+        for shift, bound in zip(
+            shifts, simulation.delta(np.full(len(shifts), epsilon), distances), strict=True
+        ):
+            exact = listed_profile(epsilon, list(zip(scales.tolist(), shift, strict=True)))
+            assert exact <= bound * (1 + 1e-13) and bound <= 1.2 * exact + 1e-3
+    assert SimulatedGaussian(np.array([0.1]), np.ones(1)).delta(np.ones(2), np.ones(2)).tolist() == [1, 1]

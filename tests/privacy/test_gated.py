@@ -117,6 +117,30 @@ def test_units_with_fewer_rows_are_bounded():
             assert max(true_deltas(world(filled, without, rows), release, 1.0)) <= up(bound)
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+def test_random_worlds_of_four_levels_are_bounded(neighbors):
+    """Some rows end above the leaves, some units have fewer rows, private and public levels alternate."""
+    rng = np.random.default_rng(8)
+    leaves = list(itertools.product((0, 1), repeat=3))
+    listed = 0
+    for _ in range(150):
+        private = rng.random(3) < 0.6
+        rows, epsilon = int(rng.integers(1, 4)), float(rng.choice([0.1, 0.7, 2.0]))
+        thresholds = tuple(int(rng.integers(rows, 5)) if each else None for each in private)
+        release = Release((0.8, *rng.choice([0.6, 0.9, 1.2], 3).tolist()), (None, *thresholds))
+        base = dict(zip(leaves, rng.choice([0, 0, 1, 3, MANY], len(leaves)).tolist(), strict=True))
+        sides = [
+            [leaves[rng.integers(8)][: rng.integers(1, 4)] for _ in range(rng.integers(rows + 1))]
+            for _ in range(2)
+        ]
+        without, unit = sides if neighbors == "replace" else ([], sides[1])
+        with suppress(TooManyError):
+            deltas = true_deltas(world(base, without, unit), release, epsilon)
+            listed += 1
+            assert max(deltas) <= up(claimed(release, rows, neighbors, epsilon))
+    assert listed > 75
+
+
 ROOT = Node(None, 0, (MANY, MANY))
 GROWS = Node(None, 0, (MANY, MANY + 2))
 NEW, GONE = Node(0, 1, (0, 1)), Node(0, 1, (1, 0))
@@ -253,6 +277,17 @@ def test_one_node_or_lone_rows_are_the_most_exposed_of_all_partitions(scale):
             most = max(sum(exposed[d] for d in part) for part in partitions(rows))
             assert most <= bound <= most * (1 + mpmath.mpf(0.05 if scale > 64 else 1e-9))
     assert exposure(scale, 5, 0) == 0.0
+
+
+def test_all_ways_in_which_rows_can_lie_are_tried():
+    scales, thresholds = np.array([2.0, 3.0, 2.5, 4.0]), (None, 9, None, 12)
+    units = {unit.staying: unit.exposure for unit in gated._units(scales, thresholds, 3)}
+    assert set(units) == {
+        (3, 3 - upper, 3 - upper, 3 - upper - lower) for upper in range(4) for lower in range(4 - upper)
+    }
+    for (_, above, _, below), exposed in units.items():
+        parts = exposure(3.0, 9, 3 - above), exposure(4.0, 12, above - below)
+        assert exposed == pytest.approx(sum(parts), rel=1e-12) and exposed >= sum(parts)
 
 
 def exact_tail(scale, bound):
