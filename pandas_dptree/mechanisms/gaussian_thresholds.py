@@ -1,0 +1,140 @@
+"""Noisy counts of trees whose keys are not all public: nodes are shown above thresholds, gated by parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.mechanisms.measure import LARGEST_COUNT
+from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
+from pandas_dptree.privacy.discrete_gaussian import upper_tail
+
+__all__ = ["GaussianThreshold", "chain_detection_probability", "found_from"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianThreshold:
+    r"""The noise and the threshold of one level of a gated release.
+
+    Parameters
+    ----------
+    noise_scale : float
+        Of discrete Gaussian noise, from 1e-3 to 1e12.
+    threshold : int or None
+        A node of a private level is shown only if its noisy count exceeds this. None for a public level, all
+        of whose nodes are shown below a parent that is.
+
+    Examples
+    --------
+    >>> level = GaussianThreshold(7.4, 36)
+    >>> level.detection_probability(np.array([1, 37, 50])).round(4)
+    array([0.    , 0.527 , 0.9661])
+    """
+
+    noise_scale: float
+    threshold: int | None
+
+    def shown_counts(
+        self, counts: IntArray, parent_shown: BoolArray, source: ByteSource
+    ) -> tuple[IntArray, IntArray]:
+        """Add noise to the counts of a level, and keep the nodes that are shown.
+
+        Parameters
+        ----------
+        counts : numpy.ndarray of int64, shape (n,)
+            The exact counts of nodes of the level. On a private level, of all nodes that hold a record; on a
+            public level, of all children of the nodes shown above, empty ones too.
+        parent_shown : numpy.ndarray of bool, shape (n,)
+            Whether the parent of each of them is shown. (That of the root is.)
+        source : callable
+
+        Returns
+        -------
+        kept, noisy : numpy.ndarray of int64, shape (n_kept,)
+            Positions in `counts` and noisy counts, on a private level above the threshold.
+
+        Notes
+        -----
+        **Privacy**: the answers of all levels together, read as "this node: this noisy count" for the nodes
+        that are kept and as "absent" for all others, are a gated release. Its delta is that of
+        `pandas_dptree.privacy.gated.gated_delta` at the noise scales and thresholds of the levels. *Proof.*
+        In that release, each node that holds a record or is public has noise of its own, and is shown or not
+        depending on it and on its parent. A node whose parent is hidden is absent whatever its noise, which
+        is independent of that of the other nodes. So the distribution is the same if its noise is not drawn.
+        Nodes of a private level that hold no record are dropped here, even if they are passed. Counts above
+        2**61 are lowered to that, which does not move neighbouring counts further apart.
+        """
+        looked_at = np.flatnonzero(parent_shown if self.threshold is None else parent_shown & (counts > 0))
+        noise = discrete_gaussian(self.noise_scale, len(looked_at), source)
+        noisy = np.minimum(counts[looked_at], LARGEST_COUNT) + noise
+        if self.threshold is None:
+            return looked_at, noisy
+        above = noisy > self.threshold
+        return looked_at[above], noisy[above]
+
+    def detection_probability(self, counts: IntArray) -> FloatArray:
+        r"""Return the probability that nodes with these counts exceed the threshold; 1 on a public level.
+
+        For n records it is :math:`P(X > \tau - n)`, and 0 for none. It is public if the counts are. The node
+        is then shown if its parent is.
+        """
+        if self.threshold is None:
+            return np.ones(len(counts))
+        return np.where(counts > 0, upper_tail(self.noise_scale, self.threshold - counts), 0.0)
+
+
+def chain_detection_probability(levels: Sequence[GaussianThreshold], counts: IntArray) -> FloatArray:
+    """Return the probability that chains of only children with these counts are shown to the last level.
+
+    Each node of such a chain holds the same records. A node whose ancestors hold more is shown with a
+    probability between this and that of its own level.
+
+    Examples
+    --------
+    >>> level = GaussianThreshold(7.4, 36)
+    >>> chain_detection_probability([level, level], np.array([37, 50])).round(4)
+    array([0.2777, 0.9333])
+    """
+    return np.asarray(np.prod([level.detection_probability(counts) for level in levels], axis=0))
+
+
+def found_from(levels: Sequence[GaussianThreshold], probability: float = 0.95) -> int:
+    """Find the smallest count for which a chain of only children is shown with a probability.
+
+    Pass one level for a node whose parent is certain to be shown.
+
+    Raises
+    ------
+    ArgumentError
+        If the probability is not above 0 and below 1.
+
+    Examples
+    --------
+    >>> level = GaussianThreshold(7.4, 36)
+    >>> found_from([level]), found_from([level, level])
+    (49, 51)
+    """
+    if not 0 < probability < 1:
+        raise ArgumentError(
+            "probability", f"must be above 0 and below 1, not {quote(probability)}.", hint="for example 0.95."
+        )
+    low, high = 0, 1
+    while _chain(levels, high) < probability:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _chain(levels, middle) >= probability else (middle, high)
+    return high
+
+
+def _chain(levels: Sequence[GaussianThreshold], count: int) -> float:
+    return math.prod(float(level.detection_probability(np.array([count]))[0]) for level in levels)
