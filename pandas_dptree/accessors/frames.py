@@ -20,13 +20,14 @@ from pandas_dptree.output.report import report_page, write_page
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanOptions, SumOptions
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, plans, tables
 from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.verbs.domains import domain_of, public_and_private
 from pandas_dptree.verbs.options import (
     ReleaseCounts,
     ReleaseDistribution,
@@ -92,17 +93,19 @@ class DataFrameAccessor:
         by: By,
         *,
         domain: Any = None,
+        private_keys: Sequence[Hashable] | None = None,
         column: Hashable | None = None,
         bounds: Any = None,
         granularity: Any = None,
         **options: Unpack[PlanOptions],
-    ) -> AdditivePlan | MultiplicativePlan:
+    ) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
         """Plan a release of these records: see `pandas_dptree.plan`.
 
         Spends nothing. The records are read only if `domain` is ``"observed"``.
         """
-        public_keys = domain_of(self._frame, by, domain)
-        return plans.plan(public_keys, column=column, bounds=bounds, granularity=granularity, **options)
+        public_keys, private = public_and_private(self._frame, by, domain, private_keys)
+        own: Any = {"column": column, "bounds": bounds, "granularity": granularity, **options}
+        return plans.plan(public_keys, private_keys=private, **own)
 
     @public
     def plan_sums(

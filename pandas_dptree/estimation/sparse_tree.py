@@ -1,7 +1,8 @@
-"""Estimates for the few released nodes of an implicit tree.
+"""Estimates for the released nodes of an implicit tree, or of a hierarchy with private keys.
 
 What a node holds beyond its released children is its *remainder*. Nothing is measured of it; it is only known
-to be non-negative. Noise that ends at a radius R bounds every count with certainty.
+to be non-negative. Noise that stays within a radius R bounds every count: with certainty if it is truncated
+there, otherwise with the probability that all noise stays within it.
 
 Everything here is a function of noisy numbers and of public facts: post-processing, free of privacy cost.
 """
@@ -21,7 +22,7 @@ from pandas_dptree.estimation.nonnegative import project_families
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["SparseLevel", "certain_bounds", "remainder_bounds", "sparse_estimates", "summed"]
+__all__ = ["SparseLevel", "count_bounds", "remainder_bounds", "sparse_estimates", "summed"]
 
 BoolArray = npt.NDArray[np.bool_]
 Number = TypeVar("Number", np.int64, np.float64)
@@ -38,14 +39,16 @@ class SparseLevel:
     noisy : numpy.ndarray of int64, shape (n,)
         The noisy counts; any number where there is none.
     measured : numpy.ndarray of bool, shape (n,)
-        Whether there is one. The root and the deepest nodes have one; a node between them without one was
-        found to have at most R.
+        Whether there is one. The root and the deepest nodes have one; a node between them without one is
+        shown as an ancestor, and was found to have at most R.
     complete : numpy.ndarray of bool, shape (n,)
         Whether all children that the node can have are shown, so that nothing remains.
     variance : float
         Variance of the noise, above 0.
     radius : int
         R, the largest magnitude of the noise.
+    least : int
+        The fewest records that each node holds: 1 if only nodes that hold some can be shown.
     """
 
     parent: IntArray
@@ -54,12 +57,13 @@ class SparseLevel:
     complete: BoolArray
     variance: float
     radius: int
+    least: int = 0
 
 
-def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
-    """Return lower and upper bounds on the true counts of the nodes, one array per level, with certainty.
+def count_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
+    """Return lower and upper bounds on the true counts of the nodes, one array per level.
 
-    A measured node is within R of its noisy count, any other holds at most 2R. A node holds no less than its
+    They hold if all noise is within the radius of its level. A measured node is within R of its noisy count, any other holds at most 2R. A node holds no less than its
     children together, and a child no more than its parent without the other children. `levels` run from the
     root down.
 
@@ -68,14 +72,14 @@ def certain_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[
     >>> yes, no = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
     >>> root = SparseLevel(np.array([0]), np.array([50]), yes, no, 8.0, 10)
     >>> node = SparseLevel(np.array([0]), np.array([58]), yes, no, 8.0, 10)
-    >>> [[bound.tolist() for bound in bounds] for bounds in certain_bounds([root, node])]
+    >>> [[bound.tolist() for bound in bounds] for bounds in count_bounds([root, node])]
     [[[48], [48]], [[60], [60]]]
     """
     lower: list[IntArray] = []
     children = np.zeros(1, dtype=np.int64)  # the least that the children of each node hold
     for place, level in reversed(list(enumerate(levels))):
         own = np.where(level.measured, level.noisy - level.radius, 0)
-        lower.append(np.maximum(np.maximum(own, children), 0))
+        lower.append(np.maximum(np.maximum(own, children), level.least))
         children = summed(level.parent, lower[-1], len(levels[max(place - 1, 0)].parent))
     lower.reverse()
     upper: list[IntArray] = []
@@ -93,7 +97,7 @@ def remainder_bounds(
 ) -> tuple[list[IntArray], list[IntArray]]:
     """Return lower and upper bounds on the nodes' remainders, one array per level but the deepest.
 
-    `lower` and `upper` are from `certain_bounds`, and these bounds are as certain.
+    `lower` and `upper` are from `count_bounds`, and these bounds hold whenever those do.
     """
     least, most = [], []
     for place, below in enumerate(levels[1:]):
@@ -119,14 +123,14 @@ def sparse_estimates(
     with these: their remainder is 0 from then on. That is repeated until there are none. On a chain of nodes
     it is the pool-adjacent-violators algorithm and gives the exact minimiser; elsewhere, a remainder that
     would have to be freed again stays 0. Then each family, from the top down, is moved the least so that no
-    node falls below its certain lower bound, and all is rounded by `round_to_whole`.
+    node falls below its lower bound, and all is rounded by `round_to_whole`.
 
     Parameters
     ----------
     levels : sequence of SparseLevel
         From the root down.
     bounds : sequence of numpy.ndarray of int64
-        The certain lower bounds, from `certain_bounds`.
+        The lower bounds, from `count_bounds`.
     random_words : callable
         ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
 

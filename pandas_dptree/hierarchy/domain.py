@@ -59,8 +59,10 @@ MAX_LEAVES = 10**8
 """Largest number of leaves that are listed as combinations of keys."""
 
 
-def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
+def check_by(by: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
     """Check the names of the keys, from the coarsest to the finest; a single one needs no list.
+
+    `argument` is the argument that has the names.
 
     Raises
     ------
@@ -73,25 +75,27 @@ def check_by(by: Sequence[Hashable]) -> tuple[Hashable, ...]:
         by = [by]
     if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
         raise ArgumentError(
-            "by",
+            argument,
             f"must be a list of column names, from coarse to fine, not {quote(by)}.",
-            hint='for example by=["state", "county", "city"].',
+            hint=f'for example {argument}=["state", "county", "city"].',
         )
     names = tuple(by)
     odd = [name for name in names if not isinstance(name, Hashable) or name != name]
     if odd:
         raise ColumnsError(
-            "by", "holds values that cannot name a column", columns=odd, hint="name one column per level."
+            argument, "holds values that cannot name a column", columns=odd, hint="name one column per level."
         )
     if not names:
-        raise ArgumentError("by", "names no column.", hint='for example by=["state", "county", "city"].')
+        raise ArgumentError(
+            argument, "names no column.", hint=f'for example {argument}=["state", "county", "city"].'
+        )
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
-        raise ColumnsError("by", "names columns twice", columns=repeated, hint="name each column once.")
+        raise ColumnsError(argument, "names columns twice", columns=repeated, hint="name each column once.")
     reserved = [name for name in names if name in RESERVED_NAMES]
     if reserved:
         raise ColumnsError(
-            "by",
+            argument,
             "has names that the released table uses itself",
             columns=reserved,
             hint="rename the columns in the records and in the domain.",

@@ -7,6 +7,7 @@ Prefixes of sorted values are sorted, so each level then costs one pass over the
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.readers import check_readable, read_column
 from pandas_dptree.ingest.safe_errors import discreetly
 
-__all__ = ["check_prefixes", "nonempty_levels", "sorted_keys"]
+__all__ = ["PrefixNodes", "check_prefixes", "nonempty_levels", "sorted_keys"]
 
 Keys = npt.NDArray[Any]
 UIntArray = npt.NDArray[np.uint64]
@@ -110,3 +111,46 @@ def _sum_equal_keys(keys: Keys, rows: IntArray) -> tuple[Keys, IntArray]:
         return keys, rows
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     return keys[first], np.add.reduceat(rows, first)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PrefixNodes:
+    """The nodes of a tree of prefixes that hold a record, and its root.
+
+    Attributes
+    ----------
+    keys, rows : numpy.ndarray
+        From `sorted_keys`.
+    tree : BitPrefixes or CharPrefixes
+    """
+
+    keys: Keys
+    rows: IntArray
+    tree: PrefixTree
+
+    def public_counts(self) -> list[IntArray]:
+        """Count the records of the root, the only public level."""
+        return [self.rows.sum(keepdims=True, dtype=np.int64)]
+
+    def upward(self) -> Iterator[tuple[Keys, IntArray]]:
+        """Yield the prefixes that hold a record, and their counts, of each level from the deepest."""
+        return nonempty_levels(self.keys, self.rows, self.tree)
+
+    def below(self, level: int, shown: Keys) -> tuple[Keys, IntArray]:
+        """Return the prefixes of a level that hold a record and whose parents are in `shown`."""
+        length = self.tree.lengths[level - 1]
+        keys, rows = _sum_equal_keys(self.tree.shorten(self.keys, self.tree.longest, length), self.rows)
+        reaches = self.tree.reaches(keys, length)
+        if level > 1:
+            reaches &= np.isin(self.parents_of(level, keys), shown)
+        return keys[reaches], rows[reaches]
+
+    def parents_of(self, level: int, keys: Keys) -> Keys:
+        """Return the parents of prefixes of a level: a function of these alone."""
+        if level == 1:
+            return np.zeros(len(keys), dtype=np.int64)
+        return self.tree.shorten(keys, *reversed(self.tree.lengths[level - 2 : level]))
+
+    def labels(self, level: int, keys: Keys) -> tuple[Any, Keys]:
+        """Return the labels of prefixes of a level and their ranks, functions of these alone."""
+        return self.tree.labels(keys, self.tree.lengths[level - 1]), keys

@@ -12,17 +12,9 @@ from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
-__all__ = ["large_counts", "noisy_total", "release_probability"]
+__all__ = ["large_counts", "release_probability"]
 
 FloatArray = npt.NDArray[np.float64]
-
-
-def noisy_total(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> IntArray:
-    """Add noise to the sum of the counts of disjoint sets of records: the total, which is always released.
-
-    **Privacy**: as private as `noise` is on a single count. The result has the shape (1,).
-    """
-    return noise.sample(1, source) + min(int(counts.sum()), LARGEST_COUNT)
 
 
 def large_counts(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,10 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, q
 from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["COMPANIONS", "check_names", "layout_of", "prefix_of", "release_frame", "select_level"]
+__all__ = [
+    "COMPANIONS", "check_names", "key_column", "layout_of", "prefix_of", "release_frame", "select_level",
+    "take_labels",
+]  # fmt: skip
 
 COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
 """Suffixes of the columns that a table may have for each quantity."""
@@ -73,7 +76,7 @@ def release_frame(
             _pick(path[key], shown) if key < len(path) else np.full(np.count_nonzero(shown), -1)
             for path, shown in zip(paths, listed, strict=True)
         ]
-        columns[name] = _column(_take(domain.labels[key], np.concatenate(codes)))
+        columns[name] = key_column(take_labels(domain.labels[key], np.concatenate(codes)))
     for name, levels in values.items():
         columns[name] = _stack(levels, listed)
     frame = pd.DataFrame(columns, copy=False)
@@ -214,7 +217,7 @@ def _pick(values: npt.NDArray[Any], shown: npt.NDArray[np.bool_]) -> npt.NDArray
     return values if shown.all() else values[shown]
 
 
-def _column(labels: Any) -> pd.Series:
+def key_column(labels: Any) -> pd.Series:
     """Let pandas infer the type of labels; text with lone surrogates, which it cannot hold, stays objects."""
     try:
         return pd.Series(labels, copy=False)
@@ -222,7 +225,7 @@ def _column(labels: Any) -> pd.Series:
         return pd.Series(labels, dtype=object, copy=False)
 
 
-def _take(labels: pd.Index, codes: IntArray) -> Any:
+def take_labels(labels: pd.Index, codes: IntArray) -> Any:
     """Take labels by position, missing where the code is -1; integers and booleans can be missing too."""
     if isinstance(labels, pd.CategoricalIndex):
         return pd.Categorical.from_codes(codes, dtype=labels.array.dtype)

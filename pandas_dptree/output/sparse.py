@@ -1,4 +1,4 @@
-"""Released tables of the measured nodes of an implicit tree."""
+"""Released tables of the shown nodes of an implicit tree, or of a hierarchy with private keys."""
 
 from __future__ import annotations
 
@@ -13,19 +13,38 @@ import pandas as pd
 from pandas_dptree.estimation.sparse_tree import SparseLevel, remainder_bounds, summed
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.frames import key_column
 
-__all__ = ["node_frame", "sparse_frame"]
+__all__ = ["ShownLevel", "node_frame", "sparse_frame"]
 
 Levels = Sequence[npt.NDArray[Any]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownLevel:
+    """The nodes of one level that a table shows, with their names.
+
+    Attributes
+    ----------
+    nodes : SparseLevel
+    labels : ExtensionArray of shape (n,)
+        The last key of each node; not used for the root.
+    listed : numpy.ndarray of bool, shape (n,)
+        False for nodes that only continue a shorter path of public keys, which have no row.
+    """
+
+    nodes: SparseLevel
+    labels: Any
+    listed: npt.NDArray[np.bool_]
+
+
 def sparse_frame(
-    tree: PrefixTree,
-    levels: Sequence[SparseLevel],
-    keys: Levels,
+    names: Sequence[Hashable],
+    levels: Sequence[ShownLevel],
     estimates: tuple[Sequence[IntArray], Sequence[IntArray]],
     bounds: tuple[Sequence[IntArray], Sequence[IntArray]],
     *,
+    bound_name: str,
     noise_scales: Sequence[float] | None,
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
@@ -33,44 +52,53 @@ def sparse_frame(
 
     Parameters
     ----------
-    tree : BitPrefixes or CharPrefixes
-    levels : sequence of SparseLevel
+    names : sequence of hashable
+        Of the levels, from the root down.
+    levels : sequence of ShownLevel
         From the root down.
-    keys : sequence of numpy.ndarray
-        For each level, the prefixes of its nodes; those of the root are ignored.
     estimates, bounds : pairs of sequences of numpy.ndarray of int64
-        Estimates of the nodes and the remainders, from `sparse_estimates`; and bounds, from `certain_bounds`.
+        Estimates of the nodes and the remainders, from `sparse_estimates`; and bounds, from `count_bounds`.
+    bound_name : str
+        The name of the column that says how far a count can be from the truth.
     noise_scales : sequence of float or None
         Of each level, for a table that shows the measurements; otherwise None.
     attrs : mapping
         The attributes of the table, such as the provenance.
     """
-    (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(levels, *bounds)
-    errors = [np.sqrt(np.where(level.measured, level.variance, np.nan)) for level in levels]
+    nodes = [level.nodes for level in levels]
+    (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(nodes, *bounds)
+    errors = [np.sqrt(np.where(level.measured, level.variance, np.nan)) for level in nodes]
     rest_errors = [
         np.sqrt(error**2 + summed(below.parent, below_error**2, len(error)))
-        for error, below, below_error in zip(errors, levels[1:], errors[1:], strict=False)
+        for error, below, below_error in zip(errors, nodes[1:], errors[1:], strict=False)
     ]
-    rows = [_Rows.of(levels, place) for place in range(len(levels))]
+    rows = [_Rows.of(nodes, place) for place in range(len(nodes))]
     paths = [[*each.path, *[np.full(len(each.other), -1)] * (len(rows) - place - 1)]
              for place, each in enumerate(rows)]  # fmt: skip
-    columns = _key_columns(tree, keys, paths)
+    columns = _key_columns(names, [level.labels for level in levels[1:]], paths)
     count = _stack(rows, *estimates)
     columns["count"] = count
     columns["std_error"] = _stack(rows, errors, rest_errors)
-    columns["max_error"] = np.maximum(
+    columns[bound_name] = np.maximum(
         _stack(rows, upper, rest_upper) - count, count - _stack(rows, lower, rest_lower)
     )
     columns["other"] = np.concatenate([each.other for each in rows])
     if noise_scales is not None:
-        nothing = [np.zeros(len(level.parent), dtype=np.int64) for level in levels[:-1]]
-        measured = _stack(rows, [level.measured for level in levels], nothing).astype(bool)
-        noisy = _stack(rows, [level.noisy for level in levels], nothing)
+        nothing = [np.zeros(len(level.parent), dtype=np.int64) for level in nodes[:-1]]
+        measured = _stack(rows, [level.measured for level in nodes], nothing).astype(bool)
+        noisy = _stack(rows, [level.noisy for level in nodes], nothing)
         columns["measurement"] = pd.arrays.IntegerArray(noisy, ~measured)
         columns["noise_scale"] = np.where(
             measured, np.repeat(noise_scales, [len(each.other) for each in rows]), np.nan
         )
     table = pd.DataFrame(columns, copy=False)
+    listed = _stack(
+        rows,
+        [level.listed for level in levels],
+        [np.ones(len(level.listed), dtype=bool) for level in levels[:-1]],
+    )
+    if not listed.all():
+        table = table[listed].reset_index(drop=True)
     table.attrs.update(attrs)
     return table
 
@@ -94,27 +122,30 @@ def node_frame(
         ]
         for place, prefixes in enumerate(keys)
     ]
-    columns = _key_columns(tree, keys, paths)
+    labels = [tree.labels(prefixes, length) for prefixes, length in zip(keys[1:], lengths, strict=True)]
+    columns = _key_columns(tree.level_names, labels, paths)
     columns |= {name: np.concatenate(levels) for name, levels in values.items()}
     table = pd.DataFrame(columns, copy=False)
     table.attrs.update(attrs)
     return table
 
 
-def _key_columns(tree: PrefixTree, keys: Levels, paths: Sequence[Sequence[IntArray]]) -> dict[Hashable, Any]:
+def _key_columns(
+    names: Sequence[Hashable], labels: Sequence[Any], paths: Sequence[Sequence[IntArray]]
+) -> dict[Hashable, Any]:
     """Make the columns of each row's level and of the nodes on its path.
 
-    For each level, `paths` has the rows' positions among the nodes of all levels below the root, or -1.
+    For each level, `paths` has the rows' positions among the nodes of all levels below the root, or -1, and
+    for each level below the root, `labels` has the nodes' labels.
     """
     sizes = [len(path[0]) for path in paths]
     columns: dict[Hashable, Any] = {
         "level": pd.Categorical.from_codes(
-            np.repeat(np.arange(len(paths)), sizes), categories=pd.Index(tree.level_names), ordered=True
+            np.repeat(np.arange(len(paths)), sizes), categories=pd.Index(names), ordered=True
         )
     }
-    for place, (name, length) in enumerate(zip(tree.level_names[1:], tree.lengths, strict=True)):
-        codes = np.concatenate([path[place] for path in paths])
-        columns[name] = tree.labels(keys[place + 1], length).take(codes, allow_fill=True)
+    for place, (name, own) in enumerate(zip(names[1:], labels, strict=True)):
+        columns[name] = key_column(own.take(np.concatenate([path[place] for path in paths]), allow_fill=True))
     return columns
 
 

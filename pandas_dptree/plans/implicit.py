@@ -1,13 +1,9 @@
-"""Plans for implicit trees: all prefixes of addresses, numbers or texts.
+"""Plans for hierarchies whose nodes nobody can list: implicit trees of prefixes, and private keys.
 
-Only non-empty nodes are examined. Each level gets a part of the budget, and truncated discrete Laplace noise
-of some radius R; a node is released if its noisy count is above R. So with certainty, a node that is not
-released holds at most 2R records, and one that holds more is released.
-
-**Privacy.** The release of one level is as private as its noise (`large_counts` has the proof); the levels'
-epsilons and deltas add up. A unit of k rows moves the counts of a level by k in all, wherever its rows lie,
-or by 2k if it is replaced: that is the sensitivity of the noise. Everything else, such as the ancestors that
-are shown with released nodes and the number of rows, is a function of what was released.
+Only nodes that hold a record are examined, and only the large ones are released; all nodes of public levels
+are. What the others hold is pooled, so all totals are kept. `pandas_dptree.mechanisms.private_levels` has the
+two mechanisms, and why they are private. Everything else, such as the ancestors that are shown with released
+nodes, is a function of what was released.
 
 References
 ----------
@@ -19,9 +15,8 @@ and clicks privately", 2009: releasing only what has a large noisy count.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -31,74 +26,73 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
-from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
+from pandas_dptree.estimation.sparse_tree import SparseLevel, count_bounds, sparse_estimates
+from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
+from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms.arguments import noise_source, released_counts
-from pandas_dptree.mechanisms.detection_probability import largest_error, released_from
 from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, ReleasedLevel
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.mechanisms.sparse_counts import large_counts, noisy_total, release_probability
 from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
-from pandas_dptree.output.sparse import sparse_frame
-from pandas_dptree.plans.base import PrefixPlan
+from pandas_dptree.output.frames import take_labels
+from pandas_dptree.output.progress import Step, progress_bar
+from pandas_dptree.output.sparse import ShownLevel, sparse_frame
+from pandas_dptree.planning.private_split import FOUND_WITH, best_noise
+from pandas_dptree.plans import serialize
+from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.privacy.sensitivity import count_sensitivity
+from pandas_dptree.privacy.unit import check_rows_of_records
 from pandas_dptree.signatures import public
 
-__all__ = ["ImplicitPlan", "detection_probability"]
-
-Released = list[tuple[npt.NDArray[Any], IntArray]]
-"""For each level from the root down, the prefixes of the released nodes and their noisy counts."""
+__all__ = ["ImplicitPlan", "check_delta", "detection_probability"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ImplicitPlan(PrefixPlan):
-    """A release of the large nodes of an implicit tree, described before it happens.
+class ImplicitPlan(Plan):
+    """A release of the large nodes of a hierarchy that nobody can list, described before it happens.
 
-    Made by `plan_implicit`. It is a function of the tree and the privacy parameters alone.
+    Made by `plan_implicit`, or by `plan` with `private_keys`. It is a function of the hierarchy and the
+    privacy parameters alone.
 
     Attributes
     ----------
     loss, neighbors, privacy_unit, max_contributions
-        As for `Plan`; the loss has an epsilon and a delta.
-    tree : BitPrefixes or CharPrefixes
-        The tree.
+        As for `Plan`; the loss has a delta.
+    tree : BitPrefixes, CharPrefixes or PrivateKeys
+        The tree of all prefixes; or the public keys, and the columns of the private ones.
+    noise : LevelNoise
+        The noise and the threshold of each level.
     shares : tuple of float
-        Each level's part of epsilon and of delta. Only their proportions matter.
+        Each level's part of the loss. Only their proportions matter.
+    confidence : float
+        The probability with which the column ``error_bound`` holds in all rows; not used with truncated
+        Laplace noise, whose bounds are certain.
     keep_measurements : bool
         Whether the table shows the noisy counts too.
-    noise : tuple of TruncatedLaplace
-        The noise of each level. A node is released if its noisy count is above ``radius``. Computed from the
-        shares, unless it is given.
     """
 
     kind: ClassVar[str] = "implicit"
 
+    tree: PrefixTree | PrivateKeys
+    noise: LevelNoise
     shares: tuple[float, ...]
+    confidence: float = 0.95
     keep_measurements: bool = False
-    noise: tuple[TruncatedLaplace, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the arguments and the noise; if no noise is given, compute it from the shares."""
+        """Check the arguments and the noise."""
+        if not isinstance(self.tree, PrivateKeys):
+            check_prefixes(self.tree)
         super().__post_init__()
-        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
-        if self.loss.kind != "approximate":
-            raise ArgumentError(
-                "delta",
-                "must be above 0, and given with an epsilon: the records decide which nodes the table has.",
-                hint="for example epsilon=1.0, delta=1e-6.",
-            )
-        if not isinstance(self.keep_measurements, bool):
-            raise ArgumentError(
-                "keep_measurements", f"must be True or False, not {quote(self.keep_measurements)}.",
-                hint="True adds the noisy counts from which the table is computed.",
-            )  # fmt: skip
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+        check_display(self.confidence, self.keep_measurements)
+        check_delta(self.loss)
         if len(self.shares) != len(self.level_names) or not all(
             math.isfinite(share) and share > 0 for share in self.shares
         ):
@@ -107,30 +101,39 @@ class ImplicitPlan(PrefixPlan):
                 "must be a finite number above 0 for each level.",
                 hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
             )
-        if not self.noise:
-            parts = (part.to_dict() for part in self.loss.divide(self.shares))
-            noise = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
-            object.__setattr__(self, "noise", tuple(noise))
-        elif not self._keeps_to_loss(rows):
+        if self.noise.n_public != self.n_public or not self.noise.keeps_to(
+            self.loss, self.shares, neighbors=self.neighbors, max_contributions=self.max_contributions
+        ):
             raise ArgumentError(
                 "noise",
                 "does not follow from the shares, or spends more than the privacy loss.",
-                hint="pass noise=(), so that it is computed from the shares.",
+                hint="make it with `calibrate` of its class.",
             )
 
-    def _keeps_to_loss(self, rows: int) -> bool:
-        """Check that given noise protects `rows` rows, follows from the shares, and keeps to the loss."""
-        if len(self.noise) != len(self.shares) or any(noise.sensitivity != rows for noise in self.noise):
-            return False
-        whole = sum(self.shares)
-        for name, most in self.loss.to_dict().items():
-            spent = [getattr(noise, name) for noise in self.noise]
-            if sum(map(Fraction, spent)) > Fraction(most):
-                return False
-            for part, share in zip(spent, self.shares, strict=True):
-                if not math.isclose(part * whole, share * most, rel_tol=1e-9):
-                    return False
-        return True
+    @property
+    def n_public(self) -> int:
+        """Number of levels whose nodes are all shown; the root is one of them."""
+        return self.tree.n_public if isinstance(self.tree, PrivateKeys) else 1
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, from the root down."""
+        return self.tree.level_names
+
+    @property
+    def columns_used(self) -> tuple[Hashable, ...]:
+        """The columns that decide where a row is counted."""
+        return self.tree.level_names[1:] if isinstance(self.tree, PrivateKeys) else self.tree.columns
+
+    @property
+    def hierarchy(self) -> PrefixTree | Domain | None:
+        """The tree of prefixes, or the public keys; None if all keys are private."""
+        return self.tree.domain if isinstance(self.tree, PrivateKeys) else self.tree
+
+    @property
+    def domain_source(self) -> Source | None:
+        """Where the public keys came from; None if no keys are public."""
+        return self.hierarchy.source if isinstance(self.hierarchy, Domain) else None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the plan as a frame.
@@ -138,22 +141,28 @@ class ImplicitPlan(PrefixPlan):
         Returns
         -------
         pandas.DataFrame
-            One row per level: ``level``, ``epsilon``, ``delta``, ``noise_scale``, ``std_error`` (of a noisy
-            count), ``released_above`` (R, which the noisy count of a released node exceeds) and
-            ``largest_unseen`` (2R, the most that an unreleased node can hold). The root is always released.
+            One row per level: ``level``; with truncated Laplace noise ``epsilon`` and ``delta``;
+            ``noise_scale``, ``std_error`` (of a noisy count), ``shown_above`` (what the noisy count of a
+            shown node exceeds), ``found_from`` (the smallest count that is shown with probability 0.95,
+            whatever the other nodes hold), and with truncated Laplace noise ``largest_unseen`` (the most that
+            a node which is not shown can hold, with certainty). Missing for public levels, whose nodes are
+            all shown.
         """
-        radius = np.array([noise.radius for noise in self.noise])
-        return pd.DataFrame(
-            {
-                "level": self.level_names,
-                "epsilon": [noise.epsilon for noise in self.noise],
-                "delta": [noise.delta for noise in self.noise],
-                "noise_scale": [noise.noise_scale for noise in self.noise],
-                "std_error": [math.sqrt(noise.variance) for noise in self.noise],
-                "released_above": pd.Series(radius, dtype="Int64").where(np.arange(len(radius)) > 0),
-                "largest_unseen": pd.Series(2 * radius, dtype="Int64").where(np.arange(len(radius)) > 0),
-            }
-        )
+        noise = self.noise
+        columns: dict[str, Any] = {"level": self.level_names}
+        levels = noise.to_list()
+        columns |= {
+            name: [level[name] for level in levels] for name in ("epsilon", "delta") if name in levels[0]
+        }
+        columns |= {"noise_scale": noise.noise_scales, "std_error": np.sqrt(noise.variances)}
+        whole = {
+            "shown_above": noise.thresholds,
+            "found_from": noise.found_from(FOUND_WITH),
+            "largest_unseen": noise.largest_unseen,
+        }
+        if set(whole["largest_unseen"]) == {None}:
+            del whole["largest_unseen"]
+        return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
 
     def release(
         self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
@@ -170,14 +179,17 @@ class ImplicitPlan(PrefixPlan):
         Returns
         -------
         pandas.DataFrame
-            Level by level, one row for each released node and its ancestors: ``level`` (ordered categorical),
-            one column per level such as ``ip/8`` (missing below a node's depth), and
+            Level by level, one row for each node of a public level, and for each released node and its
+            ancestors: ``level`` (ordered categorical), one column per key or per level such as ``ip/8``
+            (missing below a node's depth), and
 
             - ``count``: whole and non-negative. A node's children and their remainder add up to it.
             - ``std_error``: that of the noise, as if the node were released in any case. Missing for an
               ancestor that was not released itself, and for remainders that depend on its noisy count.
-            - ``max_error``: how far the true count can be from `count`, with certainty. (True counts are
-              those of the rows that fit the tree and were kept for their unit.)
+            - ``max_error``, with truncated Laplace noise: how far the true count can be from `count`, with
+              certainty. (True counts are those of the rows that fit the tree and were kept for their unit.)
+            - ``error_bound``, with Gaussian noise: likewise, with the probability `confidence` for all rows
+              of the table together.
             - ``other``: True for a remainder: what a node of the level above holds beside its children in the
               table. Its own key is missing. Each such node has one, unless all its children are in the table.
 
@@ -192,53 +204,79 @@ class ImplicitPlan(PrefixPlan):
 
         Notes
         -----
-        **Privacy**: as for `Plan.release`. The columns and types of the table follow from the plan alone;
-        which nodes appear is covered by delta. Records that do not fit the tree are dropped, and their number
-        is not reported.
+        **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
+        appear is covered by delta. Private keys are made afresh from the released ones, sorted by value:
+        their type depends on these, and on whether the column of the records holds numbers, text or times.
+        Records that do not fit the tree are dropped, and their number is not reported. A record whose private
+        keys are missing from some level on counts on the levels above.
+
+        **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
+        those with positive noise are shown, so their counts are too large on average; see the documentation.
         """
         source = noise_source(rng)
-        with progress_bar(progress, _steps(self)) as done:
-            levels, keys = _with_ancestors(self, _released(self, data, source, done))
-            bounds = certain_bounds(levels)
-            counts, remainders = sparse_estimates(levels, bounds[0], partial(random_words, source))
+        with progress_bar(progress, self._steps) as done:
+            nodes = self._read(data, source)
             done()
-            scales = [noise.noise_scale for noise in self.noise]
+            released = self.noise.measure(nodes, source, done)
+            levels = _shown_levels(self, nodes, released)
+            sparse = [level.nodes for level in levels]
+            bounds = count_bounds(sparse)
+            estimates = sparse_estimates(sparse, bounds[0], partial(random_words, source))
+            done()
             table = sparse_frame(
-                self.tree,
+                self.level_names,
                 levels,
-                keys,
-                (counts, remainders),
+                estimates,
                 bounds,
-                noise_scales=scales if self.keep_measurements else None,
+                bound_name=self.noise.bound_name,
+                noise_scales=self.noise.noise_scales if self.keep_measurements else None,
                 attrs=self.attrs(rng),
             )
-        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
+        domain = self.hierarchy if isinstance(self.hierarchy, Domain) else None
+        causes = usual_causes(domain, derived=prefixes, privacy_unit=self.privacy_unit)
         warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
         return table
 
+    def _read(self, data: Any, source: ByteSource) -> KeyNodes | PrefixNodes:
+        """Find the nodes that hold a record, and their exact counts."""
+        unit: dict[str, Any] = {
+            "privacy_unit": self.privacy_unit,
+            "max_contributions": self.max_contributions,
+            "random_words": partial(random_words, source),
+        }
+        if isinstance(self.tree, PrivateKeys):
+            return nodes_of_private_keys(data, self.tree, **unit)
+        return PrefixNodes(*sorted_keys(data, self.tree, **unit), self.tree)
+
+    @property
+    def _steps(self) -> list[Step]:
+        """The steps of a release, of equal size: how many nodes a level has is secret."""
+        noise = ["adding noise"] * len(self.level_names)
+        return [(step, 1) for step in ("reading the records", *noise, "estimating", "laying out the table")]
+
     def compare(self, *, alpha: float = 0.25, failure_probability: float | None = None) -> pd.DataFrame:
-        """Compare the mechanisms that could spend the same loss on the same tree.
+        """Compare the mechanisms that could spend the same loss on the same hierarchy, level by level.
 
         Parameters
         ----------
         alpha, failure_probability : float
-            Of `Multiplicative`; `failure_probability` also of what truncated Laplace noise does not make
-            certain.
+            Of `Multiplicative`; `failure_probability` also of what the other mechanisms do not make certain.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by ``mechanism`` and the ``calibration`` of `Multiplicative`. In numbers of records:
+            Indexed by ``mechanism``, the ``calibration`` of `Multiplicative`, and ``level``, without public
+            levels. Mechanisms that cannot have the loss are left out; `Multiplicative` is only for prefixes.
+            This plan's mechanism has the noise of this plan, the others that of ``split="optimal"``. In
+            numbers of records:
 
-            - ``released_from``: the smallest count of a node that is released with probability
-              ``1 - failure_probability`` or more (with `Multiplicative`, provably), on any level
-              below the root.
-            - ``largest_unseen``: the largest count of a node that may not be released. With truncated Laplace
+            - ``found_from``: the smallest count of a node that is shown with probability
+              ``1 - failure_probability`` or more, whatever the other nodes hold (with `Multiplicative`,
+              provably).
+            - ``largest_unseen``: the largest count of a node that may not be shown. With truncated Laplace
               noise that is certain; with `Multiplicative` it holds for each node with probability
-              ``1 - failure_probability``.
-            - ``error_bound``: the maximum error of the noisy count, or estimate, of a node that holds
-              `released_from`, with probability ``1 - failure_probability``. (With truncated Laplace noise it
-              is also at most half of `largest_unseen`, with certainty.)
+              ``1 - failure_probability``. Missing for Gaussian noise, where no count is certain to be shown.
 
         Raises
         ------
@@ -249,14 +287,51 @@ class ImplicitPlan(PrefixPlan):
         --------
         >>> import pandas_dptree as dpt
         >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
-        >>> plan.compare()["largest_unseen"]
-        mechanism          calibration
-        truncated_laplace                    1706
-        multiplicative     exact             3532
-                           proof          2915085
-        Name: largest_unseen, dtype: int64
+        >>> plan.compare()["found_from"].groupby(["mechanism", "calibration"]).max()
         """
-        factors = {
+        names = self.level_names[self.n_public :]
+        factors = self._multiplicative_plans(alpha, failure_probability)
+        failure = factors["exact"].failure_probability if factors else failure_probability or 1 - FOUND_WITH
+        tables = {}
+        for name in LEVEL_NOISES:
+            noise = self.noise if name == self.noise.name else self._alternative(name)
+            if noise is not None:
+                tables[name, ""] = noise.found_from(1 - failure), noise.largest_unseen
+        for calibration, other in factors.items():
+            unseen = [other.largest_unseen] * len(self.level_names)
+            tables["multiplicative", calibration] = [count + 1 for count in unseen], unseen
+        rows = [
+            (*kind, name, found, unseen)
+            for kind, columns in tables.items()
+            for name, found, unseen in zip(names, *(each[self.n_public :] for each in columns), strict=True)
+        ]
+        index = ["mechanism", "calibration", "level"]
+        table = pd.DataFrame(rows, columns=[*index, "found_from", "largest_unseen"]).set_index(index)
+        return table.astype("Int64")
+
+    def _alternative(self, mechanism: Any) -> LevelNoise | None:
+        """Return the best noise of another mechanism, if it can have the loss."""
+        try:
+            noise, _ = best_noise(
+                mechanism,
+                "optimal",
+                self.loss,
+                len(self.level_names),
+                self.n_public,
+                neighbors=self.neighbors,
+                max_contributions=self.max_contributions,
+            )
+        except ArgumentError:
+            return None
+        return noise
+
+    def _multiplicative_plans(
+        self, alpha: float, failure_probability: float | None
+    ) -> dict[str, ImplicitMultiplicativePlan]:
+        """Plan counts with bounded relative error of the same tree, if it is a tree of prefixes."""
+        if isinstance(self.tree, PrivateKeys) or self.loss.epsilon is None:
+            return {}
+        return {
             calibration: ImplicitMultiplicativePlan(
                 tree=self.tree,
                 loss=self.loss,
@@ -269,124 +344,138 @@ class ImplicitPlan(PrefixPlan):
             )
             for calibration in sorted(get_args(Calibration))
         }
-        failure_probability = factors["exact"].failure_probability
-        noises = self.noise[1:]
-        table = {
-            ("truncated_laplace", ""): (
-                max(released_from(noise, failure_probability) for noise in noises),
-                max(2 * noise.radius for noise in noises),
-                max(largest_error(noise, failure_probability) for noise in noises),
-            )
-        }
-        for calibration, other in factors.items():
-            least = other.largest_unseen + 1
-            # the factor exceeds any rounding error
-            error = math.floor(alpha * max(least, other.threshold) * (1 + 2.0**-48))
-            table["multiplicative", calibration] = (least, other.largest_unseen, error)
-        return pd.DataFrame(
-            list(table.values()),
-            index=pd.MultiIndex.from_tuples(table, names=["mechanism", "calibration"]),
-            columns=["released_from", "largest_unseen", "error_bound"],
-        )
 
     @property
     def headline(self) -> str:
         """The release in one sentence."""
-        return (
-            f"Plan of large nodes by prefixes of {self.tree.column!r}: truncated Laplace noise, "
-            f"{self.protection}"
-        )
+        if isinstance(self.tree, PrivateKeys):
+            what = f"private keys {listed(self.tree.columns)}"
+        else:
+            what = f"large nodes by prefixes of {self.tree.column!r}"
+        return f"Plan of {what}: {self.noise.in_words}, {self.protection}"
 
     @property
     def mechanism_name(self) -> str:
         """The name of the mechanism in ``attrs`` and JSON."""
-        return "truncated_laplace"
+        return self.noise.name
 
     def _provenance_details(self) -> dict[str, Any]:
-        levels = list(zip(self.level_names, self.noise, strict=True))
-        return {
-            "noise_scale": {name: noise.noise_scale for name, noise in levels},
-            "largest_unseen": {name: 2 * noise.radius for name, noise in levels[1:]},
-        }
+        names = [str(name) for name in self.level_names]
+        private = names[self.n_public :]
+        details: dict[str, Any] = {"noise_scale": dict(zip(names, self.noise.noise_scales, strict=True))}
+        if isinstance(self.tree, PrivateKeys):
+            details["private_keys"] = [str(name) for name in self.tree.columns]
+        details["shown_above"] = dict(zip(private, self.noise.thresholds[self.n_public :], strict=True))
+        if self.noise.bound_name == "error_bound":
+            details["confidence"] = self.confidence
+        else:
+            unseen = self.noise.largest_unseen[self.n_public :]
+            details["largest_unseen"] = dict(zip(private, unseen, strict=True))
+        return details
 
     def _fields(self) -> dict[str, Any]:
+        private = self.tree.columns if isinstance(self.tree, PrivateKeys) else None
         return {
+            "private_keys": None
+            if private is None
+            else [serialize.name("private_keys", each) for each in private],
             "shares": list(self.shares),
+            "confidence": self.confidence,
             "keep_measurements": self.keep_measurements,
-            "noise": [noise.to_dict() for noise in self.noise],
+            "noise": self.noise.to_list(),
         }
 
     @classmethod
-    def _from_fields(cls, data: Mapping[str, Any], hierarchy: PrefixTree, **common: Any) -> Self:
-        """Make the plan. Each level's epsilon and delta determine its noise, which must be that of `data`."""
+    def _from_fields(
+        cls, data: Mapping[str, Any], hierarchy: PrefixTree | Domain | None, **common: Any
+    ) -> Self:
+        """Make the plan with the noise in `data`."""
+        private = data["private_keys"]
+        tree: Any = hierarchy if private is None else PrivateKeys(columns=tuple(private), domain=hierarchy)  # type: ignore[arg-type]
+        n_public = tree.n_public if isinstance(tree, PrivateKeys) else 1
         return cls(
-            tree=hierarchy,
+            tree=tree,
+            noise=LEVEL_NOISES[data["mechanism"]].from_list(data["noise"], n_public),
             shares=tuple(float(share) for share in data["shares"]),
+            confidence=data["confidence"],
             keep_measurements=data["keep_measurements"],
-            noise=tuple(
-                TruncatedLaplace(noise["epsilon"], noise["delta"], noise["sensitivity"])
-                for noise in data["noise"]
-            ),
             **common,
         )
 
 
-def _steps(plan: ImplicitPlan) -> list[Step]:
-    """List the steps of a release, of equal size: how many nodes a level has is secret."""
-    root, *levels = plan.level_names
-    noise = [f"adding noise to {level}" for level in (root, *reversed(levels))]
-    return [(step, 1) for step in ("reading the records", *noise, "estimating", "laying out the table")]
+def check_delta(loss: PrivacyLoss) -> None:
+    """Refuse a loss without delta."""
+    if not loss.delta:
+        raise ArgumentError(
+            "delta",
+            "must be above 0, and given with an epsilon: the records decide which nodes the table has.",
+            hint="for example epsilon=1.0, delta=1e-6.",
+        )
 
 
-def _released(plan: ImplicitPlan, frame: Any, source: ByteSource, done: Done = nothing) -> Released:
-    """Measure the records. Exact counts do not leave this function."""
-    keys, rows = sorted_keys(
-        frame,
-        plan.tree,
-        privacy_unit=plan.privacy_unit,
-        max_contributions=plan.max_contributions,
-        random_words=partial(random_words, source),
-    )
-    done()
-    total = noisy_total(plan.noise[0], rows, source)
-    done()
-    levels: Released = []
-    for noise, (prefixes, counts) in zip(
-        reversed(plan.noise[1:]), nonempty_levels(keys, rows, plan.tree), strict=True
-    ):
-        kept, noisy = large_counts(noise, counts, source)
-        levels.append((prefixes[kept], noisy))
-        done()
-    return [(np.zeros(1, dtype=np.uint64), total), *reversed(levels)]
-
-
-def _with_ancestors(
-    plan: ImplicitPlan, released: Released
-) -> tuple[list[SparseLevel], list[npt.NDArray[Any]]]:
-    """Add the ancestors of released nodes, and find the parent of every node."""
-    tree, lengths = plan.tree, plan.tree.lengths
-    keys = [released[-1][0]]
-    for place in reversed(range(len(lengths) - 1)):
-        above = tree.shorten(keys[-1], lengths[place + 1], lengths[place])
-        keys.append(np.unique(np.concatenate([released[place + 1][0], above])))
-    keys = [released[0][0], *reversed(keys)]
-    parents = [np.zeros(1, dtype=np.int64), np.zeros(len(keys[1]), dtype=np.int64)]
-    for place in range(1, len(lengths)):
-        above = tree.shorten(keys[place + 1], lengths[place], lengths[place - 1])
-        parents.append(np.searchsorted(keys[place], above))
+def _shown_levels(
+    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, released: Sequence[ReleasedLevel]
+) -> list[ShownLevel]:
+    """Add the ancestors of released nodes, and arrange all by parent and label."""
+    keys = [level[0] for level in released]
+    for place in reversed(range(plan.n_public + 1, len(keys))):
+        keys[place - 1] = np.union1d(keys[place - 1], nodes.parents_of(place, keys[place]))
+    parents, positions, labels, listed = [], [], [], []
+    for place, own in enumerate(keys):
+        above = nodes.parents_of(place, own) if place else np.zeros(1, dtype=np.int64)
+        parent = positions[-1][np.searchsorted(keys[place - 1], above)] if place else above
+        label, rank, has_row = _named(plan, nodes, place, own)
+        order = np.lexsort((rank, parent))
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        parents.append(parent[order])
+        positions.append(position)
+        labels.append(label.take(order))
+        listed.append(has_row[order])
+    radii = plan.noise.radii(released, plan.confidence)
     levels = []
-    for place, (noise, parent) in enumerate(zip(plan.noise, parents, strict=True)):
-        n = len(parent)
-        where = np.searchsorted(keys[place], released[place][0])
+    for place, (radius, variance) in enumerate(zip(radii, plan.noise.variances, strict=True)):
+        n = len(parents[place])
+        where = positions[place][np.searchsorted(keys[place], released[place][0])]
         noisy, measured = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
         noisy[where], measured[where] = released[place][1], True
-        n_children = tree.n_children(place) if place < len(lengths) else None
         complete = np.zeros(n, dtype=bool)
-        if n_children is not None and n_children <= len(keys[place + 1]):
+        n_children = _n_children(plan, place)
+        if n_children is not None and place + 1 < len(parents):
             complete = np.bincount(parents[place + 1], minlength=n) == n_children
-        variance = max(noise.variance, LEAST_VARIANCE)
-        levels.append(SparseLevel(parent, noisy, measured, complete, variance, noise.radius))
-    return levels, keys
+        sparse = SparseLevel(
+            parents[place],
+            noisy,
+            measured,
+            complete,
+            max(variance, LEAST_VARIANCE),
+            radius,
+            least=int(place >= plan.n_public),
+        )
+        levels.append(ShownLevel(sparse, labels[place], listed[place]))
+    return levels
+
+
+def _named(
+    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, place: int, keys: npt.NDArray[Any]
+) -> tuple[Any, npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels of shown nodes, their order within a family, and which of them have a row."""
+    everything = np.ones(len(keys), dtype=bool)
+    if place >= plan.n_public:
+        return *nodes.labels(place, keys), everything
+    domain = plan.hierarchy
+    if not place or not isinstance(domain, Domain):
+        return keys, keys, everything
+    return take_labels(domain.labels[place - 1], domain.codes[place - 1]), keys, domain.tree.listed(place)
+
+
+def _n_children(plan: ImplicitPlan, place: int) -> npt.NDArray[np.int64] | int | None:
+    """Return how many children nodes of a level can have; None if nobody knows."""
+    if isinstance(plan.tree, PrefixTree):
+        return plan.tree.n_children(place) if place < len(plan.tree.lengths) else None
+    if plan.tree.domain is None or place + 1 >= plan.n_public:
+        return None
+    return plan.tree.domain.tree.child_counts[place]
 
 
 @public
@@ -424,7 +513,7 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     [0.01, 0.756, 0.998]
     """
     sizes = released_counts(counts)
-    columns = [np.ones(len(sizes)), *(release_probability(noise, sizes) for noise in plan.noise[1:])]
+    columns = plan.noise.detection_probability(sizes)
     return pd.DataFrame(
         dict(zip(plan.level_names, columns, strict=True)), index=pd.Index(sizes, name="count")
     )

@@ -21,7 +21,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, read_only
+from pandas_dptree.plans.base import TreePlan, check_display, read_only
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -65,7 +65,7 @@ class Measurement(TreePlan):
         cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_choice("consistency", self.consistency, CONSISTENCIES)
         check_choice("fit", self.fit, FITS)
-        _check_display(self.confidence, self.keep_measurements)
+        check_display(self.confidence, self.keep_measurements)
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
@@ -259,21 +259,3 @@ class Measurement(TreePlan):
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
         return gap_of(self)
-
-
-def _check_display(confidence: float | None, keep_measurements: bool) -> None:
-    """Check the options for additional columns."""
-    if confidence is not None and (
-        isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
-    ):
-        raise ArgumentError(
-            "confidence",
-            f"must be a number between 0 and 1, not {quote(confidence)}.",
-            hint="for example confidence=0.95; None for a table without intervals.",
-        )
-    if not isinstance(keep_measurements, bool):
-        raise ArgumentError(
-            "keep_measurements",
-            f"must be True or False, not {quote(keep_measurements)}.",
-            hint="True adds the noisy values from which the table is computed.",
-        )

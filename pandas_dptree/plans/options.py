@@ -20,6 +20,7 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import Option, options_of
@@ -50,6 +51,7 @@ __all__ = [
     "Noise",
     "PlanOptions",
     "PrefixOptions",
+    "PrivateColumns",
     "Relation",
     "RelativeErrorOptions",
     "Running",
@@ -338,6 +340,21 @@ class Keys(TypedDict, total=False):
     ]
 
 
+class PrivateColumns(TypedDict, total=False):
+    """The keys that nobody can list."""
+
+    private_keys: Annotated[
+        Sequence[Hashable] | None,
+        Option(
+            None,
+            "sequence of hashable",
+            "The last columns of `by`, if nobody can list their keys: `domain` covers the others, and is left "
+            "out if there are none. Keys that many units share are released, and the records of all others "
+            "are pooled. Needs a `delta` and a stated `privacy_unit` (a column or `dpt.ROWS`).",
+        ),
+    ]
+
+
 class Running(TypedDict, total=False):
     """How a release is carried out."""
 
@@ -459,16 +476,28 @@ class RelativeErrorOptions(EpsilonDelta, Unit, total=False):
 
 
 class PrefixOptions(Unit, total=False):
-    """Options of a plan of truncated noise on an implicit tree, except its loss."""
+    """Options of a plan for a hierarchy that nobody can list, except its loss and mechanism."""
 
     split: Annotated[
-        Literal["optimal", "uniform"] | Mapping[Hashable, float],
+        PrivateSplit | Mapping[Hashable, float],
         Option(
             "optimal",
-            '{"optimal", "uniform"} or mapping',
-            'How to divide epsilon and delta among the levels. ``"optimal"`` and ``"uniform"`` both mean '
-            "evenly, which makes the largest noise on any level as small as possible. A mapping gives the "
-            "share of each level by name; shares must be above 0 and sum to 1.",
+            '{"optimal", "doubling", "uniform"} or mapping',
+            'How to divide the privacy loss among the levels. ``"doubling"`` gives each level twice the share '
+            "of the one above: it finds the smallest nodes on the deepest level, and a large node there shows "
+            'its ancestors. ``"uniform"`` finds the same sizes on all levels. ``"optimal"`` is doubling for '
+            "truncated Laplace noise on up to four private levels, and otherwise the better of the two: the "
+            "one that finds smaller nodes, averaged over the levels. A mapping gives the share of each level "
+            "by name; shares must be above 0 and sum to 1.",
+        ),
+    ]
+    confidence: Annotated[
+        float | None,
+        Option(
+            None,
+            "float",
+            "With Gaussian noise: the probability, by default 0.95, with which the column ``error_bound`` "
+            "holds in all rows together. The bounds of truncated Laplace noise are certain.",
         ),
     ]
     keep_measurements: Annotated[
@@ -482,8 +511,8 @@ class PrefixOptions(Unit, total=False):
     ]
 
 
-class ImplicitOptions(EpsilonDelta, PrefixOptions, total=False):
-    """Options of a plan of truncated noise on an implicit tree."""
+class ImplicitOptions(Loss, PrefixOptions, total=False):
+    """Options of a plan for a hierarchy that nobody can list, except its mechanism."""
 
 
 class DistributionOptions(Loss, Unit, NamedNoise, Strategies, KnownTotals, total=False):

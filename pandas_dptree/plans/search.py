@@ -13,7 +13,6 @@ from pandas_dptree.estimation.consistency import CONSISTENCIES
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
@@ -22,15 +21,11 @@ from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.implicit import ImplicitPlan
-from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     AdditiveOptions,
-    AllOptions,
     AlphaOptions,
     Estimation,
-    ImplicitOptions,
     PlanOptions,
     RelativeErrorOptions,
     require_supported,
@@ -45,9 +40,7 @@ from pandas_dptree.privacy.unit import protected
 __all__ = [
     "check_public",
     "find_best_plan",
-    "find_implicit_plan",
     "find_plan",
-    "find_plan_of_prefixes",
     "noises_for",
 ]
 
@@ -237,73 +230,6 @@ def _shares(
             hint=f"for example {{{example}}}; levels left out have none.",
         )
     return shares
-
-
-def find_implicit_plan(
-    tree: PrefixTree,
-    mechanism: Literal["truncated_laplace"] | Multiplicative,
-    **options: Unpack[ImplicitOptions],
-) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for an implicit tree: see `pandas_dptree.plan_implicit`."""
-    given = with_defaults(ImplicitOptions, options)
-    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
-    unit: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
-    warn_if_useless(loss)
-    if isinstance(mechanism, Multiplicative):
-        require_supported(
-            RelativeErrorOptions,
-            options,
-            what="counts with bounded relative error",
-            hint='leave it out, or use mechanism="truncated_laplace".',
-        )
-        return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **unit)
-    if not isinstance(mechanism, str) or mechanism != "truncated_laplace":
-        raise ArgumentError(
-            "mechanism",
-            f"is unknown: {quote(mechanism)}.",
-            hint='choose "truncated_laplace", or dpt.Multiplicative(alpha=0.25).',
-        )
-    return ImplicitPlan(
-        tree=tree,
-        loss=loss,
-        shares=_implicit_shares(given["split"], getattr(tree, "level_names", ())),
-        keep_measurements=given["keep_measurements"],
-        **unit,
-    )
-
-
-def _implicit_shares(split: object, names: Sequence[Hashable]) -> tuple[float, ...]:
-    """Check a split of an implicit tree, and return the share of each level."""
-    if isinstance(split, Mapping):
-        shares = tuple(split.get(name, 0.0) for name in names)
-        numbers = all(
-            isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0
-            for share in shares
-        )
-        fits = numbers and set(split) <= set(names) and math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
-    else:
-        shares, fits = (1.0,) * len(names), isinstance(split, str) and split in ("optimal", "uniform")
-    if not fits:
-        raise ArgumentError(
-            "split", f"must be 'optimal', 'uniform' or a share above 0 for each level, not {quote(split)}.",
-            hint=f"the levels are {listed(names)}; shares must sum to 1.",
-        )  # fmt: skip
-    return shares or (1.0,)
-
-
-def find_plan_of_prefixes(
-    tree: PrefixTree, **options: Unpack[AllOptions]
-) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a tree of all prefixes, if the options of `tree_counts` allow it."""
-    mechanism = options.pop("mechanism", "auto")
-    own = require_supported(
-        ImplicitOptions, options, what="a tree of all prefixes", hint="leave it out, or list the leaves."
-    )
-    if not isinstance(mechanism, Multiplicative):
-        check_choice("mechanism", mechanism, ("auto", "truncated_laplace"), or_else=_OR_MULTIPLICATIVE)
-        mechanism = "truncated_laplace"
-    _require_epsilon(own.get("epsilon"))
-    return find_implicit_plan(tree, mechanism, **own)
 
 
 def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.private_keys import PrivateNames, split_by
 from pandas_dptree.ingest.contributions import key_frame
 from pandas_dptree.ingest.frames import check_columns
 
-__all__ = ["domain_of"]
+__all__ = ["domain_of", "public_and_private"]
 
 
 def domain_of(frame: Any, by: By, domain: Any) -> Domain:
@@ -42,7 +45,36 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
             "which keys exist is information about the records."
             if domain is None
             else f"is unknown: {quote(domain)}.",
-            hint='pass a frame of the public keys, one row per leaf; or "observed" to state that the keys in '
-            'the records are public, or "categories" to state that the categories of categorical keys are.',
+            hint="if you have a list of the keys that does not come from the records, pass it as a frame with "
+            'one row per leaf. If everybody may know which keys are in the records, state that with "observed" '
+            '(or "categories", for the categories of categorical keys). If nobody can list them, pass '
+            f"private_keys={quote(list(plain[-1:]))} with a delta: then only keys that many share are released.",
         )
     return derived_domain(by, domain)
+
+
+def public_and_private(
+    frame: Any, by: By, domain: Any, private_keys: Sequence[Hashable] | None
+) -> tuple[Domain | None, PrivateNames | None]:
+    """Make the public domain of a release of records, and check the names of its private keys.
+
+    The arguments are those of `tree_counts`. The domain is None if all keys are private, and the names are
+    None if none is.
+    """
+    if private_keys is None:
+        return domain_of(frame, by, domain), None
+    if isinstance(by, PrefixTree):
+        raise ArgumentError(
+            "private_keys",
+            "cannot be given with a tree of all prefixes: its nodes need no list.",
+            hint="leave it out; or put the prefixes into a list, followed by the private keys.",
+        )
+    levels, names = split_by(by, private_keys)
+    if levels:
+        return domain_of(frame, levels, domain), names
+    if domain is not None:
+        raise DomainError(
+            "cannot be given if all keys are private.",
+            hint="leave it out, or leave the keys that it lists out of `private_keys`.",
+        )
+    return None, names

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Literal, Unpack, overload
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, Unpack, cast, overload
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.planning.private_split import PrivateMechanism
 from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_without_list
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     AdditiveOptions,
     AlphaOptions,
     DistributionOptions,
+    ImplicitOptions,
     JointOptions,
     PlanOptions,
-    PrefixOptions,
     RelativeErrorOptions,
     SumOptions,
     Unit,
 )
-from pandas_dptree.plans.search import check_public, find_best_plan, find_implicit_plan
+from pandas_dptree.plans.search import check_public, find_best_plan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
@@ -63,22 +66,32 @@ def plan(
 ) -> AdditivePlan | MultiplicativePlan: ...
 @overload
 def plan(
-    domain: Domain | Tree,
+    domain: Domain | None,
     *,
+    private_keys: Sequence[Hashable],
+    mechanism: PrivateMechanism = ...,
+    **options: Unpack[ImplicitOptions],
+) -> ImplicitPlan: ...
+@overload
+def plan(
+    domain: Domain | Tree | None,
+    *,
+    private_keys: Sequence[Hashable] | None = ...,
     column: Hashable | None = ...,
     bounds: Any = ...,
     granularity: Any = ...,
     **options: Unpack[PlanOptions],
-) -> AdditivePlan | MultiplicativePlan: ...
+) -> AdditivePlan | MultiplicativePlan | ImplicitPlan: ...
 @public
 def plan(
-    domain: Domain | Tree,
+    domain: Domain | Tree | None,
     *,
+    private_keys: Sequence[Hashable] | None = None,
     column: Hashable | None = None,
     bounds: Any = None,
     granularity: Any = None,
     **options: Unpack[PlanOptions],
-) -> AdditivePlan | MultiplicativePlan:
+) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
     """Plan a release of counts, or of sums of one column.
 
     **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
@@ -87,7 +100,10 @@ def plan(
     ----------
     domain : Domain or Tree
         The public hierarchy: its labelled leaves, or only its shape. The levels of a tree without labels are
-        called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for unknown ones.
+        called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for unknown ones. None
+        if all keys are private.
+    private_keys : sequence of hashable, optional
+        The columns below those of `domain` whose keys nobody can list, as for `tree_counts`.
     column, bounds, granularity
         As for `tree_sums`: a column to add up, instead of counting records.
     **options
@@ -95,7 +111,8 @@ def plan(
     Returns
     -------
     AdditivePlan
-        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`.
+        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`. An
+        `ImplicitPlan` with `private_keys`.
 
     Raises
     ------
@@ -109,6 +126,19 @@ def plan(
     >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
     [2.0, 2.0, 2.0, 2.0]
     """
+    if private_keys is not None:
+        values = {"column": column, "bounds": bounds, "granularity": granularity}
+        for name, given in values.items():
+            if given is not None:
+                raise ArgumentError(
+                    name,
+                    "has no meaning with private keys: only records can be counted.",
+                    hint="leave it out; for sums, release the counts first, and then pass "
+                    "domain=counts.dp.domain().",
+                )
+        tree = PrivateKeys(columns=tuple(private_keys), domain=domain)
+        found: ImplicitPlan = find_plan_without_list(tree, **options)
+        return found
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
             "column",
@@ -281,41 +311,43 @@ def plan_implicit(
     *,
     epsilon: float,
     delta: float,
-    mechanism: Literal["truncated_laplace"] = ...,
-    **options: Unpack[PrefixOptions],
-) -> ImplicitPlan: ...
-@overload
-def plan_implicit(
-    tree: PrefixTree,
-    *,
-    epsilon: float,
-    delta: float,
     mechanism: Multiplicative,
     **options: Unpack[Unit],
 ) -> ImplicitMultiplicativePlan: ...
+@overload
+def plan_implicit(
+    tree: PrefixTree | Domain | None = ...,
+    *,
+    private_keys: Sequence[Hashable] | None = ...,
+    mechanism: PrivateMechanism = ...,
+    **options: Unpack[ImplicitOptions],
+) -> ImplicitPlan: ...
 @public
 def plan_implicit(
-    tree: PrefixTree,
+    tree: PrefixTree | Domain | None = None,
     *,
-    epsilon: float,
-    delta: float,
-    mechanism: Literal["truncated_laplace"] | Multiplicative = "truncated_laplace",
-    **options: Unpack[PrefixOptions],
+    private_keys: Sequence[Hashable] | None = None,
+    mechanism: PrivateMechanism | Multiplicative = "auto",
+    **options: Unpack[ImplicitOptions],
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Plan a release of an implicit tree.
+    """Plan a release of a hierarchy that nobody can list: all prefixes, or private keys.
 
     **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
-    release is (epsilon, delta)-private.
+    release has a delta, which covers which nodes appear.
 
     Parameters
     ----------
-    tree : BitPrefixes or CharPrefixes
-        From `prefixes` or `binary`.
-    epsilon, delta : float
-        The privacy loss of one release; both above 0.
-    mechanism : "truncated_laplace" or Multiplicative
-        Noisy counts of the large nodes, with bounds that hold for certain; or counts with bounded relative
-        error. `ImplicitPlan.compare` shows which finds smaller nodes.
+    tree : BitPrefixes, CharPrefixes or Domain
+        From `prefixes` or `binary`; or with `private_keys` the public keys above them, None if there are
+        none.
+    private_keys : sequence of hashable, optional
+        Columns whose keys nobody can list, from the coarsest to the finest, as for `tree_counts`.
+    mechanism : {"auto", "truncated_laplace", "gaussian"} or Multiplicative
+        Noisy counts of the large nodes. Truncated Laplace noise has error bounds that hold for certain;
+        Gaussian noise finds smaller nodes where many levels matter alike. ``"auto"`` chooses the one that
+        finds smaller nodes: it compares the smallest count that is shown with probability 0.95, averaged
+        over the levels. `ImplicitPlan.compare` shows both. `Multiplicative`: counts of prefixes with bounded
+        relative error.
     **options
 
     Returns
@@ -338,4 +370,7 @@ def plan_implicit(
     >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
     ['10.0.0.1/32']
     """
-    return find_implicit_plan(tree, mechanism, epsilon=epsilon, delta=delta, **options)
+    hierarchy: Any = tree
+    if private_keys is not None:
+        hierarchy = PrivateKeys(columns=tuple(private_keys), domain=cast(Domain | None, tree))
+    return find_implicit_plan(hierarchy, mechanism, **options)

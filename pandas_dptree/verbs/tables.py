@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -25,13 +25,13 @@ from pandas_dptree.plans.options import (
     SumOptions,
     taken_from,
 )
-from pandas_dptree.plans.search import find_best_plan, find_plan_of_prefixes
+from pandas_dptree.plans.implicit_search import find_plan_without_list
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_texts_of
 from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.verbs.domains import domain_of, public_and_private
 from pandas_dptree.verbs.options import ReleaseCounts, ReleaseSums, ReleaseTogether
-from pandas_dptree.verbs.plans import plan_agg, plan_means, plan_sums
+from pandas_dptree.verbs.plans import plan, plan_agg, plan_means, plan_sums
 from pandas_dptree.verbs.quantities import check_order
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
@@ -50,6 +50,7 @@ def tree_counts(
     privacy_unit: Hashable | None = None,
     max_contributions: int | None = None,
     domain: Any = None,
+    private_keys: Sequence[Hashable] | None = None,
     mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
     split: Split | Mapping[Hashable, float] = "optimal",
@@ -102,11 +103,15 @@ def tree_counts(
     to the leaf of that shorter path, if the domain lists it. The times that the progress bar shows may depend
     on the records, so do not publish them.
 
-    **Implicit trees.** A tree of all prefixes, not in a list, needs no domain. Only its nodes with a large
-    noisy count are released, each with a bound that holds for certain; all others are pooled. It needs an
-    epsilon and a delta; see `plan_implicit` for its plan and `ImplicitPlan.release` for the table. With
-    `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
-    `ImplicitMultiplicativePlan.release`.
+    **Private keys.** With `private_keys`, the last keys need no list. Only nodes with a large noisy count are
+    released, each with a bound on its error; all others are pooled in rows with ``other=True``, so all totals
+    are kept. That needs a delta, and `privacy_unit` must be stated: labels are published as they are. See
+    `ImplicitPlan.release` for the table. A key that is absent is not zero.
+
+    **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
+    of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
+    `ImplicitMultiplicativePlan.release`. Of the options from `split` on, both accept only `split`,
+    `confidence`, `keep_measurements`, `rng` and `progress`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
     columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. Of the
@@ -145,10 +150,11 @@ def tree_counts(
         "keep_measurements": keep_measurements,
     }
     found: Plan
-    if isinstance(by, PrefixTree):
-        found = find_plan_of_prefixes(by, **taken_from(AllOptions, {**options, "domain": domain}))
+    if isinstance(by, PrefixTree) and private_keys is None:
+        found = find_plan_without_list(by, **taken_from(AllOptions, {**options, "domain": domain}))
     else:
-        found = find_best_plan(domain_of(frame, by, domain), **taken_from(PlanOptions, options))
+        public_keys, private = public_and_private(frame, by, domain, private_keys)
+        found = plan(public_keys, private_keys=private, **taken_from(PlanOptions, options))
     table: pd.DataFrame = found.release(frame, rng=rng, progress=progress)
     return table
 

@@ -1,0 +1,121 @@
+"""Hierarchies whose last keys nobody can list: which of them exist is a secret of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, kind_of_object, listed
+from pandas_dptree.hierarchy.domain import ROOT, Domain, check_by
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.combine import By, Derived
+
+__all__ = ["PrivateKeys", "split_by"]
+
+
+PrivateNames = tuple[Hashable, ...]
+
+_OWN_COLUMNS = ("max_error", "other")
+"""Columns of a table with private keys that other tables do not have; no key may have their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivateKeys:
+    """A hierarchy of public keys, all of which are shown, and of private ones below them.
+
+    Parameters
+    ----------
+    columns : tuple of hashable
+        The columns of the private keys, from the coarsest to the finest.
+    domain : Domain or None
+        The public keys; None if all keys are private.
+
+    Raises
+    ------
+    ArgumentError
+        If the columns are no list of names, or one of them is repeated, reserved or public.
+    DomainError
+        If `domain` is no Domain, or has structural zeros or divides the cells of an array.
+
+    Notes
+    -----
+    **Privacy**: public. It names columns, and holds no private key.
+
+    Examples
+    --------
+    >>> PrivateKeys(columns=("city", "product")).level_names
+    ('total', 'city', 'product')
+    """
+
+    columns: tuple[Hashable, ...]
+    domain: Domain | None = None
+
+    def __post_init__(self) -> None:
+        """Check the names of the columns and the public keys."""
+        object.__setattr__(self, "columns", check_by(self.columns, argument="private_keys"))
+        clashing = [name for name in self.level_names if name in _OWN_COLUMNS]
+        if clashing:
+            raise ColumnsError(
+                "private_keys",
+                "make a table that uses itself the names",
+                columns=clashing,
+                hint="rename the columns in the records and in the domain.",
+            )
+        if self.domain is None:
+            return
+        if not isinstance(self.domain, Domain):
+            raise DomainError(
+                f"must be a Domain of the public keys, not {kind_of_object(self.domain)}.",
+                hint="make one with dpt.Domain.from_frame(places, by=[...]), or leave it out if all keys are "
+                "private.",
+            )
+        check_by([*self.domain.by, *self.columns], argument="private_keys")
+        if len(self.domain.structural_zeros):
+            raise DomainError(
+                "has structural zeros, which a table with private keys cannot show.",
+                hint="leave these leaves out of the domain.",
+            )
+
+    @property
+    def public_names(self) -> tuple[Hashable, ...]:
+        """Names of the public keys, from the coarsest to the finest."""
+        return () if self.domain is None else self.domain.by
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, from the root down."""
+        return (ROOT, *self.public_names, *self.columns)
+
+    @property
+    def n_public(self) -> int:
+        """Number of levels whose nodes are all shown; the root is one of them."""
+        return 1 + len(self.public_names)
+
+
+def split_by(by: By, private_keys: Sequence[Hashable]) -> tuple[list[Hashable | Derived], PrivateNames]:
+    """Divide `by` into its public levels and the names of the private keys, which come last.
+
+    Raises
+    ------
+    ArgumentError
+        If the private keys are not the last of `by`, in the same order.
+
+    Examples
+    --------
+    >>> split_by(["state", "city", "product"], ["city", "product"])
+    (['state'], ('city', 'product'))
+    """
+    names = check_by(private_keys, argument="private_keys")
+    levels: list[Any] = list(by) if isinstance(by, (list, tuple, pd.Index, np.ndarray)) else [by]
+    last = levels[-len(names) :]
+    if any(isinstance(level, DerivedLevels) for level in last) or tuple(last) != names:
+        raise ArgumentError(
+            "private_keys",
+            f"must be the last keys of `by`, in the same order, not {listed(names)}.",
+            hint="put the keys that nobody can list last in `by`. Derived levels are public.",
+        )
+    return levels[: -len(names)], names

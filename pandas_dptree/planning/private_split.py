@@ -1,0 +1,120 @@
+r"""How the privacy budget is divided among the levels of a hierarchy whose keys are not all public.
+
+Shares that double from level to level find small nodes at the deepest level: parents of large nodes are
+larger still, and are shown with them, so the shares of upper levels buy accuracy alone. Even shares find the
+same sizes on all levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, get_args
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, IndependentLevels, LevelNoise
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Neighbors
+
+__all__ = [
+    "FOUND_WITH",
+    "PRIVATE_MECHANISMS",
+    "PRIVATE_SPLITS",
+    "PrivateMechanism",
+    "PrivateSplit",
+    "best_noise",
+    "mean_found_from",
+]
+
+PrivateMechanism = Literal["auto", "truncated_laplace", "gaussian"]
+PrivateSplit = Literal["optimal", "doubling", "uniform"]
+
+PRIVATE_MECHANISMS: Final[tuple[PrivateMechanism, ...]] = get_args(PrivateMechanism)
+PRIVATE_SPLITS: Final[tuple[PrivateSplit, ...]] = get_args(PrivateSplit)
+
+FOUND_WITH: Final = 0.95
+"""Plans are compared by the smallest count of a node that is shown with this probability."""
+
+_DOUBLING_UP_TO: Final = 4
+"""Up to so many private levels, truncated Laplace noise has shares that double."""
+
+_MOST_DOUBLINGS: Final = 30
+"""With more levels, the share of the root would be below 1e-9."""
+
+
+def mean_found_from(noise: LevelNoise) -> float:
+    """Return the mean over private levels of the smallest count that is shown with probability 0.95."""
+    found = [count for count in noise.found_from(FOUND_WITH) if count is not None]
+    return math.fsum(found) / len(found)
+
+
+def best_noise(
+    mechanism: PrivateMechanism,
+    split: PrivateSplit | Sequence[float],
+    loss: PrivacyLoss,
+    n_levels: int,
+    n_public: int,
+    *,
+    neighbors: Neighbors,
+    max_contributions: int,
+) -> tuple[LevelNoise, tuple[float, ...]]:
+    """Find the noise and the shares with the smallest `mean_found_from`.
+
+    Parameters
+    ----------
+    mechanism : {"auto", "truncated_laplace", "gaussian"}
+        "auto" tries all that can have the loss.
+    split : {"optimal", "doubling", "uniform"} or sequence of float
+        The share of each level from the root down. "doubling": each is twice the one above. "optimal":
+        doubling for truncated Laplace noise on up to four private levels, otherwise the better of doubling
+        and even shares.
+    loss : PrivacyLoss
+        With a delta.
+    n_levels, n_public : int
+        Numbers of levels in all and of public ones; the root is one of them.
+    neighbors, max_contributions
+        As for `Plan`.
+
+    Raises
+    ------
+    ArgumentError
+        If the mechanism cannot have the loss.
+    """
+    kinds = [noise for name, noise in LEVEL_NOISES.items() if mechanism in ("auto", name)]
+    possible = [noise for noise in kinds if loss.rho is None or noise is not IndependentLevels]
+    if not possible:
+        raise ArgumentError(
+            "mechanism",
+            "has an epsilon and a delta: truncated Laplace noise cannot be planned by a rho.",
+            hint="leave `mechanism` out, or pass an epsilon and a delta.",
+        )
+    found: list[tuple[LevelNoise, tuple[float, ...]]] = []
+    failure: ArgumentError | None = None
+    for noise in possible:
+        for shares in _candidates(noise, split, n_levels, n_public):
+            try:
+                calibrated = noise.calibrate(
+                    loss, shares, n_public, neighbors=neighbors, max_contributions=max_contributions
+                )
+            except ArgumentError as error:  # the loss is too small for this noise or these shares
+                failure = failure or error
+                continue
+            found.append((calibrated, shares))
+    if not found:
+        assert failure is not None
+        raise failure
+    return min(found, key=lambda each: mean_found_from(each[0])) if len(found) > 1 else found[0]
+
+
+def _candidates(
+    noise: type[LevelNoise], split: PrivateSplit | Sequence[float], n_levels: int, n_public: int
+) -> list[tuple[float, ...]]:
+    """List the shares to try."""
+    if not isinstance(split, str):
+        return [tuple(split)]
+    even, doubling = (1.0,) * n_levels, tuple(2.0**level for level in range(n_levels))
+    if split != "optimal":
+        return [doubling if split == "doubling" else even]
+    if noise is IndependentLevels and n_levels - n_public <= _DOUBLING_UP_TO:
+        return [doubling]
+    return [even, doubling] if n_levels <= _MOST_DOUBLINGS else [even]

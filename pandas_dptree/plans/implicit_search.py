@@ -1,0 +1,135 @@
+"""The search for the best plan of a hierarchy that nobody can list: a tree of prefixes, or private keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Unpack, cast
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.ingest.prefixes import check_prefixes
+from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.planning.private_split import (
+    PRIVATE_MECHANISMS,
+    PRIVATE_SPLITS,
+    PrivateMechanism,
+    PrivateSplit,
+    best_noise,
+)
+from pandas_dptree.plans.implicit import ImplicitPlan, check_delta
+from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.options import (
+    AllOptions,
+    ImplicitOptions,
+    RelativeErrorOptions,
+    require_supported,
+    with_defaults,
+)
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.unit import protected
+
+__all__ = ["find_implicit_plan", "find_plan_without_list"]
+
+_CONFIDENCE = 0.95
+
+
+def find_implicit_plan(
+    tree: PrefixTree | PrivateKeys,
+    mechanism: PrivateMechanism | Multiplicative,
+    **options: Unpack[ImplicitOptions],
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
+    """Find the plan for a hierarchy that nobody can list: see `pandas_dptree.plan_implicit`."""
+    given = with_defaults(ImplicitOptions, options)
+    private = isinstance(tree, PrivateKeys)
+    if not private:
+        check_prefixes(tree)
+    if isinstance(mechanism, Multiplicative) and not private:
+        return _find_multiplicative_plan(tree, mechanism, options)
+    or_else = "" if private else ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
+    check_choice("mechanism", mechanism, PRIVATE_MECHANISMS, or_else=or_else)
+    if private and given["privacy_unit"] is None:
+        raise ArgumentError(
+            "privacy_unit",
+            "must be given with private keys: labels are published as they are, and somebody with many rows "
+            "would publish their own.",
+            hint='for example privacy_unit="person", max_contributions=3; or privacy_unit=dpt.ROWS to state '
+            "that each row is a unit of its own.",
+        )
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    check_delta(loss)
+    warn_if_useless(loss)
+    names = tree.level_names
+    taken = names[1:] if private else tree.columns
+    unit, rows = protected(given["privacy_unit"], given["max_contributions"], taken=taken)
+    noise, shares = best_noise(
+        cast(PrivateMechanism, mechanism),
+        _shares(given["split"], names),
+        loss,
+        len(names),
+        tree.n_public if private else 1,
+        neighbors=given["neighbors"],
+        max_contributions=rows,
+    )
+    return ImplicitPlan(
+        tree=tree,
+        loss=loss,
+        noise=noise,
+        shares=shares,
+        neighbors=given["neighbors"],
+        privacy_unit=unit,
+        max_contributions=rows,
+        confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
+        keep_measurements=given["keep_measurements"],
+    )
+
+
+def _find_multiplicative_plan(
+    tree: PrefixTree, mechanism: Multiplicative, options: ImplicitOptions
+) -> ImplicitMultiplicativePlan:
+    """Plan counts with bounded relative error of a tree of prefixes."""
+    own = require_supported(
+        RelativeErrorOptions,
+        options,
+        what="counts with bounded relative error",
+        hint='leave it out, or use mechanism="truncated_laplace" or "gaussian".',
+    )
+    given = with_defaults(RelativeErrorOptions, own)
+    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
+    warn_if_useless(loss)
+    unit: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
+    return ImplicitMultiplicativePlan(tree=tree, loss=loss, mechanism=mechanism, **unit)
+
+
+def _shares(split: object, names: Sequence[Hashable]) -> PrivateSplit | tuple[float, ...]:
+    """Check a split, and return its name or the share of each level."""
+    if isinstance(split, str) and split in PRIVATE_SPLITS:
+        return cast(PrivateSplit, split)
+    shares = tuple(split.get(name, 0.0) for name in names) if isinstance(split, Mapping) else ()
+    numbers = all(
+        isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0 for share in shares
+    )
+    fits = isinstance(split, Mapping) and numbers and set(split) <= set(names)
+    if not fits or not math.isclose(math.fsum(shares), 1, rel_tol=1e-9):
+        raise ArgumentError(
+            "split",
+            f"must be {listed(PRIVATE_SPLITS)} or a share above 0 for each level, not {quote(split)}.",
+            hint=f"the levels are {listed(names)}; shares must sum to 1.",
+        )
+    return shares
+
+
+def find_plan_without_list(
+    tree: PrefixTree | PrivateKeys, **options: Unpack[AllOptions]
+) -> ImplicitPlan | ImplicitMultiplicativePlan:
+    """Find the plan for a hierarchy that nobody can list, if the options of `tree_counts` allow it."""
+    mechanism: Any = options.pop("mechanism", "auto")
+    if isinstance(tree, PrivateKeys):
+        what, hint = "tables with private keys", "leave it out, or list the keys in `domain`."
+    else:
+        what, hint = "a tree of all prefixes", "leave it out, or list the leaves."
+    own = require_supported(ImplicitOptions, options, what=what, hint=hint)
+    return find_implicit_plan(tree, mechanism, **own)
