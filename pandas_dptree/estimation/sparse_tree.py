@@ -63,9 +63,9 @@ class SparseLevel:
 def count_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
     """Return lower and upper bounds on the true counts of the nodes, one array per level.
 
-    They hold if all noise is within the radius of its level. A measured node is within R of its noisy count, any other holds at most 2R. A node holds no less than its
-    children together, and a child no more than its parent without the other children. `levels` run from the
-    root down.
+    They hold if all noise is within the radius of its level. A measured node is within R of its noisy count,
+    any other holds at most 2R. A node holds no less than its children together, and a child no more than its
+    parent without the other children. `levels` run from the root down.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, numbered_units
 from pandas_dptree.ingest.contribution_bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
-from pandas_dptree.ingest.leaves import cells, check_records, leaves_of_domain
+from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.safe_errors import discreetly
 
 __all__ = ["KeyNodes", "nodes_of_private_keys"]
@@ -166,7 +166,8 @@ def _paths(
 
     From the first key on that is missing or no key, the codes are -1. The codes' canonical forms follow.
     """
-    codes, forms = [], []
+    codes: list[IntArray] = []
+    forms = []
     for name in tree.columns:
         code, known = canonical_codes(column(name))
         if UNKNOWN in known:

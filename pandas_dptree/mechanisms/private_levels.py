@@ -307,14 +307,12 @@ class GatedLevels(LevelNoise):
     ) -> Self:
         """Divide the sum of 1 / noise_scale**2 among the levels."""
         private = [place >= n_public for place in range(len(shares))]
-        if loss.rho is None:
-            assert loss.epsilon is not None
-            size, find = loss.epsilon, gated_noise
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        if loss.rho is not None:
+            noise = gated_noise_zcdp(loss.rho, loss.delta, shares, private, **unit)
         else:
-            size, find = loss.rho, gated_noise_zcdp
-        noise = find(
-            size, loss.delta, shares, private, neighbors=neighbors, max_contributions=max_contributions
-        )
+            assert loss.epsilon is not None
+            noise = gated_noise(loss.epsilon, loss.delta, shares, private, **unit)
         return cls(n_public=n_public, levels=tuple(map(GaussianThreshold, *noise)))
 
     def keeps_to(
@@ -344,7 +342,7 @@ class GatedLevels(LevelNoise):
     @property
     def variances(self) -> list[float]:
         """The variance of the noise of each level."""
-        return Gaussian().variance(self.noise_scales).tolist()
+        return list(map(float, Gaussian().variance(self.noise_scales)))
 
     @property
     def thresholds(self) -> list[int | None]:

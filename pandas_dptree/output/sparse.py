@@ -141,7 +141,7 @@ def _key_columns(
     sizes = [len(path[0]) for path in paths]
     columns: dict[Hashable, Any] = {
         "level": pd.Categorical.from_codes(
-            np.repeat(np.arange(len(paths)), sizes), categories=pd.Index(names), ordered=True
+            np.repeat(np.arange(len(paths)), sizes), categories=pd.Index(list(names)), ordered=True
         )
     }
     for place, (name, own) in enumerate(zip(names[1:], labels, strict=True)):

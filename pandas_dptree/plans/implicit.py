@@ -24,12 +24,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, listed, quote
+from pandas_dptree.errors import ArgumentError, listed
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.estimation.sparse_tree import SparseLevel, count_bounds, sparse_estimates
 from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms.arguments import noise_source, released_counts
@@ -113,7 +114,7 @@ class ImplicitPlan(Plan):
     @property
     def n_public(self) -> int:
         """Number of levels whose nodes are all shown; the root is one of them."""
-        return self.tree.n_public if isinstance(self.tree, PrivateKeys) else 1
+        return self.tree.n_public
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -292,7 +293,7 @@ class ImplicitPlan(Plan):
         names = self.level_names[self.n_public :]
         factors = self._multiplicative_plans(alpha, failure_probability)
         failure = factors["exact"].failure_probability if factors else failure_probability or 1 - FOUND_WITH
-        tables = {}
+        tables: dict[tuple[str, str], tuple[Sequence[int | None], Sequence[int | None]]] = {}
         for name in LEVEL_NOISES:
             noise = self.noise if name == self.noise.name else self._alternative(name)
             if noise is not None:
@@ -392,10 +393,9 @@ class ImplicitPlan(Plan):
         """Make the plan with the noise in `data`."""
         private = data["private_keys"]
         tree: Any = hierarchy if private is None else PrivateKeys(columns=tuple(private), domain=hierarchy)  # type: ignore[arg-type]
-        n_public = tree.n_public if isinstance(tree, PrivateKeys) else 1
         return cls(
             tree=tree,
-            noise=LEVEL_NOISES[data["mechanism"]].from_list(data["noise"], n_public),
+            noise=LEVEL_NOISES[data["mechanism"]].from_list(data["noise"], tree.n_public),
             shares=tuple(float(share) for share in data["shares"]),
             confidence=data["confidence"],
             keep_measurements=data["keep_measurements"],
@@ -420,7 +420,9 @@ def _shown_levels(
     keys = [level[0] for level in released]
     for place in reversed(range(plan.n_public + 1, len(keys))):
         keys[place - 1] = np.union1d(keys[place - 1], nodes.parents_of(place, keys[place]))
-    parents, positions, labels, listed = [], [], [], []
+    parents: list[IntArray] = []
+    positions: list[IntArray] = []
+    labels, listed = [], []
     for place, own in enumerate(keys):
         above = nodes.parents_of(place, own) if place else np.zeros(1, dtype=np.int64)
         parent = positions[-1][np.searchsorted(keys[place - 1], above)] if place else above

@@ -35,6 +35,7 @@ from pandas_dptree.privacy.unit import protected
 __all__ = ["find_implicit_plan", "find_plan_without_list"]
 
 _CONFIDENCE = 0.95
+_OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_implicit_plan(
@@ -44,14 +45,15 @@ def find_implicit_plan(
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for a hierarchy that nobody can list: see `pandas_dptree.plan_implicit`."""
     given = with_defaults(ImplicitOptions, options)
-    private = isinstance(tree, PrivateKeys)
-    if not private:
+    if isinstance(tree, PrivateKeys):
+        taken, or_else = tree.level_names[1:], ""
+    else:
         check_prefixes(tree)
-    if isinstance(mechanism, Multiplicative) and not private:
-        return _find_multiplicative_plan(tree, mechanism, options)
-    or_else = "" if private else ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
+        if isinstance(mechanism, Multiplicative):
+            return _find_multiplicative_plan(tree, mechanism, options)
+        taken, or_else = tree.columns, _OR_MULTIPLICATIVE
     check_choice("mechanism", mechanism, PRIVATE_MECHANISMS, or_else=or_else)
-    if private and given["privacy_unit"] is None:
+    if isinstance(tree, PrivateKeys) and given["privacy_unit"] is None:
         raise ArgumentError(
             "privacy_unit",
             "must be given with private keys: labels are published as they are, and somebody with many rows "
@@ -63,14 +65,13 @@ def find_implicit_plan(
     check_delta(loss)
     warn_if_useless(loss)
     names = tree.level_names
-    taken = names[1:] if private else tree.columns
     unit, rows = protected(given["privacy_unit"], given["max_contributions"], taken=taken)
     noise, shares = best_noise(
         cast(PrivateMechanism, mechanism),
         _shares(given["split"], names),
         loss,
         len(names),
-        tree.n_public if private else 1,
+        tree.n_public,
         neighbors=given["neighbors"],
         max_contributions=rows,
     )
@@ -107,7 +108,7 @@ def _find_multiplicative_plan(
 def _shares(split: object, names: Sequence[Hashable]) -> PrivateSplit | tuple[float, ...]:
     """Check a split, and return its name or the share of each level."""
     if isinstance(split, str) and split in PRIVATE_SPLITS:
-        return cast(PrivateSplit, split)
+        return split
     shares = tuple(split.get(name, 0.0) for name in names) if isinstance(split, Mapping) else ()
     numbers = all(
         isinstance(share, (int, float, np.number)) and math.isfinite(share) and share > 0 for share in shares

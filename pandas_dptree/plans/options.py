@@ -30,6 +30,7 @@ __all__ = [
     "AllOptions",
     "AlphaOptions",
     "AnyMechanism",
+    "AnySplit",
     "ArrayOptions",
     "Bounds",
     "BudgetSplit",
@@ -220,6 +221,22 @@ class BudgetSplit(TypedDict, total=False):
     ]
 
 
+class AnySplit(TypedDict, total=False):
+    """How the privacy budget is divided among levels, whichever kind of plan results."""
+
+    split: Annotated[
+        Split | PrivateSplit | Mapping[Hashable, float],
+        Option(
+            "optimal",
+            '{"optimal", "uniform", "geometric", "nodes", "doubling"} or mapping',
+            'How to divide the privacy budget among the levels, or with ``"nodes"`` (Gaussian noise only) '
+            "among the nodes of each path from the root to a leaf. A mapping gives each level's share by "
+            "name; shares must sum to 1, and levels left out get 0. With private keys and implicit trees "
+            '``"optimal"``, ``"uniform"``, ``"doubling"`` or a mapping: see `plan_implicit`.',
+        ),
+    ]
+
+
 class ErrorObjective(TypedDict, total=False):
     """The error that a plan minimizes."""
 
@@ -348,7 +365,7 @@ class PrivateColumns(TypedDict, total=False):
         Option(
             None,
             "sequence of hashable",
-            "The last columns of `by`, if nobody can list their keys: `domain` covers the others, and is left "
+            "The last columns of `by` whose keys nobody can list; `domain` covers the others, and is left "
             "out if there are none. Keys that many units share are released, and the records of all others "
             "are pooled. Needs a `delta` and a stated `privacy_unit` (a column or `dpt.ROWS`).",
         ),
@@ -483,8 +500,8 @@ class PrefixOptions(Unit, total=False):
         Option(
             "optimal",
             '{"optimal", "doubling", "uniform"} or mapping',
-            'How to divide the privacy loss among the levels. ``"doubling"`` gives each level twice the share '
-            "of the one above: it finds the smallest nodes on the deepest level, and a large node there shows "
+            'How to divide the loss among the levels. ``"doubling"`` gives each level twice the share of '
+            "the one above: it finds the smallest nodes on the deepest level, and a large node there shows "
             'its ancestors. ``"uniform"`` finds the same sizes on all levels. ``"optimal"`` is doubling for '
             "truncated Laplace noise on up to four private levels, and otherwise the better of the two: the "
             "one that finds smaller nodes, averaged over the levels. A mapping gives the share of each level "
@@ -539,7 +556,7 @@ class PlanOptions(
     Unit,
     AnyMechanism,
     Tolerance,
-    BudgetSplit,
+    AnySplit,
     ErrorObjective,
     TargetErrors,
     KnownCounts,

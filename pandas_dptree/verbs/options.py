@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pandas_dptree.plans.options import (
     AnyMechanism,
+    AnySplit,
     ArrayOptions,
     Bounds,
-    BudgetSplit,
     CellOptions,
     DistributionOptions,
     ErrorObjective,
@@ -48,7 +48,7 @@ class ReleaseCounts(
     PrivateColumns,
     AnyMechanism,
     Tolerance,
-    BudgetSplit,
+    AnySplit,
     ErrorObjective,
     Estimation,
     KnownCounts,

@@ -23,6 +23,7 @@ from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     AdditiveOptions,
+    AllOptions,
     AlphaOptions,
     DistributionOptions,
     ImplicitOptions,
@@ -136,9 +137,9 @@ def plan(
                     hint="leave it out; for sums, release the counts first, and then pass "
                     "domain=counts.dp.domain().",
                 )
-        tree = PrivateKeys(columns=tuple(private_keys), domain=domain)
-        found: ImplicitPlan = find_plan_without_list(tree, **options)
-        return found
+        tree = PrivateKeys(columns=tuple(private_keys), domain=cast(Domain | None, domain))
+        return cast(ImplicitPlan, find_plan_without_list(tree, **cast(AllOptions, options)))
+    check_public(domain)
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
             "column",
@@ -146,7 +147,7 @@ def plan(
             hint='for example column="cost".',
         )
     quantity = COUNT if column is None else quantity_of(column, bounds, granularity)
-    return find_best_plan(domain, quantity, **options)
+    return find_best_plan(cast(Domain | Tree, domain), quantity, **options)
 
 
 @public

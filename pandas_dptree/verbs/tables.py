@@ -15,8 +15,10 @@ from pandas_dptree.ingest.frames import check_frame
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.implicit_search import find_plan_without_list
 from pandas_dptree.plans.options import (
     AllOptions,
     JointOptions,
@@ -25,7 +27,6 @@ from pandas_dptree.plans.options import (
     SumOptions,
     taken_from,
 )
-from pandas_dptree.plans.implicit_search import find_plan_without_list
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public, with_texts_of
 from pandas_dptree.verbs.aggregations import Aggregation
@@ -53,7 +54,7 @@ def tree_counts(
     private_keys: Sequence[Hashable] | None = None,
     mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
     alpha: float | None = None,
-    split: Split | Mapping[Hashable, float] = "optimal",
+    split: Split | PrivateSplit | Mapping[Hashable, float] = "optimal",
     level_weights: Mapping[Hashable, float] | None = None,
     objective: Objective = "levels",
     consistency: Consistency = "integer",

@@ -55,6 +55,9 @@ class PrefixTree(DerivedLevels[Domain]):
 
     implicit: ClassVar[bool] = True
 
+    n_public: ClassVar[int] = 1
+    """The number of levels of the implicit tree whose nodes are all shown: the root alone."""
+
     column: Hashable
     lengths: tuple[int, ...]
 
