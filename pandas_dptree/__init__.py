@@ -41,6 +41,7 @@ from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
+from pandas_dptree.verbs.domains import released_domain
 from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_implicit, plan_means, plan_sums
 from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
 
@@ -97,6 +98,7 @@ __all__ = [
     "read_file",
     "relative",
     "release_distribution",
+    "released_domain",
     "sum",
     "to_file",
     "tree_agg",

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.output import files
@@ -27,7 +28,7 @@ from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanO
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, plans, tables
 from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of, public_and_private
+from pandas_dptree.verbs.domains import domain_of, public_and_private, released_domain
 from pandas_dptree.verbs.options import (
     ReleaseCounts,
     ReleaseDistribution,
@@ -242,6 +243,10 @@ class DataFrameAccessor:
             If the frame is not a released table, or has no such level.
         """
         return select_level(self._frame, name)
+
+    def domain(self) -> Domain:
+        """Return the keys of a released table as a public domain: see `pandas_dptree.released_domain`."""
+        return released_domain(self._frame)
 
     @property
     def plot(self) -> ReleasedPlots:

@@ -174,7 +174,7 @@ QUANTITY: dict[str, Rule] = {
 }
 COMMON: dict[str, Rule] = {
     "format": one_of(PLAN), "kind": text, "version": text, "digest": hexadecimal,
-    "domain": hexadecimal, "domain_source": one_of("given", "categories", "observed"),
+    "domain": hexadecimal, "domain_source": one_of("given", "released", "categories", "observed"),
     "levels": many(text, 1), "nodes": many(whole(0), 1), "loss": IS_LOSS,
     "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
     "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),

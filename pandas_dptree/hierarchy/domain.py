@@ -49,8 +49,8 @@ RESERVED_NAMES = (
 
 BoolArray = npt.NDArray[np.bool_]
 
-Source = Literal["given", "categories", "observed"]
-"""Where keys came from: a list of the caller, the categories of the columns, or the data themselves."""
+Source = Literal["given", "released", "categories", "observed"]
+"""Where keys came from: the caller's list, a released table, the categories of the columns, or the data."""
 
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 """From certainly public to public only by declaration."""
@@ -119,6 +119,7 @@ def source_in_words(hierarchy: Domain | Tree | None) -> str:
     """Describe where the keys came from, as the end of a headline; empty if they were given."""
     return {
         "given": "",
+        "released": "; the keys are those of a released table",
         "categories": "; the categories of the keys are declared public",
         "observed": "; the keys that occur in the data are declared public",
     }[source_of(hierarchy)]
@@ -164,8 +165,8 @@ def _normalized(form: Hashable) -> Hashable:
 class Domain:
     """The public leaves of a hierarchy: a `Tree`, and the labels of its nodes.
 
-    Make one with `from_frame`, `from_categories` or `observed`; or with `derived_domain`, if keys are derived
-    from columns of the records.
+    Make one with `from_frame`, `from_categories` or `observed`; with `derived_domain`, if keys are derived
+    from columns of the records; or with `released_domain`, from the keys of a released table.
 
     Attributes
     ----------
@@ -184,10 +185,10 @@ class Domain:
         Positions, increasing, of the leaves that are empty by definition.
     derived : tuple
         The derived levels, whose keys are no columns of the records, such as the month of a date.
-    source : {"given", "categories", "observed"}
-        Where the keys of columns came from: a list of the caller, the categories of the columns, or the data
-        themselves. Derived levels follow from their own definition, and count as given. Releases record it in
-        ``attrs["dp"]["domain_source"]``.
+    source : {"given", "released", "categories", "observed"}
+        Where the keys of columns came from: a list of the caller, a released table, the categories of the
+        columns, or the data themselves. Derived levels follow from their own definition, and count as given.
+        Releases record it in ``attrs["dp"]["domain_source"]``.
 
     Examples
     --------

@@ -99,8 +99,8 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
         raise ArgumentError(
             "released",
             f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
-            hint="use table.to_html() of pandas for a page, or Distribution.plot on what "
-            "release_distribution returned.",
+            hint="use table.to_html() of pandas for a page, Distribution.plot on what release_distribution "
+            "returned, and for its keys the domain that it was released with.",
         )
     return keys, values
 
@@ -108,6 +108,12 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
 def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
     """Find the keys, the column that distinguishes the rows of a group in a distribution, and the values."""
     columns: list[Hashable] = list(released.columns)
+    if not released.columns.is_unique:
+        raise ArgumentError(
+            "released",
+            "has several columns of one name.",
+            hint="pass the tables of two releases separately, and rename other duplicates.",
+        )
     values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
     values = values or [name for name in columns if name == "value" and "q" in columns]
     if "level" not in columns or not values:
@@ -119,6 +125,7 @@ def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], 
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
+    between = [name for name in between if name not in RESERVED_NAMES]
     listed = isinstance(level.dtype, pd.CategoricalDtype) and ROOT in level.cat.categories[:1]
     keys = list(level.cat.categories[1:]) if listed else between  # the latter if filtered, or from a file
     parts = between[-1:] if _has_parts(released, between, keys if listed else list(level.unique())) else []

@@ -114,6 +114,7 @@ def _source(provenance: Mapping[str, Any]) -> str:
     """Describe where the keys came from."""
     return {
         "given": "The publisher provided the list of them, as public.",
+        "released": "They are the keys of an earlier released table, whose privacy loss is not included.",
         "categories": "They are the categories of the keys, which the publisher declared public.",
         "observed": "They are the keys in the records, which the publisher declared public.",
     }.get(str(provenance.get("domain_source")), "The publisher declared the list of them public.")

@@ -55,7 +55,7 @@ class DistributionPlan(Plan):
         one level of groups without names: for an array, one group for each index of its other dimensions.
     strategy : Strategy
         What is measured of each group, the same on all levels.
-    source : {"given", "categories", "observed"}
+    source : {"given", "released", "categories", "observed"}
         Where the edges come from, and without a domain the groups: observed if they stand in an array.
     """
 

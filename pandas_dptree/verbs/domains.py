@@ -1,19 +1,26 @@
-"""The public domain of a release of records, made from the arguments of a call."""
+"""The public domain of a release of records: from the arguments of a call, or from a released table."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, DomainError, quote
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, DomainError, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateNames, split_by
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.contributions import key_frame
 from pandas_dptree.ingest.frames import check_columns
+from pandas_dptree.output.released import Released
+from pandas_dptree.signatures import public
 
-__all__ = ["domain_of", "public_and_private"]
+__all__ = ["domain_of", "public_and_private", "released_domain"]
 
 
 def domain_of(frame: Any, by: By, domain: Any) -> Domain:
@@ -79,3 +86,137 @@ def public_and_private(
             hint="leave it out, or leave the keys that it lists out of `private_keys`.",
         )
     return None, names
+
+
+@public
+def released_domain(released: pd.DataFrame) -> Domain:
+    """Return the keys of a released table as a public domain.
+
+    It serves for sums, means and quantiles of the same records, for next month's table, or for a join.
+
+    Parameters
+    ----------
+    released : pandas.DataFrame
+        A table of `tree_counts`, `tree_sums`, `tree_means` or `tree_agg`, also of an implicit tree. It may
+        have been filtered, or read back from a file.
+
+    Returns
+    -------
+    Domain
+        Its levels are those of the table, down to the deepest that shows a key. Its leaves are the nodes
+        that the table shows no node below; one above the deepest level is the leaf of a shorter path, to
+        which records belong whose keys are missing below it. Remainders (rows with a missing key, or with
+        ``other``) are no keys. Its `Domain.source` is ``"released"``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a released table, has several rows for a node, or rows that lack keys above their level.
+    DomainError
+        If it shows no key.
+
+    See Also
+    --------
+    Domain.keys : the keys of one level as a frame.
+    derived_domain : the domain of levels that are derived from columns.
+
+    Notes
+    -----
+    **Privacy**: this is post-processing of what has been published, and spends nothing. Whether the table was
+    really released cannot be checked: records in the form of a released table would publish their keys.
+
+    A release with this domain has a privacy loss of its own, which adds to that of the release that chose the
+    keys, if it is about the same units. Where that release had its keys from, such as ``"observed"``, is
+    stated in its own ``attrs`` alone.
+
+    A key that is absent is not zero. Records with other keys are dropped, and so are those with further keys
+    below a leaf. So the sum of a node is over the keys shown below it, not over all of its records. If that
+    is not wanted, leave the rows of the finest levels out of the table before: the domain then ends with the
+    coarser level, whose nodes hold all of their records.
+
+    Derived levels, such as the months of `calendar` or the prefixes of an implicit tree, become plain keys:
+    records need columns with their names. Structural zeros become leaves like any other.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pandas_dptree as dpt
+    >>> records = pd.DataFrame({"zip": ["90210", "94601", "00501"], "cost": [20, 30, 40]})
+    >>> records = records.loc[[0] * 300 + [1] * 200 + [2]]
+    >>> zips = dpt.prefixes("zip", chars=[1, 5], alphabet="0123456789")
+    >>> counts = dpt.tree_counts(records, zips, epsilon=1.0, delta=1e-6)
+    >>> domain = dpt.released_domain(counts)  # or counts.dp.domain()
+    >>> domain.keys(2).values.tolist()
+    [['9', '90210'], ['9', '94601']]
+    >>> records = records.assign(**{"zip/1": records["zip"].str[:1], "zip/5": records["zip"]})
+    >>> sums = dpt.tree_sums(
+    ...     records, "cost", ["zip/1", "zip/5"], bounds=(0, 50), epsilon=1.0, domain=domain
+    ... )
+    >>> sums.attrs["dp"]["domain_source"]
+    'released'
+    """
+    if not isinstance(released, pd.DataFrame):
+        raise ArgumentError(
+            "released",
+            f"must be a released table, not {kind_of_object(released)}.",
+            hint="pass the frame that tree_counts, tree_sums, tree_means or tree_agg returned.",
+        )
+    table = Released.of(released)
+    if all(table.shown(column).error is None for column in table.columns):
+        raise ArgumentError(  # it could be exact counts in the same form
+            "released",
+            "is not a released table: it lacks the errors of its values.",
+            hint="keep the column `std_error` or `error_bound`; pass keys that are public for another reason "
+            "to dpt.Domain.from_frame(places, by=[...]).",
+        )
+    lengths = _path_lengths(table)
+    if not lengths.any():
+        raise DomainError(
+            "would have no leaves: the table shows no key.",
+            hint="keep the rows below the total; if there are none, no node was large enough to be shown: "
+            "use a larger epsilon, or fewer levels.",
+        )
+    leaves = _ends(table, lengths)
+    keys = table.keys[: lengths.max()]
+    columns = [
+        _take(released[key], np.where(lengths[leaves] > place, leaves, -1)) for place, key in enumerate(keys)
+    ]
+    names = pd.Index(keys, dtype=object, tupleize_cols=False)  # a key may be named by a tuple
+    places = pd.DataFrame(dict(enumerate(columns))).set_axis(names, axis="columns")
+    return replace(Domain.from_frame(places, by=keys), source="released")
+
+
+def _path_lengths(table: Released) -> IntArray:
+    """Return the number of keys on the path of each row; that of a remainder is the path of its parent."""
+    frame, lengths = table.table, table.depth.copy()
+    remainder = np.zeros(len(frame), dtype=bool)
+    if "other" in frame and "other" not in table.keys and pd.api.types.is_bool_dtype(frame["other"]):
+        remainder = frame["other"].to_numpy(dtype=bool, na_value=False)
+    for level, key in enumerate(table.keys, start=1):
+        missing = frame[key].isna().to_numpy()
+        if (missing & (table.depth > level)).any():
+            raise ArgumentError(
+                "released",
+                f"has rows that lack a key above their level, in the column {quote(key)}.",
+                hint="pass the table as it was released; rows may be left out, keys may not.",
+            )
+        lengths[(table.depth == level) & (missing | remainder)] -= 1
+    return lengths
+
+
+def _ends(table: Released, lengths: IntArray) -> IntArray:
+    """Find a row for each path that no other path continues; `lengths` are those of the rows' paths."""
+    found = []
+    for length in range(1, lengths.max() + 1):
+        group = table.groups[:, length - 1]
+        rows = np.flatnonzero(lengths == length)
+        rows = rows[~np.isin(group[rows], group[lengths > length])]
+        found.append(rows[np.unique(group[rows], return_index=True)[1]])
+    return np.concatenate(found)
+
+
+def _take(column: pd.Series, rows: IntArray) -> pd.Series:
+    """Take values by position, missing where it is -1; integers and booleans can be missing too."""
+    dtype: Any = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(column.dtype.kind, column.dtype)
+    taken = column.astype(dtype).array.take(rows, allow_fill=True)
+    return pd.Series(taken, dtype=taken.dtype)

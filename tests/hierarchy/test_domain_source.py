@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
+from pandas_dptree.cli.verify import COMMON
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
 from pandas_dptree.output.protection import statement
 from tests.helpers_json import replaced, without
@@ -18,16 +19,23 @@ BY = ["region"]
 FACTOR = dpt.Multiplicative(alpha=0.25)
 YEARS = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
 COSTS = dpt.cut("cost", [0, 10, 100])
-STATED = {"given": REGIONS, "categories": "categories", "observed": "observed"}
 DOMAINS = {
     "given": dpt.Domain.from_frame(REGIONS, by=BY),
+    "released": dpt.released_domain(dpt.tree_counts(VISITS, BY, domain=REGIONS, **LOSS)),
     "categories": dpt.Domain.from_categories(VISITS, by=BY),
     "observed": dpt.Domain.observed(VISITS, by=BY),
 }
+STATED = {
+    "given": REGIONS,
+    "released": DOMAINS["released"],
+    "categories": "categories",
+    "observed": "observed",
+}
 HEADLINES = {
     "given": "",
-    "categories": "the categories of the keys",
-    "observed": "the keys that occur in the data",
+    "released": "the keys are those of a released table",
+    "categories": "the categories of the keys are declared public",
+    "observed": "the keys that occur in the data are declared public",
 }
 
 
@@ -151,17 +159,19 @@ def test_plans_state_the_source_unless_the_keys_were_given(source):
         dpt.plan_distribution("cost", bins=[0, 100, 500], domain=domain, epsilon=1.0),
     ):
         assert plan.headline in repr(plan)
-        assert (
-            plan.headline.endswith(f"; {words} are declared public") if words else "public" not in repr(plan)
-        )
+        assert plan.headline.endswith(f"; {words}") if words else "the keys" not in repr(plan)
         if not isinstance(plan, dpt.DistributionPlan):
-            assert words in plan._repr_html_() and ("public" in plan._repr_html_()) == bool(words)
+            assert words in plan._repr_html_() and ("the keys" in plan._repr_html_()) == bool(words)
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         ("given", "The publisher provided the list of them"),
+        (
+            "released",
+            "They are the keys of an earlier released table, whose privacy loss is not included",
+        ),
         ("categories", "They are the categories of the keys, which the publisher declared public"),
         (
             "observed",
@@ -207,7 +217,7 @@ def test_a_plan_that_is_read_has_the_source_of_its_keys_that_was_planned(kind, p
     back = type(plan).from_dict(written, DOMAINS[read])
     assert back.domain.source == source_of(back.release(VISITS)) == back.to_dict()["domain_source"] == planned
     assert DOMAINS[read].source == read  # it is what it was
-    assert (HEADLINES[planned] in repr(back)) and ("declared public" in repr(back)) == (planned != "given")
+    assert (HEADLINES[planned] in repr(back)) and ("the keys" in repr(back)) == (planned != "given")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -219,6 +229,11 @@ def test_a_plan_without_a_source_is_incomplete(kind):
             type(plan).from_dict(replaced(written, ("domain_source",), odd), DOMAINS["given"])
     with pytest.raises(dpt.ArgumentError, match="`data` is not a valid plan"):
         type(plan).from_dict(without(written, "domain_source"), DOMAINS["given"])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_verifier_knows_the_source(source):
+    assert COMMON["domain_source"](source)
 
 
 def test_a_plan_of_numbers_alone_is_given():
