@@ -4,7 +4,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import xarray as xr
 
 import pandas_dptree as dpt
 
@@ -13,8 +15,14 @@ VISITS = dpt.datasets.clinic_visits().iloc[:400]
 VISITS["region"] = pd.Categorical(VISITS["region"], categories=sorted(REGIONS["region"]))
 DOMAIN = dpt.Domain.from_frame(REGIONS, by=["region"])
 
+CELLS = xr.DataArray(np.full((4, 2), 9), dims=["region", "month"], coords={"region": range(4)})
+
 VALUES: dict[str, Any] = {
     "frame": VISITS,
+    "array": CELLS,
+    "dataset": xr.Dataset({"u": CELLS, "v": CELLS}),
+    "dim": "region",
+    "edges": range(5),
     "by": ["region"],
     "domain": DOMAIN,
     "column": "cost",
@@ -63,15 +71,20 @@ CLASSES = {
 """The plans that they make."""
 
 
-def called(name: str, **options: Any) -> Any:
-    """Call a function by its name, with what it must be given, what every release needs, and some options."""
-    parameters = inspect.signature(FUNCTIONS[name]).parameters
+def call(function: Callable[..., Any], **options: Any) -> Any:
+    """Call a function with what it must be given, and some options."""
+    parameters = inspect.signature(function).parameters
     given = {each for each, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-    given |= {"epsilon", *({"bins"} & set(parameters)), *({"domain"} if "by" in given else ())}
+    given |= {"bins", "edges", *({"domain"} if "by" in given else ())} & set(parameters)
     values = {
         each: VALUES[each] for each in given if parameters[each].kind is not inspect.Parameter.VAR_KEYWORD
     }
-    return FUNCTIONS[name](**values | options)
+    return function(**values | options)
+
+
+def called(name: str, **options: Any) -> Any:
+    """Call a function by its name, with what it must be given, an epsilon, and some options."""
+    return call(FUNCTIONS[name], **{"epsilon": VALUES["epsilon"]} | options)
 
 
 def tables(name: str, **options: Any) -> list[pd.DataFrame]:

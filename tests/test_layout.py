@@ -25,8 +25,8 @@ TOPICS = {
     "plans": ["distribution_json"],
     "privacy": ["laplace_composition"],
     "verbs": [
-        "every_verb", "hints", "means", "messages", "odd_keys", "one_record", "prefixes", "sums",
-        "uneven_hierarchies", "warnings",
+        "every_verb", "hints", "means", "messages", "odd_keys", "one_record", "prefixes",
+        "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
     ],
 }  # fmt: skip
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""

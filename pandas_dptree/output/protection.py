@@ -42,6 +42,8 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
 
 def _loss(provenance: Mapping[str, Any]) -> str:
     epsilon, delta, rho = (provenance.get(name) for name in ("epsilon", "delta", "rho"))
+    if rho is not None and delta:
+        return f"approximate zero-concentrated differential privacy with ρ = {rho} and δ = {delta}"
     if rho is not None:
         return f"zero-concentrated differential privacy with ρ = {rho}"
     if epsilon is None:

@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.plans import serialize
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 
@@ -68,6 +68,8 @@ class Plan(ABC):
     """The name of this kind of plan in JSON."""
     kinds: ClassVar[dict[str, type[Plan]]] = {}
     """All kinds of plans that can be read, by their names in JSON."""
+    takes_rho_with_delta: ClassVar[bool] = False
+    """Whether the loss may be a rho with a delta: only for releases gated by Gaussian thresholds."""
     _max_rows: ClassVar[int | None] = None
     """How many rows of the plan's table to print; None for all."""
 
@@ -82,7 +84,9 @@ class Plan(ABC):
             Plan.kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        """Check the privacy unit."""
+        """Check the kind of the loss, and the privacy unit."""
+        if not self.takes_rho_with_delta:
+            ungated_loss(self.loss)
         unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.columns_used)
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)

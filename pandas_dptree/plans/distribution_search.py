@@ -10,8 +10,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.plans.distribution import DistributionPlan, check_columns, known_totals
-from pandas_dptree.plans.options import DistributionOptions, with_defaults
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.plans.options import DistributionOptions, stated_loss, with_defaults
+from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_distribution_plan"]
@@ -42,7 +42,7 @@ def find_distribution_plan(
         )
     keys = () if domain is None else domain.by
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
-    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    loss = stated_loss(given)
     totals = known_totals(domain, given["known"])
     strategies = Strategies(column_bins.n_bins, loss, given["neighbors"], most, len(totals))
     known_total = all((each >= 0).all() for each in totals)

@@ -14,7 +14,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.joint import JointPlan, joint_delta
-from pandas_dptree.plans.options import JointOptions, with_defaults
+from pandas_dptree.plans.options import JointOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -91,7 +91,7 @@ def plan_jointly(
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
         find_plan(domain, **options)  # raises, since nothing is left to measure
     spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
-    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    loss = stated_loss(given)
     scale = dict(zip(quantities, scales, strict=True))
     sensitivities = [
         quantities[name].sensitivity(

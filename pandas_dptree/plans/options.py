@@ -22,6 +22,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import Option, options_of
 
@@ -62,6 +63,7 @@ __all__ = [
     "Tolerance",
     "Unit",
     "require_supported",
+    "stated_loss",
     "taken_from",
     "unsupported_options",
     "with_defaults",
@@ -577,6 +579,11 @@ class AllOptions(PlanOptions, Keys, Running, total=False):
 def with_defaults(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
     """Return all options of a kind, with defaults for those that are not given."""
     return cast(Kind, {name: options.get(name, each.default) for name, each in options_of(kind).items()})
+
+
+def stated_loss(given: Loss) -> PrivacyLoss:
+    """Return the loss that all options of a release without gates state; raise ArgumentError for others."""
+    return ungated_loss(PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"]))
 
 
 def taken_from(kind: type[Kind], options: Mapping[str, Any]) -> Kind:

@@ -29,6 +29,7 @@ from pandas_dptree.plans.options import (
     PlanOptions,
     RelativeErrorOptions,
     require_supported,
+    stated_loss,
     taken_from,
     unsupported_options,
     with_defaults,
@@ -82,7 +83,7 @@ def _find_plan_by_alpha(
     alpha_options = require_supported(AlphaOptions, options, what="plans with alpha", hint=hint)
     given = with_defaults(AlphaOptions, alpha_options)
     automatic = given["mechanism"] == "auto"
-    loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+    loss = stated_loss(given)
     noises = noises_for(given["mechanism"], loss, given["split"])
     plans = []
     for noise in noises:
@@ -153,7 +154,7 @@ def find_plan(
         "level_weights", {} if given["level_weights"] is None else given["level_weights"], names, 1.0
     )
     if given["target"] is None:
-        stated = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+        stated = stated_loss(given)
         losses = [(noise, stated) for noise in noises_for(given["mechanism"], stated, split)]
         objective = given["objective"]
     else:
@@ -173,7 +174,7 @@ def find_plan(
             known=public.exact,
             unit=float(quantity.unit),
         )
-        losses = [_loss_for(goal, given["mechanism"], given["epsilon"], given["delta"], given["rho"])]
+        losses = [_loss_for(goal, given)]
         weights, objective = goal.weights, "worst"
     plans = [
         AdditivePlan(
@@ -242,16 +243,11 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     return candidate_noises(mechanism, loss)
 
 
-def _loss_for(
-    goal: Target,
-    mechanism: Mechanism | AdditiveNoise,
-    epsilon: float | None,
-    delta: float,
-    rho: float | None,
-) -> tuple[AdditiveNoise, PrivacyLoss]:
+def _loss_for(goal: Target, given: AdditiveOptions) -> tuple[AdditiveNoise, PrivacyLoss]:
     """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
+    mechanism, epsilon, delta, rho = given["mechanism"], given["epsilon"], given["delta"], given["rho"]
     if epsilon is not None or rho is not None:
-        PrivacyLoss(epsilon=epsilon, delta=delta, rho=rho)  # raises if it is invalid
+        stated_loss(given)  # raises if it is invalid
     pure = PrivacyLoss(epsilon=1.0)
     never_pure = not any(noise.supports(pure) for noise in noises_for(mechanism, pure, None))
     concentrated = rho is not None or (epsilon is None and not delta and never_pure)

@@ -1,8 +1,8 @@
 """Privacy loss of a release, and conversions between its definitions.
 
-There are three: pure differential privacy (``epsilon``), approximate differential privacy (``epsilon`` and
-``delta``) and zero-concentrated differential privacy (``rho``). Conversions never overstate privacy: they
-are rounded outward by more than their own rounding error.
+There are four: pure differential privacy (``epsilon``), approximate differential privacy (``epsilon`` and
+``delta``), zero-concentrated differential privacy (``rho``) and its approximate form (``rho`` and ``delta``).
+Conversions never overstate privacy: they are rounded outward by more than their own rounding error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, quote, warn
 
-__all__ = ["PrivacyLoss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+__all__ = ["PrivacyLoss", "ungated_loss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
 MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
 """Above one of these, a loss protects nobody: see `PrivacyLoss.objection`."""
@@ -30,27 +30,34 @@ _MARGIN = 2.0**-47
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyLoss:
-    """The privacy loss of one release: exactly one of `epsilon` and `rho`.
+    r"""The privacy loss of one release: exactly one of `epsilon` and `rho`, with or without a `delta`.
 
     Parameters
     ----------
     epsilon : float, optional
         Pure differential privacy; together with `delta`, approximate differential privacy.
     delta : float, default 0.0
-        Probability, below 1, with which the guarantee of `epsilon` may fail.
+        Probability, below 1, with which the guarantee of `epsilon` or `rho` may fail.
     rho : float, optional
-        Zero-concentrated differential privacy.
+        Zero-concentrated differential privacy (zCDP); together with `delta`, approximate zCDP.
 
     Raises
     ------
     ArgumentError
-        If none or both of `epsilon` and `rho` are given, one is not a positive finite number, `delta`
-        is not in [0, 1), or `delta` is given without `epsilon`.
+        If none or both of `epsilon` and `rho` are given, one is not a positive finite number, or `delta`
+        is not in [0, 1).
 
     Notes
     -----
     **Privacy**: the loss is public. It bounds how much the distribution of the release may depend on the
     records of one privacy unit.
+
+    A release is :math:`\delta`-approximately :math:`\rho`-zCDP if for any two neighbouring data sets there
+    are events, one under each, of probability at least :math:`1 - \delta`, given which the two distributions
+    of the release are as close as :math:`\rho`-zCDP requires (Bun and Steinke, "Concentrated differential
+    privacy", 2016, Definition 8.1). If :math:`\rho`-zCDP implies :math:`(\epsilon, \delta')`-DP, then such a
+    release is :math:`(\epsilon, \delta + (1 - \delta)\delta')`-DP. Only releases gated by Gaussian thresholds
+    have this kind of loss (`pandas_dptree.privacy.gated`); `ungated_loss` refuses it for all others.
 
     Examples
     --------
@@ -58,6 +65,8 @@ class PrivacyLoss:
     'approximate'
     >>> PrivacyLoss(rho=0.1).to_dict()
     {'rho': 0.1}
+    >>> PrivacyLoss(rho=0.02, delta=1e-6).kind
+    'approximate_zcdp'
     """
 
     epsilon: float | None = None
@@ -81,29 +90,22 @@ class PrivacyLoss:
                 f"must be at least 0 and below 1, not {quote(self.delta)}.",
                 hint="for example delta=1e-6.",
             )
-        if self.rho is not None and delta > 0:
-            raise ArgumentError(
-                "delta",
-                "cannot be given together with `rho`.",
-                hint="leave `delta` out: a rho needs none. For an epsilon, dpt.plan(domain, epsilon=1.0, "
-                "delta=1e-6) finds the noise.",
-            )
         object.__setattr__(self, "delta", delta)
         for name in ("epsilon", "rho"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _positive(name, getattr(self, name)))
 
     @property
-    def kind(self) -> Literal["pure", "approximate", "zcdp"]:
+    def kind(self) -> Literal["pure", "approximate", "zcdp", "approximate_zcdp"]:
         """Kind of differential privacy."""
         if self.rho is not None:
-            return "zcdp"
+            return "approximate_zcdp" if self.delta else "zcdp"
         return "approximate" if self.delta else "pure"
 
     def to_dict(self) -> dict[str, float]:
         """Return the parameters by name, as in ``attrs`` and JSON."""
         if self.rho is not None:
-            return {"rho": self.rho}
+            return {"rho": self.rho, "delta": self.delta} if self.delta else {"rho": self.rho}
         assert self.epsilon is not None
         return {"epsilon": self.epsilon, "delta": self.delta}
 
@@ -118,9 +120,9 @@ class PrivacyLoss:
         r"""Why the loss protects nobody; empty if it may protect.
 
         An epsilon allows the odds of any guess about a unit to change by a factor of :math:`e^\epsilon`: at
-        20, from one in a million to 485 to 1. A rho of 10 implies an epsilon of 32 at a delta of 1e-6. A
-        mechanism that publishes each record unchanged with probability delta satisfies an epsilon of 0 with
-        that delta.
+        20, from one in a million to 485 to 1. A rho of 10 implies an epsilon of 33 at a delta of 1e-6. A
+        mechanism that publishes each record unchanged with probability delta satisfies an epsilon of 0, or a
+        rho of 0, with that delta.
         """
         if self.epsilon is not None and self.epsilon > MOST_EPSILON:
             return (
@@ -129,8 +131,9 @@ class PrivacyLoss:
             )
         if self.rho is not None and self.rho > MOST_RHO:
             return (
-                f"`rho` is {self.rho:g}, which protects nobody: at a delta of 1e-6 that is an epsilon of "
-                f"{zcdp_epsilon(self.rho, 1e-6):.3g}."
+                f"`rho` is {self.rho:g}, which protects nobody: at a delta of 1e-6"
+                f"{' in addition to its own' if self.delta else ''} that is an epsilon of "
+                f"{1.005 * zcdp_epsilon(self.rho, 1e-6):.3g}."  # rounded up: three digits are off by 0.5 %
             )
         if self.delta > MOST_DELTA:
             return (
@@ -145,7 +148,9 @@ class PrivacyLoss:
         The sum of the parts is not above the whole, exactly: each part is rounded down. Releases with these
         losses together have the whole loss, since epsilons, deltas and rhos add up (Dwork, Kenthapadi,
         McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and Steinke, "Concentrated
-        differential privacy", 2016, Lemma 1.7).
+        differential privacy", 2016, Lemma 1.7). Rhos with deltas do as well (Lemma 8.2 there): the events of
+        all releases occur together with probability at least
+        :math:`\prod_i (1 - \delta_i) \ge 1 - \sum_i \delta_i`.
 
         Examples
         --------
@@ -164,6 +169,32 @@ class PrivacyLoss:
         0.25
         """
         return PrivacyLoss(**{name: _part(total, share) for name, total in self.to_dict().items()})
+
+
+def ungated_loss(loss: PrivacyLoss) -> PrivacyLoss:
+    """Check that a release without gates can have a loss, and return it: a rho has no delta.
+
+    Only a release that is gated by Gaussian thresholds needs both, for the probability that a key of a single
+    unit is shown. All other noise would be computed from the rho alone, so a delta would have no effect.
+
+    Raises
+    ------
+    ArgumentError
+        If the loss is a rho with a delta.
+
+    Examples
+    --------
+    >>> ungated_loss(PrivacyLoss(rho=0.1)).rho
+    0.1
+    """
+    if loss.kind == "approximate_zcdp":
+        raise ArgumentError(
+            "delta",
+            "cannot be given together with `rho`.",
+            hint="leave `delta` out: a rho needs none. For an epsilon, dpt.plan(domain, epsilon=1.0, "
+            "delta=1e-6) finds the noise.",
+        )
+    return loss
 
 
 def warn_if_useless(loss: PrivacyLoss) -> None:

@@ -12,6 +12,8 @@ from pandas_dptree.cli.commands import main
 from pandas_dptree.output import empty_tables
 from tests.helpers_cli import BY, FACTOR, counts, run
 
+BOTH = ["--rho", "1", "--delta", "1e-6"]
+
 
 def test_csv_to_csv_and_parquet(files, capsys):
     assert counts(files, "--epsilon", "1") == 0
@@ -122,7 +124,14 @@ def test_options_that_are_not_known(files, capsys, given, said):
     [
         ("counts", ["--epsilon", "1", "--by", "Town"], "`records` lacks the columns: 'Town'"),
         ("counts", [], "`--epsilon` or `--rho` must be given"),
-        ("counts", ["--rho", "1", "--delta", "1e-6"], "`--delta` cannot be given together with `--rho`"),
+        ("counts", BOTH, "`--delta` cannot be given together with `--rho`"),
+        (
+            "sums",
+            [*BOTH, "--column", "cost", "--bounds", "0", "9"],
+            "`--delta` cannot be given together with `--rho`",
+        ),
+        ("plan", BOTH, "`--delta` cannot be given together with `--rho`"),
+        ("plan", [*BOTH, "--target", "region=9"], "`--delta` cannot be given together with `--rho`"),
         ("counts", ["--epsilon", "1", "--level-weight", "x=1"], "`--level-weight` names unknown levels"),
         ("counts", ["--epsilon", "1", "--share", "region=1", "--share", "x=0"], "`--share` names unknown"),
         (

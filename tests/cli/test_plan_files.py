@@ -156,7 +156,8 @@ def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     "change",
     [
         {"format": "other"}, {"mechanism": "none"}, {"mechanism": "laplace"}, {"guarantee": {"alpha": 0.25}},
-        {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"levels": None}, {"levels": ["total", ["x"]]},
+        {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"loss": {"rho": 0.1, "delta": 1e-6}},
+        {"levels": None}, {"levels": ["total", ["x"]]},
         {"levels": [1, 2, 3]}, {"neighbors": "swap"}, {"max_contributions": True}, {"privacy_unit": 0.5},
     ],
     ids=str,

@@ -137,6 +137,8 @@ def forged_plans(stored):
     name = "rho" if "rho" in stored["loss"] else "epsilon"
     yield "a smaller loss", edited(stored, "loss", name, value=lambda loss: loss * 0.95)
     yield "a larger loss", edited(stored, "loss", name, value=lambda loss: loss * 1.05)
+    if name == "rho":
+        yield "a delta with a rho", edited(stored, "loss", "delta", value=1e-6)
     if stored["loss"].get("delta") and stored["mechanism"] == "gaussian":  # else it hardly matters
         yield "a smaller delta", edited(stored, "loss", "delta", value=lambda delta: delta / 2)
         yield "a larger delta", edited(stored, "loss", "delta", value=lambda delta: delta * 4)

@@ -51,6 +51,21 @@ def test_levels_never_spend_more_than_the_budget(noise, loss, neighbors, rows, p
     assert [math.isinf(scale) for scale in scales] == [part == 0 for part in parts]
 
 
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_rho_with_a_delta_is_not_taken_for_a_rho(noise):
+    loss, scales = PrivacyLoss(rho=0.5, delta=1e-6), [1e12]
+    assert not noise.supports(loss) and not noise.keeps_to(loss, ONE_ROW, scales)
+    assert noise.keeps_to(PrivacyLoss(rho=0.5), ONE_ROW, scales)
+    assert candidate_noises("auto", loss) == []
+    for calibrate in (
+        lambda: noise.budget(loss),
+        lambda: noise.accepted_budget(loss),
+        lambda: noise.noise_scales(loss, ONE_ROW, [1.0]),
+    ):
+        with pytest.raises(ArgumentError, match="`delta` cannot be given together with `rho`"):
+            calibrate()
+
+
 @pytest.mark.parametrize(
     ("noise", "loss", "sensitivity", "expected"),
     [

@@ -161,6 +161,15 @@ def test_protection_in_words(visits, clinics, options, words):
     assert "protects nobody" not in page
 
 
+def test_a_rho_with_a_delta_in_words(counts):
+    """No table has one so far that is made here, so the provenance of another is changed."""
+    stated = {name: value for name, value in counts.attrs["dp"].items() if name != "epsilon"}
+    words = statement(stated | {"rho": 0.02, "delta": 1e-6, "rng": "operating system"})
+    expected = "approximate zero-concentrated differential privacy with ρ = 0.02 and δ = 1e-06"
+    assert words[0] == f"Protection: {expected}."
+    assert statement(stated | {"rho": 0.02, "delta": 0.1})[0].endswith("δ = 0.1, which protects nobody.")
+
+
 def test_a_repeatable_release_claims_no_protection(counts):
     assert statement(counts.attrs["dp"])[0].startswith("Protection: none. If the noise had been secret")
 

@@ -10,12 +10,15 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy import domain
+from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_json import replaced
 from tests.helpers_privacy import LOSS
 
 BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
 DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
 PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
+BOTH = PrivacyLoss(rho=0.02, delta=1e-6)
 FACTOR = dpt.Multiplicative(alpha=0.25)
 PLANS = {
     type(plan).__name__: plan
@@ -71,6 +74,41 @@ def test_it_is_stored_and_released_later(plan):
         tables.append(released.cdf() if isinstance(released, dpt.Distribution) else released)
     pd.testing.assert_frame_equal(*tables)
     assert tables[0].attrs == tables[1].attrs
+
+
+@every_kind
+def test_no_kind_takes_a_rho_with_a_delta(plan):
+    with pytest.raises(dpt.ArgumentError):
+        dataclasses.replace(plan, loss=BOTH)
+    for forged in (
+        replaced(plan.to_dict(), ("loss",), BOTH.to_dict()),
+        replaced(plan.to_dict(), ("loss", "rho"), 0.02),
+    ):
+        with pytest.raises(dpt.ArgumentError, match="`data` is not a valid plan") as caught:
+            dpt.Plan.from_dict(forged, plan.hierarchy)
+        assert caught.value.argument == "data" and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        dpt.plan(DOMAIN, rho=0.02),
+        dpt.plan(DOMAIN, rho=0.02, split="nodes"),
+        dpt.plan(DOMAIN, rho=0.02, mechanism="laplace"),
+        dpt.plan_distribution("cost", bounds=(0, 500), bins=16, rho=0.02),
+        dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, rho=0.02),
+    ],
+    ids=lambda plan: f"{plan.kind} {plan.mechanism_name}",
+)
+def test_no_delta_is_added_to_a_rho_afterwards(plan):
+    with pytest.raises(dpt.ArgumentError, match="`delta` cannot be given together with `rho`"):
+        dataclasses.replace(plan, loss=BOTH)
+    stored = plan.to_dict()
+    assert dpt.Plan.from_dict(stored, plan.hierarchy).loss == plan.loss
+    parts = [("plans", place, 1, "loss", "delta") for place in range(len(stored.get("plans", ())))]
+    for place in (("loss", "delta"), *parts):
+        with pytest.raises(dpt.ArgumentError, match="valid plan: `delta` cannot be given together"):
+            dpt.Plan.from_dict(replaced(stored, place, 1e-6), plan.hierarchy)
 
 
 @every_kind

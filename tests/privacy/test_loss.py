@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -13,7 +14,7 @@ from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta, zcdp_epsilon, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 RHOS = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0]
 DELTAS = [1e-15, 1e-10, 1e-6, 1e-3, 0.1, 0.5]
@@ -42,7 +43,7 @@ def exact_delta(rho, epsilon):
         *[({"epsilon": bad}, "epsilon") for bad in (0, -1.0, math.nan, math.inf, True, "1", 1j)],
         *[({"rho": bad}, "rho") for bad in (0, -1.0, math.nan, math.inf, False, [1.0])],
         *[({"epsilon": 1.0, "delta": bad}, "delta") for bad in (-1e-9, 1.0, 2, math.nan, True, None)],
-        ({"rho": 1.0, "delta": 1e-6}, "delta"),
+        *[({"rho": 1.0, "delta": bad}, "delta") for bad in (-1e-9, 1.0, math.nan, True, None)],
         ({"delta": 1e-6}, "epsilon"),
     ],
 )
@@ -59,12 +60,50 @@ def test_a_loss_is_one_statement_or_an_error(arguments, argument):
         ({"epsilon": np.float64(1), "delta": 0}, "pure"),
         ({"epsilon": 1.0, "delta": 1e-9}, "approximate"),
         ({"rho": np.int64(2)}, "zcdp"),
+        ({"rho": 0.02, "delta": 0}, "zcdp"),
+        ({"rho": 0.02, "delta": np.float64(1e-6)}, "approximate_zcdp"),
     ],
 )
 def test_a_loss_knows_its_kind_and_is_json(arguments, kind):
     loss = PrivacyLoss(**arguments)
     assert loss.kind == kind
     assert PrivacyLoss(**json.loads(json.dumps(loss.to_dict()))) == loss
+
+
+def test_a_rho_states_its_delta_only_if_it_has_one():
+    both, alone = PrivacyLoss(rho=0.02, delta=1e-6), PrivacyLoss(rho=0.02)
+    assert (both.epsilon, both.rho, both.delta) == (None, 0.02, 1e-6)
+    assert (both.to_dict(), alone.to_dict()) == ({"rho": 0.02, "delta": 1e-6}, {"rho": 0.02})
+    assert (both.in_words, alone.in_words) == ("rho=0.02, delta=1e-06", "rho=0.02")
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "said"),
+    [
+        (10.0, 1e-3, ""),
+        (11.0, 0.0, "`rho` is 11, which protects nobody: at a delta of 1e-6 that is an epsilon of"),
+        (11.0, 0.01, "`rho` is 11, .*: at a delta of 1e-6 in addition to its own that is an epsilon of"),
+        (0.1, 0.01, "`delta` is 0.01, which protects nobody: it permits publishing each record unchanged"),
+    ],
+)
+def test_why_a_rho_protects_nobody(rho, delta, said):
+    loss = PrivacyLoss(rho=rho, delta=delta)
+    assert re.match(said, loss.objection) and bool(said) == bool(loss.objection)
+    assert loss.in_words.endswith(" (protects nobody)") == bool(said)
+
+
+@given(rho=st.floats(10.0, 1e6, exclude_min=True))
+def test_the_epsilon_that_a_rho_is_said_to_imply_is_rounded_up(rho):
+    stated = float(PrivacyLoss(rho=rho, delta=1e-6).objection.removesuffix(".").split()[-1])
+    assert zcdp_epsilon(rho, 1e-6) <= stated <= 1.011 * zcdp_epsilon(rho, 1e-6)
+
+
+def test_what_has_no_gates_has_no_rho_with_a_delta():
+    for loss in (PrivacyLoss(epsilon=1.0), PrivacyLoss(epsilon=1.0, delta=1e-6), PrivacyLoss(rho=0.1)):
+        assert ungated_loss(loss) is loss
+    with pytest.raises(ArgumentError, match="`delta` cannot be given together with `rho`") as caught:
+        ungated_loss(PrivacyLoss(rho=0.1, delta=1e-6))
+    assert caught.value.argument == "delta" and caught.value.hint
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -126,8 +165,9 @@ def test_conversions_refuse_what_is_no_loss(convert, arguments, argument):
     delta=st.sampled_from([0.0, 1e-12, 1e-6, 0.3]),
 )
 def test_parts_of_a_loss_add_up_to_no_more_than_it(shares, epsilon, delta):
-    for loss in (PrivacyLoss(epsilon=epsilon, delta=delta), PrivacyLoss(rho=epsilon)):
+    for loss in (PrivacyLoss(epsilon=epsilon, delta=delta), PrivacyLoss(rho=epsilon, delta=delta)):
         parts = loss.divide(shares)
+        assert {part.kind for part in parts} == {loss.kind}
         for name, whole in loss.to_dict().items():
             values = [getattr(part, name) for part in parts]
             assert sum(map(Fraction, values)) <= Fraction(whole)

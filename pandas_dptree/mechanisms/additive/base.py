@@ -63,8 +63,8 @@ class AdditiveNoise(ABC):
         """
 
     def supports(self, loss: PrivacyLoss) -> bool:
-        """Return whether this noise can give privacy of that kind."""
-        return True
+        """Return whether this noise can give privacy of that kind: by default, any but a rho with a delta."""
+        return loss.kind != "approximate_zcdp"
 
     def keeps_to(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> bool:
         """Return whether levels with these noise scales keep to a loss, as those of `noise_scales` do.

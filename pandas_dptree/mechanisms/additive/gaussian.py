@@ -14,7 +14,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
 from pandas_dptree.privacy.composition import gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian"]
@@ -46,11 +46,12 @@ class Gaussian(AdditiveNoise):
     euclidean: ClassVar[bool] = True
 
     def supports(self, loss: PrivacyLoss) -> bool:
-        """Return whether this noise can give privacy of that kind: any but pure."""
-        return loss.kind != "pure"
+        """Return whether this noise can give privacy of that kind: a delta or a rho, not both."""
+        return loss.kind in ("approximate", "zcdp")
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
+        loss = ungated_loss(loss)
         if loss.rho is not None:
             return Fraction(loss.rho)
         assert loss.epsilon is not None

@@ -14,7 +14,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_laplace
 from pandas_dptree.privacy.composition import laplace_delta
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Laplace"]
@@ -42,6 +42,7 @@ class Laplace(AdditiveNoise):
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the epsilon, or the rho, that the levels share."""
+        loss = ungated_loss(loss)
         return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
@@ -49,7 +50,7 @@ class Laplace(AdditiveNoise):
         return laplace_delta(epsilon, noise_scales, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
-        if loss.kind == "zcdp":
+        if loss.rho is not None:
             return Fraction(sensitivity.l2_squared, 2), 2
         return Fraction(sensitivity.l1), 1
 
