@@ -79,6 +79,7 @@ class ImplicitPlan(Plan):
     """
 
     kind: ClassVar[str] = "implicit"
+    takes_rho_with_delta: ClassVar[bool] = True
 
     tree: PrefixTree | PrivateKeys
     noise: LevelNoise
@@ -408,7 +409,8 @@ def check_delta(loss: PrivacyLoss) -> None:
     if not loss.delta:
         raise ArgumentError(
             "delta",
-            "must be above 0, and given with an epsilon: the records decide which nodes the table has.",
+            "must be above 0, and given with an epsilon or a rho: the records decide which nodes the table "
+            "has.",
             hint="for example epsilon=1.0, delta=1e-6.",
         )
 

@@ -52,7 +52,7 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
             "which keys exist is information about the records."
             if domain is None
             else f"is unknown: {quote(domain)}.",
-            hint="if you have a list of the keys that does not come from the records, pass it as a frame, one "
+            hint="if you have a list of the keys that was not made from the records, pass it as a frame: one "
             'row per leaf. If everybody may know which keys the records have, state that with "observed" (or '
             '"categories", for the categories of categorical keys). If nobody can list the keys, pass '
             f"private_keys={quote(list(plain[-1:]))} and a delta: only keys that many units share are "
