@@ -26,8 +26,8 @@ import pandas as pd
 from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
 __all__ = [
-    "UNKNOWN", "canonical_codes", "located", "numbered_combinations", "numbered_units", "positions",
-    "sort_key",
+    "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "located", "numbered_combinations",
+    "numbered_units", "positions", "sort_key",
 ]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ IntArray = npt.NDArray[np.int64]
 UNKNOWN = ("unknown",)
 """Canonical form of values that cannot be keys."""
 
-_NANOSECONDS = {
+NANOSECONDS = {
     "W": 7 * 86_400 * 10**9,
     "D": 86_400 * 10**9,
     "h": 3_600 * 10**9,
@@ -45,6 +45,8 @@ _NANOSECONDS = {
     "us": 10**3,
     "ns": 1,
 }
+"""Length of each unit of time."""
+
 _PLAIN = {str, int, float, type(None), type(pd.NA), type(pd.NaT)}
 """Types among which Python's equality is an equivalence relation; subclasses may define another equality."""
 
@@ -185,6 +187,15 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     return (1, form) if isinstance(form, str) else (0, form)
 
 
+def finest_unit(nanoseconds: Sequence[int]) -> str | None:
+    """Find the finest unit in which an array of pandas holds all of these times exactly, if any."""
+    for unit in ("ns", "us", "ms", "s"):
+        length = NANOSECONDS[unit]
+        if all(abs(time) < 2**63 * length and time % length == 0 for time in nanoseconds):
+            return unit
+    return None
+
+
 def _factorized(values: npt.NDArray[np.object_], *, only_text: bool) -> tuple[IntArray, list[Hashable]]:
     """Number plain values, of exactly the types in `_PLAIN`, by Python's equality, in order of appearance.
 
@@ -227,7 +238,7 @@ def _canonical_array(values: pd.Series) -> list[Hashable]:
         kind, values = "zoned time", values.dt.tz_convert("UTC").dt.tz_localize(None)
     array = values.to_numpy()
     unit, _ = np.datetime_data(array.dtype)
-    factor = _NANOSECONDS[unit]
+    factor = NANOSECONDS[unit]
     return [
         None if missing else (kind, whole * factor)
         for whole, missing in zip(array.astype(np.int64).tolist(), np.isnat(array), strict=True)
@@ -279,16 +290,17 @@ def _form(value: Any, depth: int = 0) -> Hashable:
         case pd.Period():
             return ("period", value.freqstr, value.ordinal)
         case pd.Interval():
-            return ("interval", _form(value.left), _form(value.right), value.closed)
+            ends = _form(value.left), _form(value.right)
+            return UNKNOWN if UNKNOWN in ends else ("interval", *ends, value.closed)
         case tuple() if depth < _DEEPEST:
             forms = tuple(_form(item, depth + 1) for item in value)
             return UNKNOWN if UNKNOWN in forms else ("tuple", *forms)
         case bytes():
-            return ("bytes", value.hex())
+            return ("bytes", bytes.hex(value))
         case uuid.UUID():
             return ("uuid", value.int)
         case datetime.time():
-            return ("time of day", value.isoformat())
+            return ("time of day", datetime.time.isoformat(value))
     return UNKNOWN
 
 
@@ -313,7 +325,11 @@ def _microseconds(value: datetime.timedelta) -> int:
 
 
 def _nanoseconds(value: np.datetime64 | np.timedelta64) -> int:
+    """Convert a time; raises OverflowError if no array of pandas holds it, about 3e11 years from now."""
     unit, step = np.datetime_data(value.dtype)
     if unit in {"Y", "M"} and isinstance(value, np.datetime64):
-        return int(value.astype("M8[D]").astype(np.int64)) * _NANOSECONDS["D"]
-    return int(value.astype(np.int64)) * step * _NANOSECONDS[unit]
+        value, unit, step = value.astype("M8[D]"), "D", 1
+    nanoseconds = int(value.astype(np.int64)) * step * NANOSECONDS[unit]
+    if abs(nanoseconds) >= 2**63 and finest_unit([nanoseconds]) is None:
+        raise OverflowError("no array of pandas holds this time")
+    return nanoseconds
