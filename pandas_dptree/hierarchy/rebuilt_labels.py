@@ -77,8 +77,9 @@ def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray
     all are        type
     ============== ==============================================================================
     text           ``"str"``; objects if Arrow cannot hold it (lone surrogates)
-    numbers        ``"Int64"`` or ``"UInt64"`` if all are whole, ``"Float64"`` if each is exactly a
-                   float; else objects: decimals if 38 digits suffice for each, else each its own
+    whole numbers  ``"Int64"``, or else ``"UInt64"``; objects beyond 64 bits
+    other numbers  ``"Float64"`` if each is exactly a float; else objects: decimals if 38 digits
+                   suffice for each, else each the simplest of int, float, Decimal and Fraction
     booleans       ``"boolean"``
     times          ``datetime64`` (in UTC, if they have a time zone), in the finest exact unit
     durations      ``timedelta64``, likewise

@@ -141,7 +141,8 @@ def test_what_is_another_key(different):
     "value",
     [[], {}, {1}, object(), Hostile(), 1j, Shade.DARK, DEEP, (1, []), (Hostile(),), np.array([1]), 10**5000,
      Decimal("1E+999999999999999999"), Decimal("1E-999999999999999999"), Fraction(1, 10**5000),
-     np.array([1]).view("m8")[0], np.timedelta64(1, "Y")],
+     np.array([1]).view("m8")[0], np.timedelta64(1, "Y"), np.timedelta64(2**62, "W"),
+     np.datetime64(2**62, "25s"), pd.Interval(0, 10**5000)],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_is_no_key(value):
@@ -150,6 +151,13 @@ def test_what_is_no_key(value):
 
 def test_text_that_cannot_be_hashed_is_its_text():
     assert form(HostileText("a")) == "a"
+
+
+def test_text_that_a_subclass_makes_of_a_value_does_not_matter():
+    lying_time = type("LyingTime", (datetime.time,), {"isoformat": lambda _: "noon"})
+    lying_bytes = type("LyingBytes", (bytes,), {"hex": lambda _: "noon"})
+    assert form(lying_time(9)) == form(datetime.time(9))
+    assert form(lying_bytes(b"a")) == form(b"a")
 
 
 def test_sorting_is_that_of_groupby():
