@@ -13,7 +13,6 @@ import pandas as pd
 from pandas_dptree.estimation.sparse_tree import SparseLevel, remainder_bounds, summed
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.frames import key_column
 
 __all__ = ["ShownLevel", "node_frame", "sparse_frame"]
 
@@ -145,7 +144,8 @@ def _key_columns(
         )
     }
     for place, (name, own) in enumerate(zip(names[1:], labels, strict=True)):
-        columns[name] = key_column(own.take(np.concatenate([path[place] for path in paths]), allow_fill=True))
+        keys = own.take(np.concatenate([path[place] for path in paths]), allow_fill=True)
+        columns[name] = pd.Series(keys, dtype=keys.dtype, copy=False)  # pandas would infer another type
     return columns
 
 

@@ -39,7 +39,7 @@ from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, Re
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.frames import take_labels
+from pandas_dptree.output.frames import key_column, take_labels
 from pandas_dptree.output.progress import Step, progress_bar
 from pandas_dptree.output.sparse import ShownLevel, sparse_frame
 from pandas_dptree.planning.private_split import FOUND_WITH, best_noise
@@ -470,7 +470,8 @@ def _named(
     domain = plan.hierarchy
     if not place or not isinstance(domain, Domain):
         return keys, keys, everything
-    return take_labels(domain.labels[place - 1], domain.codes[place - 1]), keys, domain.tree.listed(place)
+    labels = key_column(take_labels(domain.labels[place - 1], domain.codes[place - 1]))
+    return labels.array, keys, domain.tree.listed(place)
 
 
 def _n_children(plan: ImplicitPlan, place: int) -> npt.NDArray[np.int64] | int | None:
