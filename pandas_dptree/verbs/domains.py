@@ -23,7 +23,7 @@ from pandas_dptree.signatures import public
 __all__ = ["domain_of", "public_and_private", "released_domain"]
 
 
-def domain_of(frame: Any, by: By, domain: Any) -> Domain:
+def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Domain:
     """Make the public domain of a release of records, or raise ArgumentError.
 
     `by` and `domain` are those of `tree_counts`. The keys in `frame` are read only for ``"observed"``, and
@@ -55,7 +55,7 @@ def domain_of(frame: Any, by: By, domain: Any) -> Domain:
             hint="if you have a list of the keys that was not made from the records, pass it as a frame: one "
             'row per leaf. If everybody may know which keys the records have, state that with "observed" (or '
             '"categories", for the categories of categorical keys). If nobody can list the keys, pass '
-            f"private_keys={quote(list(plain[-1:]))} and a delta: only keys that many units share are "
+            f"private_keys={quote([*plain[-1:], *private])} and a delta: only keys that many units share are "
             "released.",
         )
     return derived_domain(by, domain)
@@ -79,7 +79,7 @@ def public_and_private(
         )
     levels, names = split_by(by, private_keys)
     if levels:
-        return domain_of(frame, levels, domain), names
+        return domain_of(frame, levels, domain, names), names
     if domain is not None:
         raise DomainError(
             "cannot be given if all keys are private.",
