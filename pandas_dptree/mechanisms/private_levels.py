@@ -64,7 +64,7 @@ class LevelNoise(ABC):
     """
 
     name: ClassVar[str]
-    """The name of the mechanism, in options, ``attrs`` and JSON."""
+    """The name of the mechanism, in ``attrs`` and JSON."""
     in_words: ClassVar[str]
     """The noise, in a headline."""
     bound_name: ClassVar[str]
@@ -289,7 +289,7 @@ class GatedLevels(LevelNoise):
         Of each level, from the root down; those of public levels have no threshold.
     """
 
-    name: ClassVar[str] = "gaussian"
+    name: ClassVar[str] = "gaussian_thresholds"
     in_words: ClassVar[str] = "Gaussian noise and thresholds"
     bound_name: ClassVar[str] = "error_bound"
 
@@ -427,6 +427,7 @@ def _radius(noise_scale: float, n_nodes: int, failure: float) -> int:
 
 
 LEVEL_NOISES: Final[Mapping[str, type[LevelNoise]]] = {
-    noise.name: noise for noise in (IndependentLevels, GatedLevels)
+    "truncated_laplace": IndependentLevels,
+    "gaussian": GatedLevels,
 }
-"""The mechanisms for hierarchies whose keys are not all public, by name."""
+"""The mechanisms for hierarchies whose keys are not all public, by the name of the option."""

@@ -93,6 +93,7 @@ def _noise(provenance: Mapping[str, Any]) -> str:
     noise = {
         **{name: noise.description for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
+        "gaussian_thresholds": "discrete Gaussian; shown are nodes with a large noisy count, below such",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
     return f"Noise: {noise}."
@@ -107,7 +108,14 @@ def _plan(provenance: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(provenance: Mapping[str, Any]) -> str:
-    if "largest_unseen" in provenance:
+    private = provenance.get("private_keys")
+    if isinstance(private, list) and provenance.get("domain_source") is not None:
+        names = joined([f"“{name}”" for name in private])
+        return (
+            f"Which rows the table has: by {names}, protected like its values; for the other keys, not "
+            f"protected. {_source(provenance)}"
+        )
+    if "shown_above" in provenance or "largest_unseen" in provenance:
         return "Which rows the table has: protected like its values."
     return f"Which rows the table has: not protected. {_source(provenance)}"
 

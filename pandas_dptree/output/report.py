@@ -142,7 +142,7 @@ def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str,
 
 def _explain_errors(kind: str, provenance: Mapping[str, Any]) -> str:
     """Explain the numbers after ±."""
-    if kind == "standard error" and provenance.get("mechanism") == "truncated_laplace":
+    if kind == "standard error" and "shown_above" in provenance:
         return "± is one standard error of the noise. It is missing (–) where none was measured."
     if kind == "standard error":
         return (

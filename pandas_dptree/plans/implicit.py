@@ -295,16 +295,16 @@ class ImplicitPlan(Plan):
         factors = self._multiplicative_plans(alpha, failure_probability)
         failure = factors["exact"].failure_probability if factors else failure_probability or 1 - FOUND_WITH
         tables: dict[tuple[str, str], tuple[Sequence[int | None], Sequence[int | None]]] = {}
-        for name in LEVEL_NOISES:
-            noise = self.noise if name == self.noise.name else self._alternative(name)
+        for name, kind in LEVEL_NOISES.items():
+            noise = self.noise if isinstance(self.noise, kind) else self._alternative(name)
             if noise is not None:
                 tables[name, ""] = noise.found_from(1 - failure), noise.largest_unseen
         for calibration, other in factors.items():
             unseen = [other.largest_unseen] * len(self.level_names)
             tables["multiplicative", calibration] = [count + 1 for count in unseen], unseen
         rows = [
-            (*kind, name, found, unseen)
-            for kind, columns in tables.items()
+            (*key, name, found, unseen)
+            for key, columns in tables.items()
             for name, found, unseen in zip(names, *(each[self.n_public :] for each in columns), strict=True)
         ]
         index = ["mechanism", "calibration", "level"]
@@ -394,9 +394,10 @@ class ImplicitPlan(Plan):
         """Make the plan with the noise in `data`."""
         private = data["private_keys"]
         tree: Any = hierarchy if private is None else PrivateKeys(columns=tuple(private), domain=hierarchy)  # type: ignore[arg-type]
+        kinds = {kind.name: kind for kind in LEVEL_NOISES.values()}
         return cls(
             tree=tree,
-            noise=LEVEL_NOISES[data["mechanism"]].from_list(data["noise"], tree.n_public),
+            noise=kinds[data["mechanism"]].from_list(data["noise"], tree.n_public),
             shares=tuple(float(share) for share in data["shares"]),
             confidence=data["confidence"],
             keep_measurements=data["keep_measurements"],
