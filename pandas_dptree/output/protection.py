@@ -93,7 +93,8 @@ def _noise(provenance: Mapping[str, Any]) -> str:
     noise = {
         **{name: noise.description for name, noise in NOISES.items()},
         "truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
-        "gaussian_thresholds": "discrete Gaussian; shown are nodes with a large noisy count, below such",
+        "gaussian_thresholds": "discrete Gaussian; shown are nodes whose noisy count is large and whose "
+        "parent is shown",
         "multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
     }.get(mechanism, mechanism)
     return f"Noise: {noise}."
