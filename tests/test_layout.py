@@ -20,9 +20,9 @@ TOPICS = {
     "cli": ["plan_files", "verified_files", "verify_delta", "written_files"],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
-    "ingest": ["one_record"],
+    "ingest": ["one_record", "private_keys_neighbors"],
     "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
-    "plans": ["distribution_json", "private_keys_privacy"],
+    "plans": ["distribution_json", "forged_plans", "private_keys_bounds", "private_keys_privacy"],
     "privacy": ["laplace_composition"],
     "verbs": [
         "every_verb", "hints", "means", "messages", "no_trace", "odd_keys", "one_record", "prefixes",

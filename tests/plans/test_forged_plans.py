@@ -1,0 +1,173 @@
+"""Plans of private keys whose JSON was edited, with a new digest: refused if they would spend more."""
+
+import copy
+import math
+
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from tests.helpers_json import resealed
+from tests.helpers_privacy import LOSS
+
+DOMAIN = dpt.Domain.from_frame(pd.DataFrame({"s": ["a", "b"]}), by=["s"])
+PLANS = {
+    f"{name}, {neighbors}, {rows} rows": dpt.plan(
+        DOMAIN, private_keys=["p", "q"], privacy_unit="unit", max_contributions=rows, neighbors=neighbors,
+        **options,
+    )
+    for name, options in {
+        "gaussian": {**LOSS, "mechanism": "gaussian"},
+        "rho": {"rho": 0.05, "delta": 1e-6},
+        "laplace": {**LOSS, "mechanism": "truncated_laplace"},
+    }.items()
+    for neighbors in ("add_remove", "replace")
+    for rows in (1, 3)
+}  # fmt: skip
+
+
+def forged(plan, edit):
+    """Edit a plan as a forger would; `edit` changes the description in place."""
+    data = copy.deepcopy(plan.to_dict())
+    edit(data)
+    return resealed(data)
+
+
+def scaled(name, factor, place=slice(None)):
+    def edit(data):
+        for level in data["noise"][place]:
+            if level.get(name) is not None:
+                level[name] *= factor
+
+    return edit
+
+
+def noise_entry(name, value, place=-1):
+    return lambda data: data["noise"][place].__setitem__(name, value)
+
+
+def entry(name, value):
+    return lambda data: data.__setitem__(name, value)
+
+
+def loss(name, factor):
+    return lambda data: data["loss"].__setitem__(name, data["loss"][name] * factor)
+
+
+def lowered(place):
+    return lambda data: noise_entry("threshold", data["noise"][place]["threshold"] - 1, place)(data)
+
+
+def swapped(data):
+    data["noise"][0], data["noise"][-1] = data["noise"][-1], data["noise"][0]
+
+
+FORGERIES = {
+    "a smaller delta": loss("delta", 0.5),
+    "more rows": lambda data: data.update(max_contributions=data["max_contributions"] + 1),
+    "fewer levels": lambda data: data["noise"].pop(),
+    "more levels": lambda data: data["noise"].append(data["noise"][-1]),
+    "no levels": entry("noise", []),
+    "other shares": entry("shares", [1.0, 1.0, 1.0, 5.0]),
+    "shares of zero": entry("shares", [0.0, 1.0, 1.0, 1.0]),
+    "shares without end": entry("shares", [math.inf] * 4),
+    "fewer shares": lambda data: data["shares"].pop(),
+    "a key less": lambda data: data["private_keys"].pop(),
+    "a key more": lambda data: data["private_keys"].append("r"),
+    "no private keys": entry("private_keys", None),
+    "public keys as private ones": entry("private_keys", ["s", "p", "q"]),
+    "a text as private keys": entry("private_keys", "pq"),
+    "levels exchanged": swapped,
+    "another mechanism": lambda data: data.update(
+        mechanism={"truncated_laplace": "gaussian"}.get(data["mechanism"], "truncated_laplace")
+    ),
+    "no mechanism": entry("mechanism", None),
+    "a confidence of 1": entry("confidence", 1.0),
+    "a confidence in words": entry("confidence", "high"),
+}
+ADD_REMOVE = {"replaced units": entry("neighbors", "replace")}
+GAUSSIAN = {
+    "less noise": scaled("noise_scale", 0.99),
+    "less noise on one level": scaled("noise_scale", 0.99, slice(0, 1)),
+    "hardly any noise": scaled("noise_scale", 1e-6),
+    "noise that cannot be drawn": scaled("noise_scale", 1e13),
+    "noise without end": scaled("noise_scale", math.inf),
+    "negative noise": scaled("noise_scale", -1.0),
+    "noise in words": noise_entry("noise_scale", "7.5"),
+    "lower thresholds": scaled("threshold", 0.5),
+    "a lower threshold": noise_entry("threshold", 1),
+    "a negative threshold": noise_entry("threshold", -1),
+    "no threshold": noise_entry("threshold", None),
+    "a true threshold": noise_entry("threshold", True),
+    "half a threshold": noise_entry("threshold", 500.5),
+    "a threshold of a public level": noise_entry("threshold", 500, 1),
+    "a threshold by one too low": lowered(-1),
+    "a threshold of the level above by one too low": lowered(-2),
+}
+LAPLACE = {
+    "more epsilon on one level": scaled("epsilon", 1.01, slice(0, 1)),
+    "more epsilon": scaled("epsilon", 1.01),
+    "hardly more epsilon": scaled("epsilon", 1 + 1e-12),
+    "more delta": scaled("delta", 1.01),
+    "a smaller sensitivity": lambda data: [
+        each.update(sensitivity=each["sensitivity"] - 1) for each in data["noise"]
+    ],
+    "a smaller radius": scaled("radius", 0.5),
+    "less noise": scaled("noise_scale", 0.5),
+}
+CASES = [
+    pytest.param(PLANS[name], edit, id=f"{name}: {how}")
+    for name in PLANS
+    for how, edit in {
+        **FORGERIES,
+        **({"less loss": loss("rho" if name.startswith("rho") else "epsilon", 0.99)}),
+        **(ADD_REMOVE if "add_remove" in name else {}),
+        **(LAPLACE if name.startswith("laplace") else GAUSSIAN),
+    }.items()
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_was_not_edited_is_read(name):
+    plan = PLANS[name]
+    assert dpt.Plan.from_dict(forged(plan, lambda data: None), DOMAIN).to_dict() == plan.to_dict()
+
+
+@pytest.mark.parametrize(("plan", "edit"), CASES)
+def test_what_spends_more_is_refused(plan, edit):
+    with pytest.raises(dpt.ArgumentError) as caught:
+        dpt.Plan.from_dict(forged(plan, edit), DOMAIN)
+    assert caught.value.argument in ("data", "domain") and caught.value.hint
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_spends_less_may_be_read(name):
+    """Higher thresholds, or a larger delta than is spent."""
+    plan = PLANS[name]
+    data = forged(plan, loss("delta", 1.001))
+    if name.startswith("laplace"):  # each level's delta would not follow from the shares
+        with pytest.raises(dpt.ArgumentError):
+            dpt.Plan.from_dict(data, DOMAIN)
+        return
+    assert dpt.Plan.from_dict(data, DOMAIN).loss.delta > plan.loss.delta
+    higher = dpt.Plan.from_dict(forged(plan, noise_entry("threshold", 10**6)), DOMAIN)
+    assert higher.to_frame()["shown_above"].iloc[-1] == 10**6
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("rho", {"rho": 1e-25, "delta": 1e-6}),
+        ("rho", {"rho": 1e-300, "delta": 1e-6}),
+        ("rho", {"rho": 1e9, "delta": 1e-6}),
+        ("epsilon", {"epsilon": 1e-13, "delta": 1e-13, "mechanism": "gaussian"}),
+        ("epsilon", {"epsilon": 1e-300, "delta": 1e-200, "mechanism": "gaussian"}),
+        ("epsilon", {"epsilon": 1e9, "delta": 0.5, "mechanism": "gaussian"}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")  # losses that protect nobody
+def test_noise_that_cannot_be_drawn_is_not_planned(argument, options):
+    """An error at the release would come when the records have been read."""
+    with pytest.raises(dpt.ArgumentError, match="noise of a scale") as caught:
+        dpt.plan(None, private_keys=["p"], privacy_unit=dpt.ROWS, **options)
+    assert caught.value.argument == argument
