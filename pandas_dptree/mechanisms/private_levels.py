@@ -140,8 +140,8 @@ class LevelNoise(ABC):
         """Return for each level the probability that nodes with these counts are shown, whatever is below."""
 
     @abstractmethod
-    def found_from(self, probability: float) -> list[int | None]:
-        """Return for each private level the smallest count that is shown with at least a probability."""
+    def found_from(self, failure_probability: float) -> list[int | None]:
+        """Return for each private level the smallest count that is shown but for at most a probability."""
 
     @abstractmethod
     def to_list(self) -> list[dict[str, Any]]:
@@ -194,6 +194,8 @@ class IndependentLevels(LevelNoise):
         """Whether the levels' epsilons and deltas follow from the shares and add up to at most the loss."""
         rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
         if len(self.levels) != len(shares) or any(noise.sensitivity != rows for noise in self.levels):
+            return False
+        if loss.epsilon is None:  # no rho bounds truncated noise
             return False
         whole = sum(shares)
         for name, most in loss.to_dict().items():
@@ -257,10 +259,10 @@ class IndependentLevels(LevelNoise):
             for place, noise in enumerate(self.levels)
         ]
 
-    def found_from(self, probability: float) -> list[int | None]:
+    def found_from(self, failure_probability: float) -> list[int | None]:
         """Return the smallest count of a node that is released itself."""
         return [
-            None if place < self.n_public else released_from(noise, 1 - probability)
+            None if place < self.n_public else released_from(noise, failure_probability)
             for place, noise in enumerate(self.levels)
         ]
 
@@ -391,12 +393,10 @@ class GatedLevels(LevelNoise):
         chain = np.cumprod([level.detection_probability(counts) for level in self.levels], axis=0)
         return list(chain)
 
-    def found_from(self, probability: float) -> list[int | None]:
+    def found_from(self, failure_probability: float) -> list[int | None]:
         """Return the smallest count of a node that is shown although no ancestor holds more."""
-        return [
-            None if place < self.n_public else found_from(self.levels[self.n_public : place + 1], probability)
-            for place in range(len(self.levels))
-        ]
+        chains = [self.levels[self.n_public : place + 1] for place in range(self.n_public, len(self.levels))]
+        return [None] * self.n_public + [found_from(chain, failure_probability) for chain in chains]
 
     def to_list(self) -> list[dict[str, Any]]:
         """Serialize the noise scale and the threshold of each level."""

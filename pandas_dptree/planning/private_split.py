@@ -44,7 +44,7 @@ _MOST_DOUBLINGS: Final = 30
 
 def mean_found_from(noise: LevelNoise) -> float:
     """Return the mean over private levels of the smallest count that is shown with probability 0.95."""
-    found = [count for count in noise.found_from(FOUND_WITH) if count is not None]
+    found = [count for count in noise.found_from(1 - FOUND_WITH) if count is not None]
     return math.fsum(found) / len(found)
 
 

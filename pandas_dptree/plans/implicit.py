@@ -94,6 +94,10 @@ class ImplicitPlan(Plan):
         super().__post_init__()
         check_rows_of_records(self.privacy_unit, self.max_contributions)
         check_display(self.confidence, self.keep_measurements)
+        if self.confidence is None:
+            raise ArgumentError(
+                "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."
+            )
         check_delta(self.loss)
         if len(self.shares) != len(self.level_names) or not all(
             math.isfinite(share) and share > 0 for share in self.shares
@@ -159,7 +163,7 @@ class ImplicitPlan(Plan):
         columns |= {"noise_scale": noise.noise_scales, "std_error": np.sqrt(noise.variances)}
         whole = {
             "shown_above": noise.thresholds,
-            "found_from": noise.found_from(FOUND_WITH),
+            "found_from": noise.found_from(1 - FOUND_WITH),
             "largest_unseen": noise.largest_unseen,
         }
         if set(whole["largest_unseen"]) == {None}:
@@ -289,27 +293,37 @@ class ImplicitPlan(Plan):
         --------
         >>> import pandas_dptree as dpt
         >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
-        >>> plan.compare()["found_from"].groupby(["mechanism", "calibration"]).max()
+        >>> plan.compare().groupby(["mechanism", "calibration"], sort=False).max()
+                                       found_from  largest_unseen
+        mechanism         calibration
+        truncated_laplace                    1004            1706
+        gaussian                              276            <NA>
+        multiplicative    exact              3533            3532
+                          proof           2915086         2915085
         """
-        names = self.level_names[self.n_public :]
-        factors = self._multiplicative_plans(alpha, failure_probability)
-        failure = factors["exact"].failure_probability if factors else failure_probability or 1 - FOUND_WITH
-        tables: dict[tuple[str, str], tuple[Sequence[int | None], Sequence[int | None]]] = {}
+        wishes = [
+            Multiplicative(alpha=alpha, failure_probability=failure_probability, calibration=calibration)
+            for calibration in sorted(get_args(Calibration))
+        ]
+        failure = 1 - FOUND_WITH if failure_probability is None else failure_probability
+        names = pd.Index(self.level_names, name="level")
+
+        def table(found_from: Any, largest_unseen: Any) -> pd.DataFrame:
+            columns = {"found_from": found_from, "largest_unseen": largest_unseen}
+            return pd.DataFrame(columns, index=names, dtype="Int64")[self.n_public :]
+
+        tables: dict[str, dict[str, pd.DataFrame]] = {}
         for name, kind in LEVEL_NOISES.items():
             noise = self.noise if isinstance(self.noise, kind) else self._alternative(name)
             if noise is not None:
-                tables[name, ""] = noise.found_from(1 - failure), noise.largest_unseen
-        for calibration, other in factors.items():
-            unseen = [other.largest_unseen] * len(self.level_names)
-            tables["multiplicative", calibration] = [count + 1 for count in unseen], unseen
-        rows = [
-            (*key, name, found, unseen)
-            for key, columns in tables.items()
-            for name, found, unseen in zip(names, *(each[self.n_public :] for each in columns), strict=True)
-        ]
-        index = ["mechanism", "calibration", "level"]
-        table = pd.DataFrame(rows, columns=[*index, "found_from", "largest_unseen"]).set_index(index)
-        return table.astype("Int64")
+                tables[name] = {"": table(noise.found_from(failure), noise.largest_unseen)}
+        for wish, other in self._multiplicative_plans(wishes):
+            unseen = np.full(len(names), other.largest_unseen)
+            tables.setdefault("multiplicative", {})[wish.calibration] = table(unseen + 1, unseen)
+        return pd.concat(
+            {name: pd.concat(each, names=["calibration"]) for name, each in tables.items()},
+            names=["mechanism"],
+        )
 
     def _alternative(self, mechanism: Any) -> LevelNoise | None:
         """Return the best noise of another mechanism, if it can have the loss."""
@@ -328,24 +342,20 @@ class ImplicitPlan(Plan):
         return noise
 
     def _multiplicative_plans(
-        self, alpha: float, failure_probability: float | None
-    ) -> dict[str, ImplicitMultiplicativePlan]:
+        self, wishes: Sequence[Multiplicative]
+    ) -> list[tuple[Multiplicative, ImplicitMultiplicativePlan]]:
         """Plan counts with bounded relative error of the same tree, if it is a tree of prefixes."""
         if isinstance(self.tree, PrivateKeys) or self.loss.epsilon is None:
-            return {}
-        return {
-            calibration: ImplicitMultiplicativePlan(
-                tree=self.tree,
-                loss=self.loss,
-                mechanism=Multiplicative(
-                    alpha=alpha, failure_probability=failure_probability, calibration=calibration
-                ),
-                neighbors=self.neighbors,
-                privacy_unit=self.privacy_unit,
-                max_contributions=self.max_contributions,
-            )
-            for calibration in sorted(get_args(Calibration))
+            return []
+        unit: dict[str, Any] = {
+            "neighbors": self.neighbors,
+            "privacy_unit": self.privacy_unit,
+            "max_contributions": self.max_contributions,
         }
+        return [
+            (wish, ImplicitMultiplicativePlan(tree=self.tree, loss=self.loss, mechanism=wish, **unit))
+            for wish in wishes
+        ]
 
     @property
     def headline(self) -> str:
@@ -393,7 +403,10 @@ class ImplicitPlan(Plan):
     ) -> Self:
         """Make the plan with the noise in `data`."""
         private = data["private_keys"]
-        tree: Any = hierarchy if private is None else PrivateKeys(columns=tuple(private), domain=hierarchy)  # type: ignore[arg-type]
+        tree: Any = hierarchy
+        if private is not None:
+            columns = tuple(serialize.name("private_keys", each) for each in private)
+            tree = PrivateKeys(columns=columns, domain=tree)
         kinds = {kind.name: kind for kind in LEVEL_NOISES.values()}
         return cls(
             tree=tree,
