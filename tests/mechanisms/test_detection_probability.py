@@ -19,7 +19,12 @@ def test_compare_inverts_the_detection_probability_of_each_level(mechanism):
     plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split, mechanism=mechanism)
     table = plan.compare(alpha=0.5, failure_probability=0.1)
     levels = list(plan.level_names[1:])
-    kinds = [("truncated_laplace", ""), ("gaussian", ""), ("multiplicative", "exact"), ("multiplicative", "proof")]
+    kinds = [
+        ("truncated_laplace", ""),
+        ("gaussian", ""),
+        ("multiplicative", "exact"),
+        ("multiplicative", "proof"),
+    ]
     assert table.index.tolist() == [(*kind, level) for kind in kinds for level in levels]
     assert (table.dtypes == "Int64").all()
     own = table.loc[mechanism, ""]

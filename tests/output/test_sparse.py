@@ -4,29 +4,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers_implicit import NUMBERS, TREES, ZIPS, released
+from tests.helpers_implicit import BOUNDS, NUMBERS, TREES, ZIPS, released
 
 
+@pytest.mark.parametrize("mechanism", BOUNDS)
 @pytest.mark.parametrize("tree", TREES)
-def test_the_columns_are_the_levels_and_their_values(tree):
-    table = released(tree)
+def test_the_columns_are_the_levels_and_their_values(tree, mechanism):
+    table = released(tree, mechanism=mechanism)
     keys = list(tree.level_names[1:])
-    assert list(table.columns) == ["level", *keys, "count", "std_error", "max_error", "other"]
+    values = ["count", "std_error", BOUNDS[mechanism], "other"]
+    assert list(table.columns) == ["level", *keys, *values]
     key_type = "UInt64" if tree is NUMBERS else str(pd.Series(dtype="str").dtype)
     assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
-    assert [str(table[name].dtype) for name in ("count", "std_error", "max_error", "other")] == [
-        "int64", "float64", "int64", "bool",
-    ]  # fmt: skip
+    assert [str(table[name].dtype) for name in values] == ["int64", "float64", "int64", "bool"]
     assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
-    measured = released(tree, keep_measurements=True)
+    measured = released(tree, mechanism=mechanism, keep_measurements=True)
     assert list(measured.columns) == [*table.columns, "measurement", "noise_scale"]
     assert measured["measurement"].isna().equals(measured["noise_scale"].isna())
     pd.testing.assert_frame_equal(measured[table.columns], table)
 
 
+@pytest.mark.parametrize("mechanism", BOUNDS)
 @pytest.mark.parametrize("tree", TREES)
-def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree):
-    table = released(tree)
+def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree, mechanism):
+    table = released(tree, mechanism=mechanism)
     keys = list(tree.level_names[1:])
     depth = table["level"].cat.codes.to_numpy()
     held = table[keys].notna().to_numpy()
@@ -36,15 +37,17 @@ def test_keys_lead_down_to_each_node_and_remainders_lack_the_last(tree):
     assert table["other"].any()
 
 
+@pytest.mark.parametrize("mechanism", BOUNDS)
 @pytest.mark.parametrize("tree", TREES)
-def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree):
-    table = released(tree)
+def test_the_deepest_nodes_and_all_remainders_add_up_to_the_total(tree, mechanism):
+    table = released(tree, mechanism=mechanism)
     parts = table["level"].eq(tree.level_names[-1]) | table["other"]
     assert table.loc[parts, "count"].sum() == table["count"].iloc[0]
 
 
-def test_variances_of_a_remainder_are_those_of_the_node_and_of_what_is_shown_of_it():
-    table = released(ZIPS)
+@pytest.mark.parametrize("mechanism", BOUNDS)
+def test_variances_of_a_remainder_are_those_of_the_node_and_of_what_is_shown_of_it(mechanism):
+    table = released(ZIPS, mechanism=mechanism)
     nodes, rests = table[~table["other"]], table[table["other"]]
     variances = nodes["std_error"] ** 2
     assert nodes["zip/1"].dropna().unique().tolist() == ["1", "9"] and len(rests) == 3

@@ -86,7 +86,10 @@ def spends_what_it_states(plan):
     if isinstance(plan, dpt.ImplicitPlan):
         unit = {"neighbors": plan.neighbors, "max_contributions": plan.max_contributions}
         if isinstance(plan.noise, GatedLevels):
-            return gated_delta(loss.epsilon, plan.noise.noise_scales, plan.noise.thresholds, **unit) <= loss.delta
+            return (
+                gated_delta(loss.epsilon, plan.noise.noise_scales, plan.noise.thresholds, **unit)
+                <= loss.delta
+            )
         assert {each.sensitivity for each in plan.noise.levels} == {count_sensitivity(**unit).l1}
         epsilon, delta = (
             sum(Fraction(getattr(each, name)) for each in plan.noise.levels) for name in ("epsilon", "delta")
