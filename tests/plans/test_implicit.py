@@ -128,10 +128,10 @@ def test_what_is_shown_of_neighbors_is_as_close_as_promised(tree, neighbors, mon
     levels = tuple(GaussianThreshold(scale, threshold) for threshold in thresholds)
     plan = released_with(tree, GatedLevels(n_public=tree.n_public, levels=levels))
     here, there = (outcomes(plan, frame_of(tree, rows), support, mass, monkeypatch) for rows in neighbors)
-    for epsilon in (2.0, 4.0, 6.0, 8.0):
+    for epsilon in (2.0, 5.0, 8.0, 11.0):
         delta = gated_delta(epsilon, [scale] * len(levels), thresholds, neighbors="add_remove")
         missing = 6 * (1 - mass.sum()) * math.exp(epsilon)  # of six draws at most
-        assert divergence(here, there, epsilon) <= delta + missing and missing < 1e-3
+        assert divergence(here, there, epsilon) <= delta + missing and missing < 1e-2
 
 
 @pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
