@@ -85,8 +85,8 @@ def best_noise(
     if not possible:
         raise ArgumentError(
             "mechanism",
-            "has an epsilon and a delta: truncated Laplace noise cannot be planned by a rho.",
-            hint="leave `mechanism` out, or pass an epsilon and a delta.",
+            "cannot be 'truncated_laplace' with a rho: this noise is planned by an epsilon and a delta.",
+            hint="leave `mechanism` out for Gaussian noise, or pass an epsilon in place of the rho.",
         )
     found: list[tuple[LevelNoise, tuple[float, ...]]] = []
     failure: ArgumentError | None = None
