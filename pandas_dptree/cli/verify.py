@@ -1018,7 +1018,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
     if kind not in ("additive", "joint"):
         known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
-        what = f" ({OTHER_KINDS[kind]})" if known else ""
+        what = f" ({OTHER_KINDS[str(kind)]})" if known else ""
         report.skip("budget and table", f"the kind of plan is {kind}{what}, which this program cannot check")
         report.status = 3
         return
