@@ -83,7 +83,7 @@ def test_gated_releases_take_both(hierarchy):
         plan = dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism=mechanism)
         assert plan.loss.kind == "approximate_zcdp" and plan.mechanism_name == "gaussian_thresholds"
         assert dpt.Plan.from_dict(plan.to_dict(), plan.hierarchy).digest == plan.digest
-    with pytest.raises(ArgumentError, match="truncated Laplace"):
+    with pytest.raises(ArgumentError, match="truncated_laplace"):
         dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
 
 
