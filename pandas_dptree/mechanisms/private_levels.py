@@ -16,12 +16,13 @@ from typing import Any, ClassVar, Final, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.detection_probability import released_from
 from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold, found_from
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
-from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.mechanisms.sparse_counts import large_counts, release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
@@ -310,11 +311,28 @@ class GatedLevels(LevelNoise):
         """Divide the sum of 1 / noise_scale**2 among the levels."""
         private = [place >= n_public for place in range(len(shares))]
         unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
-        if loss.rho is not None:
-            noise = gated_noise_zcdp(loss.rho, loss.delta, shares, private, **unit)
-        else:
-            assert loss.epsilon is not None
-            noise = gated_noise(loss.epsilon, loss.delta, shares, private, **unit)
+        try:
+            if loss.rho is not None:
+                noise = gated_noise_zcdp(loss.rho, loss.delta, shares, private, **unit)
+            else:
+                assert loss.epsilon is not None
+                noise = gated_noise(loss.epsilon, loss.delta, shares, private, **unit)
+            scales = noise.noise_scales
+        except ArithmeticError:  # floats cannot hold the scales
+            scales = (math.inf,)
+        argument = "epsilon" if loss.rho is None else "rho"
+        if max(scales) > LARGEST_SCALE:
+            raise ArgumentError(
+                argument,
+                f"is too small: a level would need noise of a scale above {LARGEST_SCALE:.0e}.",
+                hint="allow a larger privacy loss, or give that level a larger share.",
+            )
+        if min(scales) < SMALLEST_SCALE:
+            raise ArgumentError(
+                argument,
+                f"is too large: a level would have noise of a scale below {SMALLEST_SCALE:.0e}.",
+                hint="allow a smaller privacy loss, or give that level a smaller share.",
+            )
         return cls(n_public=n_public, levels=tuple(map(GaussianThreshold, *noise)))
 
     def keeps_to(
@@ -324,6 +342,8 @@ class GatedLevels(LevelNoise):
         if len(self.levels) != len(shares) or any(
             (level.threshold is None) != (place < self.n_public) for place, level in enumerate(self.levels)
         ):
+            return False
+        if not all(SMALLEST_SCALE <= scale <= LARGEST_SCALE for scale in self.noise_scales):
             return False
         parts = [level.noise_scale**2 * share for level, share in zip(self.levels, shares, strict=True)]
         if not all(math.isclose(part, parts[0], rel_tol=1e-9) for part in parts):

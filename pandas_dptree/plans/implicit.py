@@ -211,8 +211,8 @@ class ImplicitPlan(Plan):
         Notes
         -----
         **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
-        appear is covered by delta. Private keys are made afresh from the released ones, sorted by value:
-        their type depends on these, and on whether the column of the records holds numbers, text or times.
+        appear is covered by delta. Private keys are made afresh, sorted by value, and their type depends on
+        the released ones alone: objects if there are none.
         Records that do not fit the tree are dropped, and their number is not reported. A record whose private
         keys are missing from some level on counts on the levels above.
 
