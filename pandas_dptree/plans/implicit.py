@@ -1,9 +1,9 @@
 """Plans for hierarchies whose nodes nobody can list: implicit trees of prefixes, and private keys.
 
 Only nodes that hold a record are examined, and only the large ones are released; all nodes of public levels
-are. What the others hold is pooled, so all totals are kept. `pandas_dptree.mechanisms.independent_levels`
-and `gated_levels` have the two mechanisms, and why they are private. Everything else, such as the ancestors that are shown with released
-nodes, is a function of what was released.
+are. What the others hold is pooled, so all totals are kept. The modules `independent_levels` and
+`gated_levels` of `pandas_dptree.mechanisms` have the two mechanisms, and why they are private. Everything
+else, such as the ancestors that are shown with released nodes, is a function of what was released.
 
 References
 ----------
