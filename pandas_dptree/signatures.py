@@ -159,6 +159,11 @@ def _misfit(
         hint = did_you_mean(unknown, names).rstrip() or f"it takes {', '.join(names)}."
         if "aggregations" in names and "aggregations" not in {*kwargs, *in_order[:n_positional]}:
             hint = f"name what the table shows in one mapping: {_EXAMPLES['aggregations']}."
+        elif unknown[0] == "private_keys" and "domain" in names:
+            hint = (
+                "only records can be counted by private keys: release their counts first, with "
+                "counts = tree_counts(..., private_keys=[...]), and then pass domain=counts.dp.domain()."
+            )
         return CallError(unknown[0], f"is not an argument of {name}.", hint=hint)
     if n_positional > len(in_order):
         lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""
@@ -180,4 +185,6 @@ def _misfit(
     others = "".join(f"and `{each}` " for each in missing[1:])
     examples = [_EXAMPLES[each] for each in missing if each in _EXAMPLES]
     hint = f"for example {', '.join(examples)}." if examples else f"it takes {', '.join(names)}."
+    if missing == ["domain"] and "private_keys" in kwargs:
+        hint = "pass None if all keys are private, or else the Domain of the other keys."
     return CallError(missing[0], f"{others}must be given to {name}.", hint=hint)

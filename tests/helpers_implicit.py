@@ -30,6 +30,8 @@ ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
 NUMBERS = dpt.prefixes("n", bits=[16, 64])
 ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
 TREES = [ADDRESSES, NUMBERS, ZIPS]
+BOUNDS = {"truncated_laplace": "max_error", "gaussian": "error_bound"}
+"""Each mechanism, and the column of its tables that says how far counts can be from the truth."""
 LARGE = 2**63 + 3  # no float holds it
 
 

@@ -17,7 +17,8 @@ import pandas_dptree as dpt
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms import gaussian_thresholds, truncated
-from pandas_dptree.mechanisms.private_levels import IndependentLevels, LevelNoise, ReleasedLevel
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels import LevelNoise, ReleasedLevel
 from pandas_dptree.plans import implicit
 
 Row = tuple[Hashable, ...]

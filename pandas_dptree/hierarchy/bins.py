@@ -140,7 +140,9 @@ class Bins:
     @classmethod
     def from_dict(cls, data: Any) -> Bins:
         """Restore the bins that `to_dict` serialized; `data` of any other form raises an error."""
-        edges, kind, zone = data["edges"], data["type"], data["timezone"]
+        column, edges, kind, zone = data["column"], data["edges"], data["type"], data["timezone"]
+        if not isinstance(column, (str, int)):
+            raise TypeError("the column is neither text nor a whole number")
         types = {"number": (float, int), "timestamp": (int,), "duration": (int,)}[kind]
         if not isinstance(edges, list) or any(type(edge) not in types for edge in edges):
             raise ValueError(f"edges are not a list of {kind}s")
@@ -150,7 +152,7 @@ class Bins:
             edges = [pd.Timestamp(edge, unit="ns", tz=zone) for edge in edges]
         elif kind == "duration":
             edges = [pd.Timedelta(edge, unit="ns") for edge in edges]
-        return cls.of(data["column"], bounds=None, bins=edges)
+        return cls.of(column, bounds=None, bins=edges)
 
     @property
     def n_bins(self) -> int:

@@ -57,6 +57,12 @@ class PrivateKeys:
     def __post_init__(self) -> None:
         """Check the names of the columns and the public keys."""
         object.__setattr__(self, "columns", check_by(self.columns, argument="private_keys"))
+        if self.domain is not None and not isinstance(self.domain, Domain):
+            raise DomainError(
+                f"must be a Domain of the public keys, not {kind_of_object(self.domain)}.",
+                hint="make one with dpt.Domain.from_frame(places, by=[...]), or pass None if all keys are "
+                "private.",
+            )
         clashing = [name for name in self.level_names if name in _OWN_COLUMNS]
         if clashing:
             raise ColumnsError(
@@ -67,12 +73,6 @@ class PrivateKeys:
             )
         if self.domain is None:
             return
-        if not isinstance(self.domain, Domain):
-            raise DomainError(
-                f"must be a Domain of the public keys, not {kind_of_object(self.domain)}.",
-                hint="make one with dpt.Domain.from_frame(places, by=[...]), or leave it out if all keys are "
-                "private.",
-            )
         check_by([*self.domain.by, *self.columns], argument="private_keys")
         if len(self.domain.structural_zeros):
             raise DomainError(

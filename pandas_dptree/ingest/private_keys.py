@@ -170,7 +170,7 @@ def _paths(
         codes.append(code if not codes else np.where(codes[-1] < 0, -1, code))
         forms.append(known)
     if tree.domain is None:
-        return np.zeros(len(codes[0]), dtype=np.int64), codes, forms
+        return np.broadcast_to(np.int64(0), len(codes[0])), codes, forms
     return leaves_of_domain(tree.domain, column), codes, forms
 
 

@@ -1,4 +1,4 @@
-"""Probabilities of what truncated Laplace noise releases, and bounds on its error."""
+"""Which counts are released with truncated Laplace noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from pandas_dptree.mechanisms.sparse_counts import release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
-__all__ = ["largest_error", "released_from"]
+__all__ = ["released_from"]
 
 
 def released_from(noise: TruncatedLaplace, failure_probability: float) -> int:
@@ -20,15 +20,6 @@ def released_from(noise: TruncatedLaplace, failure_probability: float) -> int:
     most = 2 * noise.radius + 1
     sizes = range(noise.radius + 1, most + 1)
     return sizes[bisect_left(sizes, -failure_probability, key=lambda size: -_probability(noise, most - size))]
-
-
-def largest_error(noise: TruncatedLaplace, failure_probability: float) -> int:
-    """Find the smallest x with P(|noise| > x) <= failure_probability.
-
-    P(noise > x) is the probability of releasing a count of R - x.
-    """
-    errors = range(noise.radius + 1)
-    return bisect_left(errors, -failure_probability, key=lambda x: -2 * _probability(noise, noise.radius - x))
 
 
 def _probability(noise: TruncatedLaplace, size: int) -> float:

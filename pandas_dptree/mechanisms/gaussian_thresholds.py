@@ -12,7 +12,12 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
-from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
+from pandas_dptree.mechanisms.sampling import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    ByteSource,
+    discrete_gaussian,
+)
 from pandas_dptree.privacy.discrete_gaussian import upper_tail
 
 __all__ = ["GaussianThreshold", "chain_detection_probability", "found_from"]
@@ -30,8 +35,13 @@ class GaussianThreshold:
     noise_scale : float
         Of discrete Gaussian noise, from 1e-3 to 1e12.
     threshold : int or None
-        A node of a private level is shown only if its noisy count exceeds this. None for a public level, all
-        of whose nodes are shown below a parent that is.
+        A node of a private level is shown only if its noisy count exceeds this; at most 2**61. None for a
+        public level, all of whose nodes are shown below a parent that is.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
 
     Examples
     --------
@@ -42,6 +52,22 @@ class GaussianThreshold:
 
     noise_scale: float
     threshold: int | None
+
+    def __post_init__(self) -> None:
+        """Check that the noise can be drawn, and that the threshold is a count."""
+        if not SMALLEST_SCALE <= self.noise_scale <= LARGEST_SCALE:
+            raise ArgumentError(
+                "noise_scale",
+                f"must be from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}, not {quote(self.noise_scale)}.",
+                hint="for a smaller scale, pass a larger loss.",
+            )
+        whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
+        if self.threshold is not None and not (whole and 0 < self.threshold <= LARGEST_COUNT):
+            raise ArgumentError(
+                "threshold",
+                f"must be a whole number from 1 to 2**61, not {quote(self.threshold)}.",
+                hint="None for a public level.",
+            )
 
     def shown_counts(
         self, counts: IntArray, parent_shown: BoolArray, source: ByteSource
@@ -107,8 +133,8 @@ def chain_detection_probability(levels: Sequence[GaussianThreshold], counts: Int
     return np.asarray(np.prod([level.detection_probability(counts) for level in levels], axis=0))
 
 
-def found_from(levels: Sequence[GaussianThreshold], probability: float = 0.95) -> int:
-    """Find the smallest count for which a chain of only children is shown with a probability.
+def found_from(levels: Sequence[GaussianThreshold], failure_probability: float = 0.05) -> int:
+    """Find the smallest count for which a chain of only children stays hidden with at most a probability.
 
     Pass one level for a node whose parent is certain to be shown.
 
@@ -123,18 +149,29 @@ def found_from(levels: Sequence[GaussianThreshold], probability: float = 0.95) -
     >>> found_from([level]), found_from([level, level])
     (49, 51)
     """
-    if not 0 < probability < 1:
+    if not 0 < failure_probability < 1:
         raise ArgumentError(
-            "probability", f"must be above 0 and below 1, not {quote(probability)}.", hint="for example 0.95."
+            "failure_probability",
+            f"must be above 0 and below 1, not {quote(failure_probability)}.",
+            hint="for example 0.05.",
         )
     low, high = 0, 1
-    while _chain(levels, high) < probability:
+    while _hidden(levels, high) > failure_probability:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _chain(levels, middle) >= probability else (middle, high)
+        low, high = (low, middle) if _hidden(levels, middle) <= failure_probability else (middle, high)
     return high
 
 
-def _chain(levels: Sequence[GaussianThreshold], count: int) -> float:
-    return math.prod(float(level.detection_probability(np.array([count]))[0]) for level in levels)
+def _hidden(levels: Sequence[GaussianThreshold], count: int) -> float:
+    """Return the probability that a chain stays hidden, in a form that is exact where it is small.
+
+    One node has P(X <= threshold - count), which is P(X > count - threshold - 1).
+    """
+    each = [
+        float(upper_tail(level.noise_scale, np.array([count - level.threshold - 1]))[0])
+        for level in levels
+        if level.threshold is not None
+    ]
+    return -math.expm1(math.fsum(math.log1p(-min(hidden, 1 - 2**-53)) for hidden in each))

@@ -1,9 +1,9 @@
 """Plans for hierarchies whose nodes nobody can list: implicit trees of prefixes, and private keys.
 
 Only nodes that hold a record are examined, and only the large ones are released; all nodes of public levels
-are. What the others hold is pooled, so all totals are kept. `pandas_dptree.mechanisms.private_levels` has the
-two mechanisms, and why they are private. Everything else, such as the ancestors that are shown with released
-nodes, is a function of what was released.
+are. What the others hold is pooled, so all totals are kept. The modules `independent_levels` and
+`gated_levels` of `pandas_dptree.mechanisms` have the two mechanisms, and why they are private. Everything
+else, such as the ancestors that are shown with released nodes, is a function of what was released.
 
 References
 ----------
@@ -25,27 +25,25 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed
-from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
-from pandas_dptree.estimation.sparse_tree import SparseLevel, count_bounds, sparse_estimates
+from pandas_dptree.estimation.sparse_tree import count_bounds, sparse_estimates
 from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms.arguments import noise_source, released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels import LevelNoise
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.frames import key_column, take_labels
 from pandas_dptree.output.progress import Step, progress_bar
-from pandas_dptree.output.sparse import ShownLevel, sparse_frame
-from pandas_dptree.planning.private_split import FOUND_WITH, best_noise
+from pandas_dptree.output.sparse import sparse_frame
+from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -94,6 +92,10 @@ class ImplicitPlan(Plan):
         super().__post_init__()
         check_rows_of_records(self.privacy_unit, self.max_contributions)
         check_display(self.confidence, self.keep_measurements)
+        if self.confidence is None:
+            raise ArgumentError(
+                "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."
+            )
         check_delta(self.loss)
         if len(self.shares) != len(self.level_names) or not all(
             math.isfinite(share) and share > 0 for share in self.shares
@@ -159,7 +161,7 @@ class ImplicitPlan(Plan):
         columns |= {"noise_scale": noise.noise_scales, "std_error": np.sqrt(noise.variances)}
         whole = {
             "shown_above": noise.thresholds,
-            "found_from": noise.found_from(FOUND_WITH),
+            "found_from": noise.found_from(1 - FOUND_WITH),
             "largest_unseen": noise.largest_unseen,
         }
         if set(whole["largest_unseen"]) == {None}:
@@ -220,7 +222,8 @@ class ImplicitPlan(Plan):
             nodes = self._read(data, source)
             done()
             released = self.noise.measure(nodes, source, done)
-            levels = _shown_levels(self, nodes, released)
+            radii = self.noise.radii(released, self.confidence)
+            levels = shown_levels(self.tree, nodes, released, self.noise.variances, radii)
             sparse = [level.nodes for level in levels]
             bounds = count_bounds(sparse)
             estimates = sparse_estimates(sparse, bounds[0], partial(random_words, source))
@@ -289,27 +292,38 @@ class ImplicitPlan(Plan):
         --------
         >>> import pandas_dptree as dpt
         >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
-        >>> plan.compare()["found_from"].groupby(["mechanism", "calibration"]).max()
+        >>> found = plan.compare().groupby(["mechanism", "calibration"], sort=False).max()
+        >>> found  # doctest: +NORMALIZE_WHITESPACE
+                                       found_from  largest_unseen
+        mechanism         calibration
+        truncated_laplace                    1004            1706
+        gaussian                              273            <NA>
+        multiplicative    exact              3533            3532
+                          proof           2915086         2915085
         """
-        names = self.level_names[self.n_public :]
-        factors = self._multiplicative_plans(alpha, failure_probability)
-        failure = factors["exact"].failure_probability if factors else failure_probability or 1 - FOUND_WITH
-        tables: dict[tuple[str, str], tuple[Sequence[int | None], Sequence[int | None]]] = {}
+        wishes = [
+            Multiplicative(alpha=alpha, failure_probability=failure_probability, calibration=calibration)
+            for calibration in sorted(get_args(Calibration))
+        ]
+        failure = 1 - FOUND_WITH if failure_probability is None else failure_probability
+        names = pd.Index(self.level_names, name="level")
+
+        def table(found_from: Any, largest_unseen: Any) -> pd.DataFrame:
+            columns = {"found_from": found_from, "largest_unseen": largest_unseen}
+            return pd.DataFrame(columns, index=names, dtype="Int64")[self.n_public :]
+
+        tables: dict[str, dict[str, pd.DataFrame]] = {}
         for name, kind in LEVEL_NOISES.items():
             noise = self.noise if isinstance(self.noise, kind) else self._alternative(name)
             if noise is not None:
-                tables[name, ""] = noise.found_from(1 - failure), noise.largest_unseen
-        for calibration, other in factors.items():
-            unseen = [other.largest_unseen] * len(self.level_names)
-            tables["multiplicative", calibration] = [count + 1 for count in unseen], unseen
-        rows = [
-            (*key, name, found, unseen)
-            for key, columns in tables.items()
-            for name, found, unseen in zip(names, *(each[self.n_public :] for each in columns), strict=True)
-        ]
-        index = ["mechanism", "calibration", "level"]
-        table = pd.DataFrame(rows, columns=[*index, "found_from", "largest_unseen"]).set_index(index)
-        return table.astype("Int64")
+                tables[name] = {"": table(noise.found_from(failure), noise.largest_unseen)}
+        for wish, other in self._multiplicative_plans(wishes):
+            unseen = np.full(len(names), other.largest_unseen)
+            tables.setdefault("multiplicative", {})[wish.calibration] = table(unseen + 1, unseen)
+        return pd.concat(
+            {name: pd.concat(each, names=["calibration"]) for name, each in tables.items()},
+            names=["mechanism"],
+        )
 
     def _alternative(self, mechanism: Any) -> LevelNoise | None:
         """Return the best noise of another mechanism, if it can have the loss."""
@@ -328,24 +342,20 @@ class ImplicitPlan(Plan):
         return noise
 
     def _multiplicative_plans(
-        self, alpha: float, failure_probability: float | None
-    ) -> dict[str, ImplicitMultiplicativePlan]:
+        self, wishes: Sequence[Multiplicative]
+    ) -> list[tuple[Multiplicative, ImplicitMultiplicativePlan]]:
         """Plan counts with bounded relative error of the same tree, if it is a tree of prefixes."""
         if isinstance(self.tree, PrivateKeys) or self.loss.epsilon is None:
-            return {}
-        return {
-            calibration: ImplicitMultiplicativePlan(
-                tree=self.tree,
-                loss=self.loss,
-                mechanism=Multiplicative(
-                    alpha=alpha, failure_probability=failure_probability, calibration=calibration
-                ),
-                neighbors=self.neighbors,
-                privacy_unit=self.privacy_unit,
-                max_contributions=self.max_contributions,
-            )
-            for calibration in sorted(get_args(Calibration))
+            return []
+        unit: dict[str, Any] = {
+            "neighbors": self.neighbors,
+            "privacy_unit": self.privacy_unit,
+            "max_contributions": self.max_contributions,
         }
+        return [
+            (wish, ImplicitMultiplicativePlan(tree=self.tree, loss=self.loss, mechanism=wish, **unit))
+            for wish in wishes
+        ]
 
     @property
     def headline(self) -> str:
@@ -393,7 +403,10 @@ class ImplicitPlan(Plan):
     ) -> Self:
         """Make the plan with the noise in `data`."""
         private = data["private_keys"]
-        tree: Any = hierarchy if private is None else PrivateKeys(columns=tuple(private), domain=hierarchy)  # type: ignore[arg-type]
+        tree: Any = hierarchy
+        if private is not None:
+            columns = tuple(serialize.name("private_keys", each) for each in private)
+            tree = PrivateKeys(columns=columns, domain=tree)
         kinds = {kind.name: kind for kind in LEVEL_NOISES.values()}
         return cls(
             tree=tree,
@@ -416,83 +429,20 @@ def check_delta(loss: PrivacyLoss) -> None:
         )
 
 
-def _shown_levels(
-    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, released: Sequence[ReleasedLevel]
-) -> list[ShownLevel]:
-    """Add the ancestors of released nodes, and arrange all by parent and label."""
-    keys = [level[0] for level in released]
-    for place in reversed(range(plan.n_public + 1, len(keys))):
-        keys[place - 1] = np.union1d(keys[place - 1], nodes.parents_of(place, keys[place]))
-    parents: list[IntArray] = []
-    positions: list[IntArray] = []
-    labels, listed = [], []
-    for place, own in enumerate(keys):
-        above = nodes.parents_of(place, own) if place else np.zeros(1, dtype=np.int64)
-        parent = positions[-1][np.searchsorted(keys[place - 1], above)] if place else above
-        label, rank, has_row = _named(plan, nodes, place, own)
-        order = np.lexsort((rank, parent))
-        position = np.empty_like(order)
-        position[order] = np.arange(len(order))
-        parents.append(parent[order])
-        positions.append(position)
-        labels.append(label.take(order))
-        listed.append(has_row[order])
-    radii = plan.noise.radii(released, plan.confidence)
-    levels = []
-    for place, (radius, variance) in enumerate(zip(radii, plan.noise.variances, strict=True)):
-        n = len(parents[place])
-        where = positions[place][np.searchsorted(keys[place], released[place][0])]
-        noisy, measured = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
-        noisy[where], measured[where] = released[place][1], True
-        complete = np.zeros(n, dtype=bool)
-        n_children = _n_children(plan, place)
-        if n_children is not None and place + 1 < len(parents):
-            complete = np.bincount(parents[place + 1], minlength=n) == n_children
-        sparse = SparseLevel(
-            parents[place],
-            noisy,
-            measured,
-            complete,
-            max(variance, LEAST_VARIANCE),
-            radius,
-            least=int(place >= plan.n_public),
-        )
-        levels.append(ShownLevel(sparse, labels[place], listed[place]))
-    return levels
-
-
-def _named(
-    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, place: int, keys: npt.NDArray[Any]
-) -> tuple[Any, npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the labels of shown nodes, their order within a family, and which of them have a row."""
-    everything = np.ones(len(keys), dtype=bool)
-    if place >= plan.n_public:
-        return *nodes.labels(place, keys), everything
-    domain = plan.hierarchy
-    if not place or not isinstance(domain, Domain):
-        return keys, keys, everything
-    labels = key_column(take_labels(domain.labels[place - 1], domain.codes[place - 1]))
-    return labels.array, keys, domain.tree.listed(place)
-
-
-def _n_children(plan: ImplicitPlan, place: int) -> npt.NDArray[np.int64] | int | None:
-    """Return how many children nodes of a level can have; None if nobody knows."""
-    if isinstance(plan.tree, PrefixTree):
-        return plan.tree.n_children(place) if place < len(plan.tree.lengths) else None
-    if plan.tree.domain is None or place + 1 >= plan.n_public:
-        return None
-    return plan.tree.domain.tree.child_counts[place]
-
-
 @public
 def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataFrame:
     r"""Compute the probability that a node with a given number of records is released.
 
-    With radius R, noise scale b and :math:`q = e^{-1/b}`, for :math:`1 \le w \le R` records it is
+    With truncated Laplace noise of radius R and scale b, and with :math:`q = e^{-1/b}`, it is for
+    :math:`1 \le w \le R` records
 
     .. math:: P(\text{noise} > R - w) = \frac{q^{R - w + 1}\,(1 - q^w)}{1 + q - 2q^{R+1}}.
 
     For :math:`R < w \le 2R + 1` it is one minus that for :math:`2R + 1 - w` records, so 1 at the end.
+
+    With Gaussian noise and thresholds :math:`\tau`, a node is shown only below parents that are shown. The
+    probability is that of a node whose ancestors on private levels hold no more than itself, the product of
+    :math:`P(\text{noise} > \tau - w)` over these levels and its own. It is larger if they hold more.
 
     Parameters
     ----------
@@ -503,8 +453,8 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Indexed by the counts, with one column per level. The root, and ancestors of released nodes, are
-        always shown.
+        Indexed by the counts, with one column per level. The nodes of public levels, and ancestors of
+        released nodes, are always shown.
 
     Raises
     ------
@@ -514,9 +464,10 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     Examples
     --------
     >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
-    >>> detection_probability(plan, [600, 900, 1200])["user/64"].round(3).tolist()
-    [0.01, 0.756, 0.998]
+    >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32])
+    >>> plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
+    >>> detection_probability(plan, [20, 26, 31])["ip/32"].round(3).tolist()
+    [0.017, 0.374, 0.953]
     """
     sizes = released_counts(counts)
     columns = plan.noise.detection_probability(sizes)

@@ -117,7 +117,8 @@ def _shares(split: object, names: Sequence[Hashable]) -> PrivateSplit | tuple[fl
     if not fits or not math.isclose(math.fsum(shares), 1, rel_tol=1e-9):
         raise ArgumentError(
             "split",
-            f"must be {listed(PRIVATE_SPLITS)} or a share above 0 for each level, not {quote(split)}.",
+            f"must be {', '.join(map(repr, PRIVATE_SPLITS))} or a share above 0 for each level, not "
+            f"{quote(split)}.",
             hint=f"the levels are {listed(names)}; shares must sum to 1.",
         )
     return shares

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree.estimation.sparse_tree import SparseLevel, certain_bounds, sparse_estimates
+from pandas_dptree.estimation.sparse_tree import SparseLevel, count_bounds, sparse_estimates
 from pandas_dptree.mechanisms.sampling import byte_source, random_words
 
 
@@ -31,6 +31,6 @@ def test_bounds_of_a_family_tighten_one_another():
     nodes = SparseLevel(
         np.array([0, 0]), np.array([70, 45]), np.array([True, True]), np.array([False] * 2), 4.0, 10
     )
-    lower, upper = certain_bounds([root, nodes])
+    lower, upper = count_bounds([root, nodes])
     assert [bound.tolist() for bound in lower] == [[95], [60, 35]]
     assert [bound.tolist() for bound in upper] == [[110], [75, 50]]

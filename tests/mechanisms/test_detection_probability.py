@@ -1,10 +1,8 @@
-"""With which probability truncated noise releases a count, and how far off it is then."""
+"""With which probability truncated noise releases a count."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
@@ -15,30 +13,38 @@ from tests.helpers_privacy import LOSS
 # Which mechanism finds what
 
 
-def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plans():
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
+def test_compare_inverts_the_detection_probability_of_each_level(mechanism):
     split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
-    plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split)
+    plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split, mechanism=mechanism)
     table = plan.compare(alpha=0.5, failure_probability=0.1)
-    assert table.index.tolist() == [
-        ("truncated_laplace", ""), ("multiplicative", "exact"), ("multiplicative", "proof"),
-    ]  # fmt: skip
-    assert (table.dtypes == np.int64).all()
-    least, unseen, error = table.iloc[0]
-    probability = detection_probability(plan, [least - 1, least, unseen, unseen + 1]).min(axis="columns")
-    assert probability.iloc[0] < 0.9 <= probability.iloc[1]
-    assert probability.iloc[2] < 1 == probability.iloc[3]
-    noise = plan.noise[-1]
-    support = np.arange(-noise.radius, noise.radius + 1)
-    mass = np.exp(-abs(support) / noise.noise_scale)
-    mass /= mass.sum()
-    assert mass[abs(support) > error].sum() <= 0.1 < mass[abs(support) > error - 1].sum()
+    levels = list(plan.level_names[1:])
+    kinds = [
+        ("truncated_laplace", ""),
+        ("gaussian", ""),
+        ("multiplicative", "exact"),
+        ("multiplicative", "proof"),
+    ]
+    assert table.index.tolist() == [(*kind, level) for kind in kinds for level in levels]
+    assert (table.dtypes == "Int64").all()
+    own = table.loc[mechanism, ""]
+    for level, (least, unseen) in own.iterrows():
+        probability = detection_probability(plan, [least - 1, least])[level]
+        assert probability.iloc[0] < 0.9 <= probability.iloc[1]
+        if mechanism == "gaussian":
+            assert unseen is pd.NA
+        else:
+            assert detection_probability(plan, [unseen, unseen + 1])[level].tolist() == [pytest.approx(1), 1]
+            assert detection_probability(plan, [unseen])[level].item() < 1
+    for name in {"truncated_laplace", "gaussian"} - {mechanism}:
+        other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=name).compare(failure_probability=0.1)
+        pd.testing.assert_frame_equal(table.loc[name], other.loc[name])
     for calibration in ("exact", "proof"):
         wish = dpt.Multiplicative(alpha=0.5, failure_probability=0.1, calibration=calibration)
         other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
-        row = table.loc["multiplicative", calibration]
-        assert row["largest_unseen"] == other.largest_unseen == row["released_from"] - 1
-        allowed = 0.5 * max(row["released_from"], other.threshold)
-        assert row["error_bound"] == math.floor(allowed * (1 + 1e-14))
+        rows = table.loc["multiplicative", calibration]
+        assert (rows["largest_unseen"] == other.largest_unseen).all()
+        assert (rows["found_from"] == other.largest_unseen + 1).all()
 
 
 # Arguments
@@ -47,9 +53,11 @@ def test_compare_inverts_the_distribution_of_truncated_noise_and_orders_the_plan
 def test_detection_probabilities_near_1_keep_their_digits() -> None:
     """Next to 1 the complement is computed, so that no digits are lost."""
     mpmath = pytest.importorskip("mpmath")
-    plan = dpt.plan_implicit(dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30)
-    noise = plan.noise[1]
-    found = plan.compare(failure_probability=1e-15).loc[("truncated_laplace", ""), "released_from"]
+    plan = dpt.plan_implicit(
+        dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30, mechanism="truncated_laplace", split="uniform"
+    )
+    noise = plan.noise.levels[1]
+    found = plan.compare(failure_probability=1e-15).loc[("truncated_laplace", "", "k/1"), "found_from"]
     with mpmath.workdps(60):
         q = mpmath.exp(-1 / mpmath.mpf(noise.noise_scale))
 

@@ -15,6 +15,7 @@ from pandas_dptree.mechanisms.gaussian_thresholds import (
     found_from,
 )
 from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.privacy.discrete_gaussian import upper_tail
 from tests.helpers_gated import Node, Release, joint_masses
 
 
@@ -105,16 +106,37 @@ def test_detection_probabilities_are_frequencies():
     assert GaussianThreshold(4.0, None).detection_probability(counts).tolist() == [1.0] * 6
 
 
-@pytest.mark.parametrize("probability", [0.05, 0.5, 0.95, 1 - 1e-9])
-def test_smallest_count_found(probability):
+@pytest.mark.parametrize("failure_probability", [0.95, 0.5, 0.05, 1e-9])
+def test_smallest_count_found(failure_probability):
     levels = [GaussianThreshold(4.0, None), GaussianThreshold(4.0, 20), GaussianThreshold(90.0, 400)]
     for chosen in (levels[:2], levels):
-        least = found_from(chosen, probability)
+        least = found_from(chosen, failure_probability)
         below, at = chain_detection_probability(chosen, np.array([least - 1, least]))
-        assert below < probability <= at
+        assert below < 1 - failure_probability <= at
+
+
+@pytest.mark.parametrize("scale", [0.5, 25.0, 63.9, 1e4])
+def test_small_probabilities_of_staying_hidden_keep_their_digits(scale):
+    """They are tails, which are computed as such: one minus a number next to 1 would have no digits left."""
+    levels = [GaussianThreshold(scale, 7)] * 3
+    least = found_from(levels, 1e-15)
+    at, below = 3 * upper_tail(scale, np.array([least - 8, least - 9]))
+    assert at <= 1e-15 * (1 + 1e-6) and below > 1e-15 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("scale", [9e-4, 2e12, math.inf, math.nan, 0.0])
+def test_noise_that_cannot_be_drawn_is_refused(scale):
+    with pytest.raises(ArgumentError, match="`noise_scale` must be from"):
+        GaussianThreshold(scale, 20)
+
+
+@pytest.mark.parametrize("threshold", [0, -3, 2**61 + 1, 5.0, True, "5"])
+def test_thresholds_are_counts(threshold):
+    with pytest.raises(ArgumentError, match="`threshold` must be a whole number"):
+        GaussianThreshold(4.0, threshold)
 
 
 def test_a_probability_out_of_range_is_refused():
     for probability in (0.0, 1.0, math.nan):
-        with pytest.raises(ArgumentError, match="`probability`"):
+        with pytest.raises(ArgumentError, match="`failure_probability`"):
             found_from([GaussianThreshold(4.0, 20)], probability)

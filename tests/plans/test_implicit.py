@@ -11,49 +11,83 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
-from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
-from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.detection_probability import largest_error
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
+from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.ingest.prefixes import PrefixNodes, nonempty_levels, sorted_keys
+from pandas_dptree.mechanisms import gaussian_thresholds, truncated
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
+from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
-from pandas_dptree.plans import implicit
+from pandas_dptree.output.progress import nothing
 from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.privacy.gated import gated_delta
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.plans import plan_implicit
 from tests.helpers_implicit import exact
 from tests.helpers_random import words
-from tests.helpers_statistics import edges, fit, truncated_laplace_cdf
+from tests.helpers_statistics import edges, fit, gaussian_cdf, truncated_laplace_cdf
 from tests.strategies import objects
 
 ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
 ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 
-def outcomes(tree, rows, noise):
-    """Give the distribution of what is released, through the real code, noise vector by noise vector."""
-    plan = plan_implicit(tree, epsilon=1.0, delta=0.1)
+PREFIXES = binary("x", bits=2)
+KEYS = PrivateKeys(columns=("a", "b"))
+BELOW = PrivateKeys(columns=("a", "b"), domain=Domain.from_frame(pd.DataFrame({"k": ["p", "q"]}), by=["k"]))
+NEIGHBORS = [
+    *[(PREFIXES, rows) for rows in [([], [1]), ([1], [1, 1]), ([0], [0, 3]), ([2], [2, 3]), ([1, 1], [1])]],
+    *[(KEYS, rows) for rows in [([], ["xy"]), (["xy"], ["xy", "xz"]), (["xy"], ["xy", "zy"])]],
+    *[(BELOW, rows) for rows in [([], ["pxy"]), (["px-"], ["px-", "qx-"]), (["pxy"], ["pxy", "pxy"])]],
+]
+
+
+def frame_of(tree, rows):
+    """Make records of values, or of one letter for each key; - for a missing one."""
+    if isinstance(tree, PrefixTree):
+        return pd.DataFrame({tree.column: pd.Series(rows, dtype=np.int64)})
+    return pd.DataFrame([list(row) for row in rows], columns=tree.level_names[1:]).replace("-", None)
+
+
+def named(nodes, place, keys):
+    """Give each node by its path: numbers of nodes mean something else in another data set."""
+    if isinstance(nodes, PrefixNodes) or place < nodes.n_public:
+        return keys.tolist()
+    above = named(nodes, place - 1, nodes.parents_of(place, keys))
+    return list(zip(above, nodes.labels(place, keys)[0].tolist(), strict=True))
+
+
+def released_with(tree, noise):
+    """Make a plan with noise that no loss is stated for."""
+    options = {} if isinstance(tree, PrefixTree) else {"private_keys": tree.columns, "privacy_unit": ROWS}
+    plan = plan_implicit(tree.domain if options else tree, epsilon=1.0, delta=0.1, **options)
     object.__setattr__(plan, "noise", noise)
-    frame = pd.DataFrame({tree.column: pd.Series(rows, dtype=np.int64)})
-    n_draws = 1 + sum(len(level) for level in exact(frame, tree))
-    scale, radius = noise[0].noise_scale, noise[0].radius
-    support = np.arange(-radius, radius + 1)
-    mass = np.exp(-abs(support) / scale)
-    mass /= mass.sum()
+    return plan
+
+
+def outcomes(plan, frame, support, mass, monkeypatch):
+    """Give the distribution of what is released, through the real code, noise vector by noise vector."""
+    source = byte_source(np.random.default_rng(0))
+    nodes = plan._read(frame, source)
+    n_draws = sum(map(len, nodes.public_counts())) + sum(len(keys) for keys, _ in nodes.upward())
     distribution: dict = {}
     for draws in itertools.product(range(len(support)), repeat=n_draws):
-        fixed = iter(support[list(draws)].tolist())
+        fixed = iter(support[list(draws)])
 
-        class Fixed:
-            def __init__(self, fixed=fixed):
-                self.fixed, self.radius = fixed, radius
+        def drawn(*arguments, fixed=fixed):
+            return np.array([next(fixed) for _ in range(arguments[-2])], dtype=np.int64)
 
-            def sample(self, size, source):
-                return np.array([next(self.fixed) for _ in range(size)], dtype=np.int64)
-
-        object.__setattr__(plan, "noise", (Fixed(),) * len(noise))
-        released = implicit._released(plan, frame, byte_source(np.random.default_rng(0)))
-        seen = tuple((tuple(keys.tolist()), tuple(noisy.tolist())) for keys, noisy in released)
+        monkeypatch.setattr(truncated, "truncated_discrete_laplace", drawn)
+        monkeypatch.setattr(gaussian_thresholds, "discrete_gaussian", drawn)
+        seen = tuple(
+            (tuple(named(nodes, place, keys)), tuple(noisy.tolist()))
+            for place, (keys, noisy) in enumerate(plan.noise.measure(nodes, source, nothing))
+        )
         distribution[seen] = distribution.get(seen, 0.0) + mass[list(draws)].prod()
     return distribution
 
@@ -61,17 +95,44 @@ def outcomes(tree, rows, noise):
 # Privacy
 
 
-@pytest.mark.parametrize("neighbors", [([], [1]), ([1], [1, 1]), ([0], [0, 3]), ([2], [2, 3]), ([1, 1], [1])])
-def test_what_is_released_of_neighbors_is_as_close_as_promised(neighbors):
-    """Exactly: the hockey-stick divergence of the two distributions, by brute force over all noise."""
-    tree, noise = binary("x", bits=2), TruncatedLaplace(2.0, 0.12)
+def divergence(here, there, epsilon):
+    """Give the larger hockey-stick divergence of two distributions."""
+    return max(
+        sum(max(p - math.exp(epsilon) * other.get(seen, 0.0), 0.0) for seen, p in one.items())
+        for one, other in ((here, there), (there, here))
+    )
+
+
+@pytest.mark.parametrize(("tree", "neighbors"), NEIGHBORS)
+def test_what_is_released_of_neighbors_is_as_close_as_promised(tree, neighbors, monkeypatch):
+    """Exactly, by brute force over all noise."""
+    noise = TruncatedLaplace(2.0, 0.12)
     assert noise.radius == 1
-    here, there = (outcomes(tree, rows, (noise,) * 3) for rows in neighbors)
+    support = np.arange(-1, 2)
+    mass = np.exp(-abs(support) / noise.noise_scale)
+    mass /= mass.sum()
+    levels = (noise,) * len(tree.level_names)
+    plan = released_with(tree, IndependentLevels(n_public=tree.n_public, levels=levels))
+    here, there = (outcomes(plan, frame_of(tree, rows), support, mass, monkeypatch) for rows in neighbors)
     assert sum(here.values()) == pytest.approx(1) and sum(there.values()) == pytest.approx(1)
-    epsilon, delta = 3 * noise.epsilon, 3 * noise.delta_spent
-    for one, other in ((here, there), (there, here)):
-        loss = sum(max(p - math.exp(epsilon) * other.get(seen, 0.0), 0.0) for seen, p in one.items())
-        assert loss <= delta + 1e-12
+    epsilon, delta = len(levels) * noise.epsilon, len(levels) * noise.delta_spent
+    assert divergence(here, there, epsilon) <= delta + 1e-12
+
+
+@pytest.mark.parametrize(("tree", "neighbors"), NEIGHBORS)
+def test_what_is_shown_of_neighbors_is_as_close_as_promised(tree, neighbors, monkeypatch):
+    """Likewise with Gaussian noise, of which all but 2e-8 of each draw lies within 2."""
+    scale, support = 0.5, np.arange(-2, 3)
+    mass = np.exp(-(np.arange(-9.0, 10) ** 2) / (2 * scale**2))
+    mass = mass[7:12] / mass.sum()
+    thresholds = [None if place < tree.n_public else 1 for place in range(len(tree.level_names))]
+    levels = tuple(GaussianThreshold(scale, threshold) for threshold in thresholds)
+    plan = released_with(tree, GatedLevels(n_public=tree.n_public, levels=levels))
+    here, there = (outcomes(plan, frame_of(tree, rows), support, mass, monkeypatch) for rows in neighbors)
+    for epsilon in (2.0, 5.0, 8.0, 11.0):
+        delta = gated_delta(epsilon, [scale] * len(levels), thresholds, neighbors="add_remove")
+        missing = 6 * (1 - mass.sum()) * math.exp(epsilon)  # of six draws at most
+        assert divergence(here, there, epsilon) <= delta + missing and missing < 1e-2
 
 
 @pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
@@ -105,33 +166,49 @@ def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
 
 def test_the_budget_is_kept_and_follows_the_split():
     tree = binary("u", bits=64)
+    unit = {"neighbors": "replace", "max_contributions": 3}
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (3.7, 1e-3)):
-        plan = plan_implicit(tree, epsilon=epsilon, delta=delta, privacy_unit="p", max_contributions=3,
-                             neighbors="replace")  # fmt: skip
-        assert math.fsum(noise.epsilon for noise in plan.noise) <= epsilon
-        assert math.fsum(noise.delta_spent for noise in plan.noise) <= delta
-        assert {noise.sensitivity for noise in plan.noise} == {6}
+        plan = plan_implicit(tree, epsilon=epsilon, delta=delta, privacy_unit="p", **unit,
+                             mechanism="truncated_laplace")  # fmt: skip
+        assert math.fsum(noise.epsilon for noise in plan.noise.levels) <= epsilon
+        assert math.fsum(noise.delta_spent for noise in plan.noise.levels) <= delta
+        assert {noise.sensitivity for noise in plan.noise.levels} == {6}
     split = {"total": 0.1, "zip/1": 0.1, "zip/3": 0.3, "zip/5": 0.5}
-    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split=split)
-    assert [noise.epsilon for noise in plan.noise] == pytest.approx(list(split.values()))
+    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split=split, mechanism="truncated_laplace")
+    assert [noise.epsilon for noise in plan.noise.levels] == pytest.approx(list(split.values()))
+    for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (3.7, 1e-3)):
+        plan = plan_implicit(ZIPS, epsilon=epsilon, delta=delta, split=split, privacy_unit="p", **unit,
+                             mechanism="gaussian")  # fmt: skip
+        spent = gated_delta(epsilon, plan.noise.noise_scales, plan.noise.thresholds, **unit)
+        assert 0.5 * delta < spent <= delta
+        parts = [noise.noise_scale**-2 for noise in plan.noise.levels]
+        assert np.divide(parts, sum(parts)) == pytest.approx(list(split.values()))
 
 
-def test_the_noise_of_each_level_is_that_of_the_plan():
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
+def test_the_noise_of_each_level_is_that_of_the_plan(mechanism):
     """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
     split = {"total": 0.1, "x/2": 0.6, "x/5": 0.3}
     tree = prefixes("x", bits=[2, 5], width=5)
-    plan = plan_implicit(tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True)
-    each = 2 * plan.noise[-1].radius + 1
+    plan = plan_implicit(
+        tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True, mechanism=mechanism
+    )
+    each = 2 * plan.noise.thresholds[-1] + 1 + math.ceil(10 * plan.noise.noise_scales[-1])
     frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
     rng = np.random.default_rng(4)
     tables = [plan.release(frame, rng=rng) for _ in range(120)]
-    distributions = [truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise]
+    if mechanism == "gaussian":
+        distributions = [gaussian_cdf(noise.noise_scale) for noise in plan.noise.levels]
+    else:
+        distributions = [
+            truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise.levels
+        ]
     for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
         nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
         noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
         assert len(noise) == 120 * n_nodes
         for other, distribution in enumerate(distributions):
-            p_value = fit(noise.astype(np.int64), distribution, edges(plan.noise[other].noise_scale))
+            p_value = fit(noise.astype(np.int64), distribution, edges(plan.noise.noise_scales[other]))
             assert p_value > 1e-3 if other == place else p_value < 1e-6
 
 
@@ -139,8 +216,8 @@ def test_the_noise_of_each_level_is_that_of_the_plan():
 
 
 def test_the_detection_probability_predicts_how_often_nodes_are_released():
-    plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3)
-    noise = plan.noise[1]
+    plan = plan_implicit(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3, mechanism="truncated_laplace")
+    noise = plan.noise.levels[1]
     counts = np.arange(0, 2 * noise.radius + 3)
     expected = detection_probability(plan, counts)["x/4"].to_numpy()
     assert expected[0] == 0 and expected[2 * noise.radius + 1] == 1 and (np.diff(expected) >= 0).all()
@@ -154,18 +231,36 @@ def test_the_detection_probability_predicts_how_often_nodes_are_released():
         assert len(kept) / n == pytest.approx(expected[count], abs=5 * math.sqrt(0.25 / n))
 
 
-def test_mechanisms_are_compared_by_the_level_on_which_least_is_found():
+def test_nodes_are_shown_with_gaussian_noise_as_often_as_chains_of_only_children_at_least():
+    """A leaf alone below its ancestors, and one whose ancestors hold more."""
+    plan = plan_implicit(prefixes("x", bits=[3, 6]), epsilon=1.0, delta=1e-3, mechanism="gaussian")
+    top, bottom = plan.noise.levels[1:]
+    size, n = top.threshold + 1, 400
+    source, shown = byte_source(np.random.default_rng(6)), np.zeros(3)
+    nodes = plan._read(pd.DataFrame({"x": np.repeat([0, 8, 9], [size, size, 900])}), source)
+    for _ in range(n):
+        keys, _ = plan.noise.measure(nodes, source, nothing)[-1]
+        shown += np.isin([0, 8, 9], keys)
+    alone = detection_probability(plan, [size])["x/6"].item()
+    own = bottom.detection_probability(np.array([size])).item()
+    assert alone == pytest.approx(own * top.detection_probability(np.array([size])).item())
+    assert (
+        shown / n == pytest.approx([alone, own, 1.0], abs=5 * math.sqrt(0.25 / n)) and alone < 0.6 * own + 0.1
+    )
+
+
+def test_mechanisms_are_compared_level_by_level():
     plan = plan_implicit(
-        ADDRESSES, epsilon=1.0, delta=1e-6,
+        ADDRESSES, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace",
         split={"total": 0.3, "ip/8": 0.3, "ip/16": 0.05, "ip/24": 0.1, "ip/32": 0.25},
     )  # fmt: skip
-    table = plan.compare(failure_probability=0.05).loc["truncated_laplace"]
-    [(found, unseen, error)] = table.to_numpy().tolist()
-    found_or_one_less = detection_probability(plan, [found, found - 1]).iloc[:, 1:]
-    assert found_or_one_less.min(axis=1).tolist() == found_or_one_less["ip/16"].tolist()
-    assert found_or_one_less["ip/16"].iloc[0] >= 0.95 > found_or_one_less["ip/16"].iloc[1]
-    assert unseen == plan.to_frame()["largest_unseen"].max() == 2 * plan.noise[2].radius
-    assert error == max(largest_error(noise, 0.05) for noise in plan.noise[1:])
+    table = plan.compare(failure_probability=0.05).loc["truncated_laplace", ""]
+    for level, found in table["found_from"].items():
+        enough, too_few = detection_probability(plan, [found, found - 1])[level]
+        assert enough >= 0.95 > too_few
+    assert table["found_from"].idxmax() == table["largest_unseen"].idxmax() == "ip/16"
+    assert table["largest_unseen"].tolist() == plan.to_frame()["largest_unseen"].tolist()[1:]
+    assert table.loc["ip/16", "largest_unseen"] == 2 * plan.noise.levels[2].radius
 
 
 @st.composite
@@ -180,6 +275,8 @@ def records(draw):
         tree,
         epsilon=draw(st.sampled_from([2.0, 20.0, 1e4])),
         delta=draw(st.sampled_from([0.3, 1e-4])),
+        mechanism=draw(st.sampled_from(["truncated_laplace", "gaussian"])),
+        confidence=1 - 1e-9,
         keep_measurements=True,
     )
     return plan, pd.DataFrame({"x": objects(rows)}), draw(st.integers(0, 2**32))
@@ -190,7 +287,7 @@ def records(draw):
 def test_tables_add_up_and_are_right_within_their_bounds(drawn):
     plan, frame, seed = drawn
     table = plan.release(frame, rng=np.random.default_rng(seed))
-    names, tree = list(plan.level_names), plan.tree
+    names, tree, bound = list(plan.level_names), plan.tree, plan.noise.bound_name
     true = [{(): len(frame)}]
     for place, level in enumerate(exact(frame, tree)):
         lengths = tree.lengths[: place + 1]
@@ -216,7 +313,7 @@ def test_tables_add_up_and_are_right_within_their_bounds(drawn):
     for place, rows in enumerate(shown):
         for path, row in rows.items():
             if not row["other"]:
-                assert abs(true[place].get(path, 0) - row["count"]) <= row["max_error"]
+                assert abs(true[place].get(path, 0) - row["count"]) <= row[bound]
                 assert place == 0 or true[place][path] >= 1
                 if place + 1 < len(names):
                     below = [r for p, r in shown[place + 1].items() if p[:-1] == path]
@@ -225,24 +322,27 @@ def test_tables_add_up_and_are_right_within_their_bounds(drawn):
             else:
                 seen = sum(true[place][p] for p in rows if p[:-1] == path[:-1] and p[-1] != "other")
                 remains = true[place - 1].get(path[:-1], 0) - seen
-                assert abs(remains - row["count"]) <= row["max_error"]
-        radius = plan.noise[place].radius
+                assert abs(remains - row["count"]) <= row[bound]
         unseen = [count for path, count in true[place].items() if path not in rows]
-        assert max(unseen, default=0) <= 2 * radius
+        most = plan.noise.largest_unseen[place]
+        assert most is None or max(unseen, default=0) <= most
         released = [row["measurement"] for row in rows.values() if not pd.isna(row["measurement"])]
-        assert place == 0 or all(noisy > radius for noisy in released)
+        assert place == 0 or all(noisy > plan.noise.thresholds[place] for noisy in released)
 
 
-def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes():
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
+def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes(mechanism):
     for tree, column in ((ADDRESSES, ["1.2.3.4"]), (ZIPS, ["12345"]), (binary("u", bits=9), [5])):
-        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6)
+        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism=mechanism, confidence=1 - 1e-9)
         full = plan.release(pd.DataFrame({tree.column: column * 5000}), rng=np.random.default_rng(0))
         none = plan.release(pd.DataFrame({tree.column: objects([])}), rng=np.random.default_rng(0))
         assert full.dtypes.astype(str).tolist() == none.dtypes.astype(str).tolist()
         assert none["level"].tolist() == ["total", tree.level_names[1]]
         assert none["other"].tolist() == [False, True]
         deepest = full[(full["level"] == tree.level_names[-1]) & ~full["other"]]
-        assert len(deepest) == 1 and abs(deepest["count"].item() - 5000) <= deepest["max_error"].item()
+        assert (
+            len(deepest) == 1 and abs(deepest["count"].item() - 5000) <= deepest[plan.noise.bound_name].item()
+        )
         assert json.loads(json.dumps(full.attrs["dp"])) == full.attrs["dp"]
 
 
@@ -296,7 +396,7 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'optimal', 'uniform' or"),
+        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'doubling', 'uniform' or"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
         (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
     ],

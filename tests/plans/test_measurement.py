@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
+from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.helpers_json import replaced
 
@@ -172,16 +175,39 @@ def test_scales_below_the_smallest_are_refused_although_the_loss_allows_them():
 )
 def test_noise_of_an_implicit_tree_keeps_to_the_loss_and_follows_from_the_shares(changes):
     tree = dpt.binary("user", bits=8)
-    plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6)
+    plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
     factors = dict(changes)
-    noise = tuple(
+    levels = tuple(
         TruncatedLaplace(factors["epsilon"] * each.epsilon, factors["delta"] * each.delta)
-        for each in plan.noise
+        for each in plan.noise.levels
     )
     with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
-        dataclasses.replace(plan, noise=noise)
-    one_row = plan.to_dict()["noise"]
+        dataclasses.replace(plan, noise=IndependentLevels(n_public=1, levels=levels))
+
+
+@pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
+def test_noise_for_one_row_is_refused_for_more(mechanism):
+    tree, options = dpt.binary("user", bits=8), {"epsilon": 1.0, "delta": 1e-6, "mechanism": mechanism}
+    one_row = dpt.plan_implicit(tree, **options).to_dict()["noise"]
     for rows in ({"privacy_unit": "person", "max_contributions": 2}, {"neighbors": "replace"}):
-        other = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, **rows).to_dict()
+        other = dpt.plan_implicit(tree, **options, **rows).to_dict()
         with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
             dpt.Plan.from_dict(replaced(other, ("noise",), one_row), tree)
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1, "delta": 1e-6}], ids=str)
+@pytest.mark.parametrize(
+    ("scale", "threshold", "fits"),
+    [(1.0, 0, True), (1.0, 1, True), (0.999, 0, False), (1.001, 0, False), (1.0, -1, False)],
+)
+def test_gaussian_noise_of_an_implicit_tree_keeps_to_the_loss(loss, scale, threshold, fits):
+    """A larger threshold costs nothing; a smaller one, or noise of another split, is refused."""
+    plan = dpt.plan_implicit(dpt.binary("user", bits=8), **loss, mechanism="gaussian")
+    *levels, last = plan.noise.levels
+    changed = GaussianThreshold(scale * last.noise_scale, last.threshold + threshold)
+    noise = GatedLevels(n_public=1, levels=(*levels, changed))
+    if fits:
+        assert dataclasses.replace(plan, noise=noise).noise == noise
+    else:
+        with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
+            dataclasses.replace(plan, noise=noise)

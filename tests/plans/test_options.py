@@ -56,7 +56,7 @@ def keywords(verb):
 
 def test_what_groups_share_is_one_option():
     """Those of other kinds of plans may mean something else by a name, and have a text of their own."""
-    different = {"split", "keep_measurements", "mechanism", "known", "max_contributions"}
+    different = {"split", "keep_measurements", "mechanism", "known", "max_contributions", "confidence"}
     found = {}
     for kind in GROUPS.values():
         for name, option in options_of(kind).items():

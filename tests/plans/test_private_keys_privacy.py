@@ -9,8 +9,9 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
 from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.private_levels import GatedLevels, IndependentLevels
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.gated import gated_delta
 from tests.helpers_private_keys import divergence, released_counts, tables_of_counts

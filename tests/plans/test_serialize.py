@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
 from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_json import json_values, places_in_json, replaced, without
@@ -21,6 +23,7 @@ from tests.strategies import domains_and_rows
 
 KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16])
+REGIONS = dpt.Domain.from_frame(PLACES[["region"]].drop_duplicates(), by=["region"])
 
 
 def planned(
@@ -50,12 +53,23 @@ PLANS = [
         DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS, mechanism="gaussian",
         privacy_unit="person", max_contributions=2,
     ),
-    dpt.plan_implicit(PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}),
+    dpt.plan_implicit(
+        PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}, mechanism="truncated_laplace"
+    ),
     dpt.plan_implicit(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
     dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
 ]  # fmt: skip
+GATED = {
+    "Gaussian thresholds": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian", split="doubling"),
+    "private keys": dpt.plan(
+        REGIONS, private_keys=["district"], **LOSS, mechanism="gaussian", privacy_unit="person",
+        max_contributions=2,
+    ),
+    "private keys alone": dpt.plan(None, private_keys=BY, **LOSS, privacy_unit=dpt.ROWS),
+}  # fmt: skip
 WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
 HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
+EACH = {type(plan).__name__: plan for plan in PLANS} | GATED
 
 
 def through_json(plan, domain=DOMAIN):
@@ -70,8 +84,15 @@ def spends_what_it_states(plan):
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):
+        unit = {"neighbors": plan.neighbors, "max_contributions": plan.max_contributions}
+        if isinstance(plan.noise, GatedLevels):
+            return (
+                gated_delta(loss.epsilon, plan.noise.noise_scales, plan.noise.thresholds, **unit)
+                <= loss.delta
+            )
+        assert {each.sensitivity for each in plan.noise.levels} == {count_sensitivity(**unit).l1}
         epsilon, delta = (
-            sum(Fraction(getattr(each, name)) for each in plan.noise) for name in ("epsilon", "delta")
+            sum(Fraction(getattr(each, name)) for each in plan.noise.levels) for name in ("epsilon", "delta")
         )
         return epsilon <= loss.epsilon and delta <= loss.delta
     if isinstance(plan, dpt.MultiplicativePlan | dpt.ImplicitMultiplicativePlan):
@@ -250,15 +271,15 @@ def test_the_thresholds_follow_from_what_is_stated():
 
 
 @settings(max_examples=200)
-@given(data=st.data(), kind=st.sampled_from(sorted(KINDS)))
-def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, kind):
-    written = WRITTEN[kind]
+@given(data=st.data(), name=st.sampled_from(sorted(EACH)))
+def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, name):
+    written = EACH[name].to_dict()
     for place in data.draw(st.lists(st.sampled_from(places_in_json(written)), max_size=2, unique=True)):
         if len(place) == 1 or isinstance(written[place[0]], dict):
             written = replaced(written, place, data.draw(json_values))
     for make in (dpt.Plan, *KINDS.values()):
         try:
-            plan = make.from_dict(written, HIERARCHY[kind])
+            plan = make.from_dict(written, EACH[name].hierarchy)
         except dpt.ArgumentError as error:
             assert error.argument in ("data", "domain") and error.hint
         else:

@@ -107,9 +107,20 @@ def prefixes_of_units():
         "replace": (addresses, {"neighbors": "replace"}),
         "three": (codes, three),
     }
+    noise = {"mechanism": "truncated_laplace", "split": "uniform"}
     return {
-        name: dpt.tree_counts(logins(), tree, rng=rng(), **APPROXIMATE, **options)
+        name: dpt.tree_counts(logins(), tree, rng=rng(), **APPROXIMATE, **noise, **options)
         for name, (tree, options) in asked.items()
+    }
+
+
+@case
+def private_keys():
+    options = {"privacy_unit": "person", "max_contributions": 2, **APPROXIMATE}
+    first = {"domain": places()[BY[:1]].drop_duplicates(), "private_keys": BY[1:]}
+    return {
+        mechanism: visits(6_000).dp.tree_counts(BY, mechanism=mechanism, rng=rng(), **first, **options)
+        for mechanism in ("truncated_laplace", "gaussian")
     }
 
 

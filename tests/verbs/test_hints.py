@@ -37,6 +37,7 @@ def sums(columns="cost", by="Day", domain=DAYS, **options):
     return FRAME.dp.tree_sums(columns, by, domain=domain, **{"epsilon": 1.0, "bounds": (0, 9), **options})
 
 
+EACH_ROW = {"privacy_unit": dpt.ROWS}
 RENAMED = COUNTS.rename(columns={"Day": "day"})
 MISTAKES = {
     # how much may leak
@@ -44,6 +45,35 @@ MISTAKES = {
         lambda: counts(epsilon=None, rho=0.1, delta=1e-6),
         "`delta` cannot be given together with `rho`",
         r"dpt.plan\(domain, epsilon=1.0, delta=1e-6\) finds the noise",
+    ),
+    # private keys
+    "sums by private keys": (
+        lambda: sums(private_keys=["Day"], delta=1e-6, **EACH_ROW),
+        "`private_keys` is not an argument of tree_sums",
+        r"domain=counts.dp.domain\(\)",
+    ),
+    "a plan of private keys alone": (
+        lambda: dpt.plan(private_keys=["Day"], epsilon=1.0, delta=1e-6, **EACH_ROW),
+        "`domain` must be given to plan",
+        "pass None if all keys are private",
+    ),
+    "a list where a plan with private keys has a Domain": (
+        lambda: dpt.plan(["N", "S"], private_keys=["Day"], epsilon=1.0, delta=1e-6, **EACH_ROW),
+        "`domain` must be a Domain of the public keys, not a list",
+        r"dpt.Domain.from_frame\(places",
+    ),
+    "truncated Laplace noise by a rho": (
+        lambda: counts(
+            domain=None,
+            private_keys=["Day"],
+            epsilon=None,
+            rho=0.1,
+            delta=1e-6,
+            mechanism="truncated_laplace",
+            **EACH_ROW,
+        ),
+        "`mechanism` cannot be 'truncated_laplace' with a rho",
+        "pass an epsilon in place of the rho",
     ),
     # what functions take
     "a misspelled option": (

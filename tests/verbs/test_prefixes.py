@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-from tests.helpers_implicit import ADDRESSES, LARGE, NUMBERS, TREES, ZIPS, records, released
+from tests.helpers_implicit import ADDRESSES, BOUNDS, LARGE, NUMBERS, TREES, ZIPS, records, released
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 
@@ -24,14 +24,14 @@ from tests.helpers_random import rng
         {},
         {"neighbors": "replace", "split": "uniform"},
         {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
-        {"mechanism": "truncated_laplace"},
+        {"mechanism": "truncated_laplace", "split": "doubling"},
+        {"mechanism": "gaussian", "confidence": 0.9},
     ],
 )
 def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
     frame = records()
     table = frame.dp.tree_counts(tree, **LOSS, **options, rng=rng())
     pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=rng()))
-    options = {name: value for name, value in options.items() if name != "mechanism"}
     plan = dpt.plan_implicit(tree, **LOSS, **options)
     pd.testing.assert_frame_equal(table, plan.release(frame, rng=rng()))
     assert table.attrs == plan.release(frame, rng=rng()).attrs
@@ -40,9 +40,12 @@ def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
 
 def test_shares_by_name_reach_the_plan():
     split = {"total": 0.1, "zip/1": 0.2, "zip/3": 0.7}
-    table = released(ZIPS, split=split)
+    table = released(ZIPS, split=split, mechanism="truncated_laplace")
     expected = {name: 1 / share for name, share in split.items()}
     assert table.attrs["dp"]["noise_scale"] == pytest.approx(expected)
+    scales = released(ZIPS, split=split, mechanism="gaussian").attrs["dp"]["noise_scale"]
+    parts = {name: (scales["total"] / scale) ** 2 * split["total"] for name, scale in scales.items()}
+    assert parts == pytest.approx(split)
 
 
 def test_the_names_of_the_package_are_the_public_ones():
@@ -61,20 +64,22 @@ def test_the_names_of_the_package_are_the_public_ones():
 @pytest.mark.parametrize(
     ("argument", "options"),
     [
-        ("rho", {"rho": 0.1}),
+        ("delta", {"rho": 0.1}),
         ("rho", {**LOSS, "rho": 0.1}),
         ("domain", {**LOSS, "domain": pd.DataFrame({"zip": ["902"]})}),
         ("domain", {**LOSS, "domain": "observed"}),
         ("known", {**LOSS, "known": {"total": 950}}),
         ("known", {**LOSS, "known": pd.DataFrame({"zip": ["902"], "count": [400]})}),
-        ("confidence", {**LOSS, "confidence": 0.95}),
+        ("confidence", {**LOSS, "confidence": 1.0}),
+        ("confidence", {**LOSS, "confidence": "high"}),
         ("consistency", {**LOSS, "consistency": "linear"}),
         ("consistency", {**LOSS, "consistency": "none"}),
         ("fit", {**LOSS, "fit": "joint"}),
         ("level_weights", {**LOSS, "level_weights": {"total": 1.0}}),
         ("objective", {**LOSS, "objective": "cells"}),
         ("mechanism", {**LOSS, "mechanism": "laplace"}),
-        ("mechanism", {**LOSS, "mechanism": "gaussian"}),
+        ("mechanism", {**LOSS, "mechanism": "gaussian_thresholds"}),
+        ("mechanism", {"rho": 0.1, "delta": 1e-6, "mechanism": "truncated_laplace"}),
         ("mechanism", {**LOSS, "mechanism": dpt.Laplace()}),
         ("delta", {"epsilon": 1.0}),
         ("delta", {"epsilon": 1.0, "delta": 0.0}),
@@ -114,43 +119,55 @@ def test_other_verbs_take_no_tree_of_prefixes():
 # The released columns
 
 
+@pytest.mark.parametrize(("mechanism", "bound"), BOUNDS.items())
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_large_nodes_are_there_and_lone_ones_are_not(seed):
+@given(seed=st.integers(0, 2**32 - 1))
+def test_large_nodes_are_there_and_lone_ones_are_not(mechanism, bound, seed):
+    options = {"mechanism": mechanism, "confidence": 1 - 1e-9, "rng": rng(seed)}
     for tree, label in zip(TREES, ["10.0.0.1/32", LARGE, "902"], strict=True):
         column = tree.level_names[-1]
-        table = records().dp.tree_counts(tree, **LOSS, rng=rng(seed))
+        table = records().dp.tree_counts(tree, **LOSS, **options)
         deepest = table[table["level"].eq(column) & ~table["other"]].set_index(column)
         assert len(deepest) == 3  # lone rows have a chance of delta
-        assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, "max_error"]
+        assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, bound]
 
 
-def test_the_provenance_describes_the_plan():
-    provenance = released(NUMBERS, privacy_unit="person", max_contributions=1).attrs["dp"]
-    plan = dpt.plan_implicit(NUMBERS, **LOSS)
-    assert (provenance["mechanism"], provenance["epsilon"], provenance["delta"]) == (
-        "truncated_laplace",
-        1.0,
-        1e-6,
-    )
+@pytest.mark.parametrize("loss", [LOSS, {"rho": 0.1, "delta": 1e-6}], ids=str)
+@pytest.mark.parametrize("mechanism", ["auto", *BOUNDS])
+def test_the_provenance_describes_the_plan(mechanism, loss):
+    if "rho" in loss and mechanism == "truncated_laplace":
+        return  # cannot be planned by a rho
+    unit = {"privacy_unit": "person", "max_contributions": 1, "mechanism": mechanism}
+    plan = dpt.plan_implicit(NUMBERS, **loss, **unit)
+    table = records().dp.tree_counts(NUMBERS, **loss, **unit, rng=rng())
+    provenance = table.attrs["dp"]
+    assert {name: provenance[name] for name in loss} == loss
     assert (provenance["privacy_unit"], provenance["max_contributions"]) == ("person", 1)
-    assert provenance["largest_unseen"] == {
-        "n/16": 2 * plan.noise[1].radius,
-        "n/64": 2 * plan.noise[2].radius,
-    }
+    assert provenance["noise_scale"] == dict(zip(plan.level_names, plan.noise.noise_scales, strict=True))
+    levels = plan.noise.levels[1:]
+    if provenance["mechanism"] == "truncated_laplace":
+        above = [noise.radius for noise in levels]
+        assert provenance["largest_unseen"] == {"n/16": 2 * above[0], "n/64": 2 * above[1]}
+        assert "confidence" not in provenance
+    else:
+        above = [noise.threshold for noise in levels]
+        assert provenance["mechanism"] == "gaussian_thresholds" and provenance["confidence"] == 0.95
+        assert "largest_unseen" not in provenance
+    assert provenance["shown_above"] == dict(zip(["n/16", "n/64"], above, strict=True))
     assert "not private" in provenance["rng"]
 
 
 # One level of the table
 
 
+@pytest.mark.parametrize(("mechanism", "bound"), BOUNDS.items())
 @pytest.mark.parametrize("tree", TREES)
-def test_each_level_is_indexed_by_the_keys_down_to_it(tree):
-    table = released(tree)
+def test_each_level_is_indexed_by_the_keys_down_to_it(tree, mechanism, bound):
+    table = released(tree, mechanism=mechanism)
     for depth, name in enumerate(tree.level_names):
         level = table.dp.level(name)
         assert level["count"].tolist() == table.loc[table["level"] == name, "count"].tolist()
-        assert list(level.columns) == ["count", "std_error", "max_error", "other"]
+        assert list(level.columns) == ["count", "std_error", bound, "other"]
         assert list(level.index.names) == (list(tree.level_names[1 : depth + 1]) or [None])
     with pytest.raises(ArgumentError, match="not a level"):
         table.dp.level(tree.column)

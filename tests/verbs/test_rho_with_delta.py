@@ -59,10 +59,10 @@ def test_all_functions_are_found():
     for place in ("array.dp", "dataset.dp", "arrays", "arrays.several"):
         assert {f"{place}.{name}" for name in of_arrays} <= TAKE_BOTH.keys()
     assert {"array.dp.cdf", "series.dp.cdf", "release_distribution"} <= TAKE_BOTH.keys()
-    assert FUNCTIONS.keys() - TAKE_BOTH.keys() == {"plan_implicit"}
+    assert FUNCTIONS.keys() == TAKE_BOTH.keys()
 
 
-@pytest.mark.parametrize("name", TAKE_BOTH)
+@pytest.mark.parametrize("name", sorted(TAKE_BOTH.keys() - {"plan_implicit"}))
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]
@@ -76,11 +76,22 @@ def test_every_function_refuses_both(name):
         assert error.hint.startswith("leave `delta` out: a rho needs none. For an epsilon, dpt.plan(")
 
 
-def test_implicit_trees_take_no_rho():
-    assert refused(dpt.plan_implicit, **BOTH, epsilon=None).argument == "rho"
-    for mechanism in ("auto", dpt.Multiplicative(alpha=0.25)):
-        error = refused(dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=mechanism, **BOTH)
-        assert error.argument == "rho"
+@pytest.mark.parametrize("hierarchy", [{"tree": VALUES["tree"]}, {"private_keys": ["a"]}])
+def test_gated_releases_take_both(hierarchy):
+    unit = {"privacy_unit": dpt.ROWS}
+    for mechanism in ("auto", "gaussian"):
+        plan = dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism=mechanism)
+        assert plan.loss.kind == "approximate_zcdp" and plan.mechanism_name == "gaussian_thresholds"
+        assert dpt.Plan.from_dict(plan.to_dict(), plan.hierarchy).digest == plan.digest
+    with pytest.raises(ArgumentError, match="truncated_laplace"):
+        dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
+
+
+def test_counts_of_prefixes_with_bounded_relative_error_take_no_rho():
+    error = refused(
+        dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=dpt.Multiplicative(alpha=0.25), **BOTH
+    )
+    assert error.argument == "rho"
 
 
 def test_a_rho_with_a_delta_of_zero_is_a_rho():

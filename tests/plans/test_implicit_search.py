@@ -1,0 +1,102 @@
+"""From options to the plan of a hierarchy that nobody can list."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.private_keys import PrivateKeys
+from pandas_dptree.planning.private_split import best_noise
+from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_without_list
+from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_implicit import HALF, ZIPS
+from tests.helpers_privacy import LOSS
+
+STATES = dpt.Domain.from_frame(pd.DataFrame({"state": ["CA", "NY"]}), by=["state"])
+BELOW = PrivateKeys(columns=("city", "product"), domain=STATES)
+ALONE = PrivateKeys(columns=("city",))
+WHOLE = {**LOSS, "privacy_unit": dpt.ROWS}
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "truncated_laplace", "gaussian"])
+@pytest.mark.parametrize("tree", [ZIPS, BELOW, ALONE], ids=str)
+def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
+    for split in ("optimal", "doubling", "uniform"):
+        plan = find_implicit_plan(tree, mechanism, split=split, **WHOLE)
+        n_levels = len(tree.level_names)
+        best = best_noise(mechanism, split, PrivacyLoss(**LOSS), n_levels, tree.n_public,
+                          neighbors="add_remove", max_contributions=1)  # fmt: skip
+        assert (plan.noise, plan.shares) == best and plan.tree is tree
+        assert (plan.confidence, plan.keep_measurements, plan.privacy_unit) == (0.95, False, None)
+        assert plan.n_public == tree.n_public and plan.level_names == tree.level_names
+
+
+def test_shares_by_name_reach_the_plan():
+    shares = {"total": 0.125, "product": np.float64(0.5), "state": 0.125, "city": 0.25}
+    assert find_implicit_plan(BELOW, "auto", split=shares, **WHOLE).shares == (0.125, 0.125, 0.25, 0.5)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        "geometric", "nodes", 7, None, [0.25] * 4, {}, {"total": 1.0},
+        {"total": 0.25, "state": 0.25, "city": 0.25, "product": 0.2},
+        {"total": 0.5, "state": 0.5, "city": 0.5, "product": -0.5},
+        {"total": 0.25, "state": 0.25, "city": 0.25, "product": 0.25, "street": 0.0},
+        {"total": 0.25, "state": 0.25, "city": 0.25, "product": "0.25"},
+        {"total": 0.25, "state": 0.25, "city": 0.25, "product": float("nan")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_splits_are_refused(split):
+    with pytest.raises(ArgumentError, match="`split` must be") as error:
+        find_implicit_plan(BELOW, "auto", split=split, **WHOLE)
+    assert "'product'" in error.value.hint
+
+
+def test_private_keys_need_a_stated_unit_and_a_delta():
+    with pytest.raises(ArgumentError, match="`privacy_unit` must be given") as error:
+        find_implicit_plan(ALONE, "auto", **LOSS)
+    assert "dpt.ROWS" in error.value.hint
+    for loss in ({"epsilon": 1.0}, {"rho": 0.1}):
+        with pytest.raises(ArgumentError, match="`delta` must be above 0"):
+            find_implicit_plan(ALONE, "auto", **loss, privacy_unit=dpt.ROWS)
+    plan = find_implicit_plan(ALONE, "auto", **LOSS, privacy_unit="person", max_contributions=2)
+    assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
+    with pytest.raises(ArgumentError, match="`privacy_unit`"):
+        find_implicit_plan(ALONE, "auto", **LOSS, privacy_unit="city", max_contributions=2)
+
+
+def test_relative_errors_are_for_prefixes_alone():
+    assert isinstance(find_implicit_plan(ZIPS, HALF, **LOSS), dpt.ImplicitMultiplicativePlan)
+    with pytest.raises(ArgumentError, match="`mechanism`") as error:
+        find_implicit_plan(ALONE, HALF, **WHOLE)
+    assert "Multiplicative(" not in error.value.hint
+    for option in ({"split": "uniform"}, {"confidence": 0.9}, {"keep_measurements": True}, {"rho": 0.1}):
+        with pytest.raises(ArgumentError, match=f"`{next(iter(option))}`"):
+            find_implicit_plan(ZIPS, HALF, **LOSS, **option)
+
+
+def test_a_confidence_and_measurements_reach_the_plan():
+    plan = find_implicit_plan(ALONE, "gaussian", **WHOLE, confidence=0.5, keep_measurements=True)
+    assert (plan.confidence, plan.keep_measurements) == (0.5, True)
+
+
+@pytest.mark.parametrize("tree", [ZIPS, ALONE], ids=str)
+@pytest.mark.parametrize(
+    "option",
+    [{"consistency": "none"}, {"objective": "cells"}, {"level_weights": {"total": 2.0}}, {"fit": "joint"},
+     {"known": {"total": 9}}],
+    ids=str,
+)  # fmt: skip
+def test_options_of_other_plans_are_refused_by_name(tree, option):
+    [name] = option
+    with pytest.raises(ArgumentError, match=f"`{name}`") as error:
+        find_plan_without_list(tree, **WHOLE, **option)
+    assert "leave it out" in error.value.hint
+
+
+def test_defaults_of_other_plans_may_be_given():
+    given = find_plan_without_list(ALONE, **WHOLE, consistency="integer", objective="levels", known=None)
+    assert given.to_dict() == find_implicit_plan(ALONE, "auto", **WHOLE).to_dict()
