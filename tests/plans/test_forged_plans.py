@@ -79,7 +79,7 @@ FORGERIES = {
     "a text as private keys": entry("private_keys", "pq"),
     "levels exchanged": swapped,
     "another mechanism": lambda data: data.update(
-        mechanism={"truncated_laplace": "gaussian"}.get(data["mechanism"], "truncated_laplace")
+        mechanism={"truncated_laplace": "gaussian_thresholds"}.get(data["mechanism"], "truncated_laplace")
     ),
     "no mechanism": entry("mechanism", None),
     "a confidence of 1": entry("confidence", 1.0),

@@ -204,7 +204,7 @@ def changed(levels, kind=None, **changes):
 def test_too_low_a_threshold_is_found():
     """As from P(X < tau - k) or from P(X <= tau - k + 1), in place of P(X <= tau - k)."""
     for k, worlds in ((1, SMALL["one level"]), (2, LARGER[2]["one level"]), (3, LARGER[3]["one level"])):
-        right = gated(worlds[0], (0.35, 0.6, 0.9)[k - 1], k)
+        right = gated(worlds[0], (0.5, 0.6, 0.9)[k - 1], max(k, 2))
         low = changed(right, threshold=lambda threshold: threshold - 1)
         assert excess(low, worlds, k, promised=right) > 1.5
     worlds = SMALL["one level"]
