@@ -107,9 +107,30 @@ def prefixes_of_units():
         "replace": (addresses, {"neighbors": "replace"}),
         "three": (codes, three),
     }
+    noise = {"mechanism": "truncated_laplace", "split": "uniform"}
     return {
-        name: dpt.tree_counts(logins(), tree, rng=rng(), **APPROXIMATE, **options)
+        name: dpt.tree_counts(logins(), tree, rng=rng(), **APPROXIMATE, **noise, **options)
         for name, (tree, options) in asked.items()
+    }
+
+
+@case
+def gaussian_thresholds():
+    addresses = dpt.prefixes("ip", bits=[8, 16, 24, 32])
+    return {
+        "approximate": dpt.tree_counts(logins(), addresses, mechanism="gaussian", rng=rng(), **APPROXIMATE),
+        "concentrated": dpt.tree_counts(logins(), addresses, delta=1e-6, rng=rng(), **CONCENTRATED, **PEOPLE),
+    }
+
+
+@case
+def private_keys():
+    regions = {"domain": places()[["region"]].drop_duplicates(), "private_keys": BY[1:]}
+    return {
+        mechanism: dpt.tree_counts(
+            visits(), BY, mechanism=mechanism, rng=rng(), **regions, **APPROXIMATE, **PEOPLE
+        )
+        for mechanism in ("truncated_laplace", "gaussian")
     }
 
 

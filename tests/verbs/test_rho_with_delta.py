@@ -40,7 +40,10 @@ FUNCTIONS = {
     for name, function in (PUBLIC | METHODS).items()
     if not isinstance(function, type) and takes("delta", of=function)
 }
-TAKE_BOTH = {name: function for name, function in FUNCTIONS.items() if takes("rho", of=function)}
+GATED = {"plan_implicit"}
+TAKE_BOTH = {
+    name: function for name, function in FUNCTIONS.items() if takes("rho", of=function) and name not in GATED
+}
 
 
 def refused(function, **options):
@@ -59,7 +62,7 @@ def test_all_functions_are_found():
     for place in ("array.dp", "dataset.dp", "arrays", "arrays.several"):
         assert {f"{place}.{name}" for name in of_arrays} <= TAKE_BOTH.keys()
     assert {"array.dp.cdf", "series.dp.cdf", "release_distribution"} <= TAKE_BOTH.keys()
-    assert FUNCTIONS.keys() - TAKE_BOTH.keys() == {"plan_implicit"}
+    assert FUNCTIONS.keys() - TAKE_BOTH.keys() == GATED
 
 
 @pytest.mark.parametrize("name", TAKE_BOTH)
@@ -76,11 +79,25 @@ def test_every_function_refuses_both(name):
         assert error.hint.startswith("leave `delta` out: a rho needs none. For an epsilon, dpt.plan(")
 
 
-def test_implicit_trees_take_no_rho():
-    assert refused(dpt.plan_implicit, **BOTH, epsilon=None).argument == "rho"
-    for mechanism in ("auto", dpt.Multiplicative(alpha=0.25)):
+def test_gated_releases_take_both():
+    of_prefixes = {"by": VALUES["tree"], "domain": None}
+    private = {"by": "region", "domain": None, "private_keys": ["region"], "privacy_unit": dpt.ROWS}
+    for mechanism in ("auto", "gaussian"):
+        plan = call(dpt.plan_implicit, **BOTH, mechanism=mechanism)
+        assert (plan.loss.kind, plan.rho, plan.delta) == ("approximate_zcdp", 0.02, 1e-6)
+        for options in (of_prefixes, private):
+            table = call(
+                dpt.tree_counts, **options, mechanism=mechanism, **BOTH, rng=np.random.default_rng(0)
+            )
+            provenance = table.attrs["dp"]
+            assert {name: provenance[name] for name in BOTH} == BOTH and "epsilon" not in provenance
+
+
+def test_truncated_noise_and_relative_errors_take_no_rho():
+    for mechanism, argument in (("truncated_laplace", "mechanism"), (dpt.Multiplicative(alpha=0.25), "rho")):
+        assert refused(dpt.plan_implicit, **BOTH, mechanism=mechanism).argument == argument
         error = refused(dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=mechanism, **BOTH)
-        assert error.argument == "rho"
+        assert error.argument == argument
 
 
 def test_a_rho_with_a_delta_of_zero_is_a_rho():
