@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import opendp.prelude as dp
@@ -110,3 +111,58 @@ def even_tree(n_bins: int, branching_factor: int, epsilon: float) -> TreePrefixe
         depth += 1
     scales = ((depth + 1) / epsilon,) * (depth + 1)
     return TreePrefixes(n_bins, Laplace(), (branching_factor,) * depth, scales)
+
+
+class StableKeys(NamedTuple):
+    """A release of the keys of one column, none of which is public."""
+
+    release: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    """From the exact counts of all keys to the places of those that are shown, and their noisy counts."""
+    noise_scale: float
+    shown_from: int
+    """The smallest noisy count that is shown."""
+
+
+def opendp_stable_keys(kind: Literal["laplace", "gaussian"], epsilon: float, delta: float) -> StableKeys:
+    """Release large counts as OpenDP does: noise on each key that occurs, shown from a threshold on.
+
+    A row is added or removed. The noise has the smallest scale for which OpenDP certifies epsilon, and the
+    threshold is the smallest for which it certifies delta, plus one: version 0.16.0 shows keys whose noisy
+    count is the threshold itself, and its delta leaves them out (opendp/opendp#2922). With Gaussian noise a
+    part of delta is for the noise, that with which the smallest count is found with probability 0.95.
+    """
+    dp.enable_features("contrib")
+    keys = dp.map_domain(dp.atom_domain(T="i64"), dp.atom_domain(T="i64"))
+    size = dp.absolute_distance(T="i64")
+    one_row: Any = (1, 1, 1)
+
+    def noisy(scale: float, threshold: int) -> Any:
+        if kind == "laplace":
+            return dp.m.make_laplace_threshold(keys, dp.l01inf_distance(size), scale, threshold)
+        return dp.m.make_gaussian_threshold(keys, dp.l02inf_distance(size), scale, threshold)
+
+    def smallest_scale(rest: float) -> float:
+        if kind == "laplace":
+            return dp.binary_search(lambda s: noisy(s, 10**6).map(one_row)[0] <= epsilon, bounds=(0.1, 1e4))
+
+        def spends(scale: float) -> float:
+            profile, _ = dp.c.make_zCDP_to_approxDP(noisy(scale, 10**6)).map(one_row)
+            return profile.epsilon(rest)
+
+        return dp.binary_search(lambda s: spends(s) <= epsilon, bounds=(0.1, 1e4))
+
+    found = []
+    for part in [1.0] if kind == "laplace" else np.arange(0.1, 1, 0.1).tolist():
+        scale = smallest_scale((1 - part) * delta)
+        certified = dp.binary_search(
+            lambda t, s=scale, d=part * delta: noisy(s, t).map(one_row)[1] <= d, bounds=(1, 10**5)
+        )
+        found.append((certified + 1.645 * scale, scale, certified + 1))
+    _, scale, shown_from = min(found)
+    measurement = noisy(scale, shown_from)
+
+    def release(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shown = measurement(dict(enumerate(counts.tolist())))
+        return np.array(list(shown), dtype=np.int64), np.array(list(shown.values()), dtype=np.int64)
+
+    return StableKeys(release, float(scale), shown_from)

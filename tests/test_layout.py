@@ -17,15 +17,15 @@ ROOT = Path(pandas_dptree.__file__).parent
 TESTS = Path(__file__).parent
 TOPICS = {
     "arrays": ["maps"],
-    "cli": ["plan_files", "verified_files", "verify_delta", "written_files"],
+    "cli": ["plan_files", "private_keys", "verified_files", "verify_delta", "written_files"],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
     "ingest": ["one_record"],
     "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
-    "plans": ["distribution_json"],
+    "plans": ["distribution_json", "private_keys_privacy"],
     "privacy": ["laplace_composition"],
     "verbs": [
-        "every_verb", "hints", "means", "messages", "odd_keys", "one_record", "prefixes",
+        "every_verb", "hints", "means", "messages", "no_trace", "odd_keys", "one_record", "prefixes",
         "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
     ],
 }  # fmt: skip

@@ -25,10 +25,15 @@ from pandas_dptree.errors import (
     DPTreeError,
     DPTreeWarning,
     did_you_mean,
+    listed,
     quote,
 )
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.private_keys import split_by
+from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.planning.private_split import PRIVATE_MECHANISMS, PRIVATE_SPLITS
+from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
@@ -84,7 +89,12 @@ def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
 def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
     """Replace the names of Python arguments by those of the shell."""
     names = _shell_names(arguments)
-    names |= {"columns": "--column", "level_weights": "--level-weight", "frame": "records"}
+    names |= {
+        "columns": "--column",
+        "level_weights": "--level-weight",
+        "private_keys": "--private-key",
+        "frame": "records",
+    }
     if getattr(arguments, "share", None):
         names["split"] = names["share"]
     return re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)
@@ -96,8 +106,9 @@ def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _counts(arguments: argparse.Namespace) -> None:
+    private = _private_keys(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**_options(arguments), "progress": arguments.progress}
+    options = {**_options(arguments), **private, "progress": arguments.progress}
     released = tables.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
 
@@ -129,12 +140,49 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
             "names a column of the domain, but the domain is observed.",
             hint="pass a file of keys as --domain.",
         )
+    public = _public_levels(arguments)
     frame = read(arguments.records, columns, "records")
-    return frame, "observed" if arguments.domain == "observed" else _domain(arguments, arguments.by)
+    return frame, "observed" if public and arguments.domain == "observed" else _domain(arguments, public)
 
 
-def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain:
-    """Read the public keys, and the structural zeros."""
+def _public_levels(arguments: argparse.Namespace) -> list[Any]:
+    """List the key columns whose keys are public."""
+    if getattr(arguments, "private_key", None) is None:
+        return list(arguments.by)
+    return split_by(arguments.by, arguments.private_key)[0]
+
+
+def _private_keys(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of private keys, after a check of the options that only these have."""
+    if arguments.private_key is not None:
+        return {"private_keys": arguments.private_key}
+    for name, value, only in (
+        ("mechanism", arguments.mechanism, set(PRIVATE_MECHANISMS) - set(MECHANISMS)),
+        ("split", arguments.split, set(PRIVATE_SPLITS) - set(SPLITS)),
+    ):
+        if value in only:
+            raise ArgumentError(
+                name,
+                f"is for private keys, and there are none: {value}.",
+                hint="name the columns whose keys nobody can list by --private-key, or choose another.",
+            )
+    return {}
+
+
+def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | None:
+    """Read the public keys of the columns `by`, and the structural zeros; None if all keys are private."""
+    if not by:
+        for argument in ("domain", "structural_zeros"):
+            if getattr(arguments, argument) is not None:
+                fact = "cannot be given if all keys are private."
+                raise ArgumentError(argument, fact, hint="leave it out.")
+        return None
+    if arguments.domain is None:
+        raise DomainError(
+            f"must be given for the public keys {listed(by)}.",
+            hint="pass a .csv or .parquet file of these keys. Keys that nobody can list are private: see "
+            "`dptree counts --help`.",
+        )
     flags = [] if arguments.structural_zeros is None else [arguments.structural_zeros]
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
@@ -180,16 +228,17 @@ def _plan(arguments: argparse.Namespace) -> None:
     values: dict[str, Any] = {"columns": []}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
-    domain = _domain(arguments, arguments.by)
+    private = _private_keys(arguments)
+    domain: Any = _domain(arguments, _public_levels(arguments))
     target, known = _by_level("target", arguments.target), _known(arguments)
-    options = {"target": target, "known": known, **_options(arguments)}
+    options = {"target": target, "known": known, **_options(arguments), **private}
     plan: Plan
-    if len(values["columns"]) > 1:
+    if len(values["columns"]) > 1 and not private:
         hint = "leave it out, or plan each column separately with its part of the loss."
         own = require_supported(SumOptions, options, what="a plan for sums of several columns", hint=hint)
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
-        (column,) = values["columns"]
+        column = values["columns"][0]  # the only one; with private keys, any of them is refused
         of_column = {"bounds": values["bounds"][column], "granularity": values["granularity"]}
         plan = plans.plan(domain, column=column, **of_column, **options)
     else:
@@ -227,12 +276,12 @@ def _read_plan(arguments: argparse.Namespace) -> Plan:
     hint = "write it with `dptree plan --out`."
     try:
         stored = json.loads(arguments.plan.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
-        by = list(stored["levels"][1:])
-        if not all(isinstance(name, str) for name in by):
+        by, private = list(stored["levels"][1:]), stored.get("private_keys") or []
+        if not all(isinstance(name, str) for name in by) or by[len(by) - len(private) :] != private:
             raise TypeError
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
-    domain = _domain(arguments, by)
+    domain = _domain(arguments, by[: len(by) - len(private)])
     try:
         return Plan.from_dict(stored, domain, digest=arguments.digest)
     except DomainError:

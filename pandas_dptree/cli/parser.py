@@ -12,6 +12,7 @@ from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.planning.objective import OBJECTIVES
+from pandas_dptree.planning.private_split import PRIVATE_MECHANISMS, PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.privacy.unit import ROWS
 
@@ -20,7 +21,9 @@ __all__ = ["Run", "parser_of"]
 Run = Callable[[argparse.Namespace], int | None]
 """Runs a command. Returns the exit status if it is not 0."""
 
+_SPLIT = "how to divide the budget among the levels"
 _FORCE = "replace the file of --out if it exists"
+_NOT_IF_ALL_ARE_PRIVATE = "left out if all keys are private"
 
 
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
@@ -33,6 +36,12 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a key column; repeat from coarse to fine",
     )
+    private = argparse.ArgumentParser(add_help=False)
+    private.add_argument(
+        "--private-key", action="append", metavar="COLUMN",
+        help="a key column whose keys nobody can list: only those that many units share are released; repeat "
+        "for the last columns of --by, in the same order. Needs --delta, and --privacy-unit or --each-row",
+    )  # fmt: skip
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
     options.add_argument(
@@ -47,16 +56,13 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     unit.add_argument("--privacy-unit", metavar="COLUMN", help="the column that identifies whom to protect")
     unit.add_argument(
         "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
-        help="each row is a unit of its own (the default, stated explicitly)",
+        help="each row is a unit of its own (the default without --private-key, stated explicitly)",
     )  # fmt: skip
     options.add_argument(
         "--max-contributions", type=int, metavar="K",
         help="the maximum number of rows to keep of each unit, at random; the others are not counted. Noise "
         "grows with it. Required with --privacy-unit",
     )  # fmt: skip
-    options.add_argument(
-        "--split", choices=SPLITS, default="optimal", help="how to divide the budget among the levels"
-    )
     options.add_argument(
         "--share",
         action="append",
@@ -92,10 +98,13 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     )
     noise = argparse.ArgumentParser(add_help=False)
     noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
+    noise.add_argument("--split", choices=SPLITS, default="optimal", help=_SPLIT)
     noise_or_factor = argparse.ArgumentParser(add_help=False)
     noise_or_factor.add_argument(
-        "--mechanism", choices=[*MECHANISMS, "multiplicative"], default="auto",
-        help="the noise; or counts with bounded relative error, which take the next five options",
+        "--mechanism", choices=[*dict.fromkeys([*MECHANISMS, *PRIVATE_MECHANISMS]), "multiplicative"],
+        default="auto",
+        help="the noise (truncated_laplace or gaussian with --private-key); or counts with bounded relative "
+        "error, which take the next five options",
     )  # fmt: skip
     noise_or_factor.add_argument(
         "--alpha", type=float,
@@ -113,6 +122,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
     )
     noise_or_factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
+    noise_or_factor.add_argument(
+        "--split", choices=list(dict.fromkeys([*SPLITS, *PRIVATE_SPLITS])), default="optimal",
+        help=f"{_SPLIT} (optimal, uniform or doubling with --private-key)",
+    )  # fmt: skip
     known = argparse.ArgumentParser(add_help=False)
     known.add_argument(
         "--known",
@@ -158,7 +171,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
 
     counts = command(
         "counts", "count the records of every node of a hierarchy",
-        records, keys, options, noise_or_factor, known, table,
+        records, keys, private, options, noise_or_factor, known, table,
     )  # fmt: skip
     sums = command(
         "sums", "add up columns over the records of every node",
@@ -171,16 +184,19 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     for verb in (counts, sums, means):
         verb.add_argument(
             "--domain",
-            required=True,
+            required=verb is not counts,
             help='a .csv or .parquet file of the public keys, one row per leaf; or "observed", to state that '
-            "the keys in the records are public",
+            f"the keys in the records are public{f'; {_NOT_IF_ALL_ARE_PRIVATE}' * (verb is counts)}",
         )
 
     plan = command(
         "plan", "plan a release without spending anything",
-        keys, values, options, noise_or_factor, known,
+        keys, private, values, options, noise_or_factor, known,
     )  # fmt: skip
-    plan.add_argument("--domain", type=Path, required=True, help="a .csv or .parquet file of the public keys")
+    plan.add_argument(
+        "--domain", type=Path, metavar="FILE",
+        help=f"a .csv or .parquet file of the public keys; {_NOT_IF_ALL_ARE_PRIVATE}",
+    )  # fmt: skip
     plan.add_argument(
         "--target",
         action="append",
@@ -192,7 +208,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
 
     release = command("release", "release records according to a stored plan", records, table)
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
-    release.add_argument("--domain", type=Path, required=True, help="the same public keys as for the plan")
+    release.add_argument(
+        "--domain", type=Path, metavar="FILE",
+        help=f"the same public keys as for the plan; {_NOT_IF_ALL_ARE_PRIVATE}",
+    )  # fmt: skip
     release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
     release.add_argument(
         "--digest", metavar="HEX", help="the digest of the approved plan, 64 digits; other plans are refused"

@@ -23,7 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
-OTHER_KINDS = ("distribution", "implicit", "multiplicative", "implicit_multiplicative")
+OTHER_KINDS = {
+    "distribution": "a distribution",
+    "implicit": "private keys, or a tree of prefixes",
+    "multiplicative": "counts with bounded relative error",
+    "implicit_multiplicative": "counts of prefixes with bounded relative error",
+}
 SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
 DIGITS = 60  # masses are whole multiples of 10**-60
 SLOT = 128  # digits for each sum of products of two masses
@@ -1011,9 +1016,10 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     kind = plan.get("kind")
     if kind not in ("additive", "joint"):
-        known = plan.get("format") == PLAN and kind in OTHER_KINDS
+        known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
-        report.skip("budget and table", f"the kind of plan is {kind}")
+        what = f" ({OTHER_KINDS[str(kind)]})" if known else ""
+        report.skip("budget and table", f"the kind of plan is {kind}{what}, which this program cannot check")
         report.status = 3
         return
     if not check_format(plan, report):

@@ -3,7 +3,8 @@
 If nobody lists the keys of a column, its released labels must not be taken from that column. Its categories
 and its Arrow dictionary contain keys that are not released, the width of its texts depends on them, and other
 records decide whether a key is 1, 1.0 or Decimal(1). So each label is rebuilt from its form alone, and the
-type of the labels follows from the released forms.
+type of the labels follows from the released forms. That of the column does not even enter if there are none:
+one record that is missing can turn booleans into objects.
 """
 
 from __future__ import annotations
@@ -23,23 +24,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
-from pandas_dptree.hierarchy.columns import ANY
 from pandas_dptree.hierarchy.values import NANOSECONDS, IntArray, finest_unit, sort_key
 
 __all__ = ["rebuilt_labels"]
-
-_EMPTY: Final = {
-    "text": "str",
-    "numbers": "Int64",
-    "booleans": "boolean",
-    "times": "datetime64[ns]",
-    "times with a time zone": "datetime64[ns, UTC]",
-    "durations": "timedelta64[ns]",
-    "intervals": "object",  # the kind says nothing about their ends
-    "periods": "object",  # nor about their frequency
-    ANY: "object",
-}
-"""The type of no labels at all, for each kind of column."""
 
 _EXACT_DECIMALS: Final = decimal.Context(prec=38, traps=[decimal.Inexact])
 """Raises an error instead of rounding to the 38 digits of a decimal in Arrow and Parquet."""
@@ -48,7 +35,7 @@ _LARGEST_END: Final = 2**53
 """Missing intervals turn whole ends into floats, which are exact up to here."""
 
 
-def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray, IntArray]:
+def rebuilt_labels(forms: Sequence[Hashable]) -> tuple[ExtensionArray, IntArray]:
     """Make the labels of released keys from their canonical forms, sorted by value.
 
     The labels depend on the set of forms alone: equal forms such as 1, 1.0 and Fraction(1) give the same
@@ -59,8 +46,6 @@ def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray
     ----------
     forms : sequence of hashable
         Distinct canonical forms of released keys, none of which is None or `UNKNOWN`.
-    kind : str
-        The kind of the column, from `kind_of`. It only matters without forms.
 
     Returns
     -------
@@ -85,7 +70,7 @@ def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray
     durations      ``timedelta64``, likewise
     periods        ``period``, if all have the same frequency
     intervals      ``interval``, if all are closed on the same side and an array holds their ends
-    anything else  objects: Python's, or scalars of pandas
+    anything else  objects: Python's, or scalars of pandas; so are no labels at all
     ============== ==============================================================================
 
     pandas infers another type of objects when it makes a column of them, or fails at lone surrogates: pass
@@ -93,7 +78,7 @@ def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray
 
     Examples
     --------
-    >>> labels, position = rebuilt_labels([2.0, 1], "numbers")
+    >>> labels, position = rebuilt_labels([2.0, 1])
     >>> labels
     <IntegerArray>
     [1, 2]
@@ -101,8 +86,6 @@ def rebuilt_labels(forms: Sequence[Hashable], kind: str) -> tuple[ExtensionArray
     >>> position
     array([1, 0])
     """
-    if not forms:
-        return _column([], _EMPTY[kind]), np.zeros(0, dtype=np.int64)
     order = sorted(range(len(forms)), key=lambda place: sort_key(forms[place]))
     position = np.empty(len(forms), dtype=np.int64)
     position[order] = np.arange(len(forms))

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
@@ -44,15 +43,12 @@ class KeyNodes:
         For each private level, the positions of the nodes' keys in its `forms`.
     forms : list of list of hashable
         For each private level, the canonical forms of its keys.
-    kinds : list of str
-        For each private level, the kind of its column: see `kind_of`.
     """
 
     counts: list[IntArray]
     parents: list[IntArray]
     codes: list[IntArray]
     forms: list[list[Hashable]]
-    kinds: list[str]
 
     @property
     def n_public(self) -> int:
@@ -82,12 +78,12 @@ class KeyNodes:
     def labels(self, level: int, nodes: IntArray) -> tuple[Any, IntArray]:
         """Return the labels of nodes of a private level, made afresh, and the rank of each among its values.
 
-        **Privacy**: both depend on the keys of these nodes and the kind of the column alone, so they may
-        leave with nodes that were released.
+        **Privacy**: both depend on the keys of these nodes alone, so they may leave with nodes that were
+        released.
         """
         place = level - self.n_public
         codes, key_of_node = np.unique(self.codes[place][nodes], return_inverse=True)
-        labels, rank = rebuilt_labels([self.forms[place][code] for code in codes.tolist()], self.kinds[place])
+        labels, rank = rebuilt_labels([self.forms[place][code] for code in codes.tolist()])
         ranks = rank[key_of_node]
         return labels.take(ranks), ranks
 
@@ -133,7 +129,6 @@ def nodes_of_private_keys(
     warn_if_released(frame)
     if tree.domain is not None:
         check_records(records, tree.domain)
-    kinds = [kind_of(dtype) for dtype in records.types(tree.columns).values()]
 
     def find() -> KeyNodes:
         if privacy_unit is None and not isinstance(records.table, pd.DataFrame):
@@ -154,7 +149,7 @@ def nodes_of_private_keys(
         counts = np.bincount(cell[inside], weights, len(row_of_cell)).astype(np.int64)
         taken = np.flatnonzero(counts)
         path = row_of_cell[taken]
-        return _nodes(tree, leaf[path], [code[path] for code in codes], counts[taken], forms, kinds)
+        return _nodes(tree, leaf[path], [code[path] for code in codes], counts[taken], forms)
 
     return discreetly([*keys, *unit], find)
 
@@ -175,7 +170,7 @@ def _paths(
         codes.append(code if not codes else np.where(codes[-1] < 0, -1, code))
         forms.append(known)
     if tree.domain is None:
-        return np.zeros(len(codes[0]), dtype=np.int64), codes, forms
+        return np.broadcast_to(np.int64(0), len(codes[0])), codes, forms
     return leaves_of_domain(tree.domain, column), codes, forms
 
 
@@ -185,7 +180,6 @@ def _nodes(
     codes: Sequence[IntArray],
     rows: IntArray,
     forms: list[list[Hashable]],
-    kinds: list[str],
 ) -> KeyNodes:
     """Number the nodes of each level; `leaf`, `codes` and `rows` describe distinct paths."""
     counts, parents = _public_nodes(tree.domain, leaf, rows)
@@ -198,7 +192,7 @@ def _nodes(
         counts.append(np.bincount(node, rows[path], len(pairs)).astype(np.int64))
         parents.append(pairs // width)
         codes_of_nodes.append(pairs % width)
-    return KeyNodes(counts, parents, codes_of_nodes, forms, kinds)
+    return KeyNodes(counts, parents, codes_of_nodes, forms)
 
 
 def _public_nodes(

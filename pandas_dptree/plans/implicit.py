@@ -1,9 +1,9 @@
 """Plans for hierarchies whose nodes nobody can list: implicit trees of prefixes, and private keys.
 
 Only nodes that hold a record are examined, and only the large ones are released; all nodes of public levels
-are. What the others hold is pooled, so all totals are kept. `pandas_dptree.mechanisms.private_levels` has the
-two mechanisms, and why they are private. Everything else, such as the ancestors that are shown with released
-nodes, is a function of what was released.
+are. What the others hold is pooled, so all totals are kept. The modules `independent_levels` and
+`gated_levels` of `pandas_dptree.mechanisms` have the two mechanisms, and why they are private. Everything
+else, such as the ancestors that are shown with released nodes, is a function of what was released.
 
 References
 ----------
@@ -25,27 +25,25 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed
-from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
-from pandas_dptree.estimation.sparse_tree import SparseLevel, count_bounds, sparse_estimates
+from pandas_dptree.estimation.sparse_tree import count_bounds, sparse_estimates
 from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms.arguments import noise_source, released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels import LevelNoise
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.frames import key_column, take_labels
 from pandas_dptree.output.progress import Step, progress_bar
-from pandas_dptree.output.sparse import ShownLevel, sparse_frame
-from pandas_dptree.planning.private_split import FOUND_WITH, best_noise
+from pandas_dptree.output.sparse import sparse_frame
+from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -211,8 +209,8 @@ class ImplicitPlan(Plan):
         Notes
         -----
         **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
-        appear is covered by delta. Private keys are made afresh from the released ones, sorted by value:
-        their type depends on these, and on whether the column of the records holds numbers, text or times.
+        appear is covered by delta. Private keys are made afresh, sorted by value, and their type depends on
+        the released ones alone: objects if there are none.
         Records that do not fit the tree are dropped, and their number is not reported. A record whose private
         keys are missing from some level on counts on the levels above.
 
@@ -224,7 +222,8 @@ class ImplicitPlan(Plan):
             nodes = self._read(data, source)
             done()
             released = self.noise.measure(nodes, source, done)
-            levels = _shown_levels(self, nodes, released)
+            radii = self.noise.radii(released, self.confidence)
+            levels = shown_levels(self.tree, nodes, released, self.noise.variances, radii)
             sparse = [level.nodes for level in levels]
             bounds = count_bounds(sparse)
             estimates = sparse_estimates(sparse, bounds[0], partial(random_words, source))
@@ -428,74 +427,6 @@ def check_delta(loss: PrivacyLoss) -> None:
             "has.",
             hint="for example epsilon=1.0, delta=1e-6.",
         )
-
-
-def _shown_levels(
-    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, released: Sequence[ReleasedLevel]
-) -> list[ShownLevel]:
-    """Add the ancestors of released nodes, and arrange all by parent and label."""
-    keys = [level[0] for level in released]
-    for place in reversed(range(plan.n_public + 1, len(keys))):
-        keys[place - 1] = np.union1d(keys[place - 1], nodes.parents_of(place, keys[place]))
-    parents: list[IntArray] = []
-    positions: list[IntArray] = []
-    labels, listed = [], []
-    for place, own in enumerate(keys):
-        above = nodes.parents_of(place, own) if place else np.zeros(1, dtype=np.int64)
-        parent = positions[-1][np.searchsorted(keys[place - 1], above)] if place else above
-        label, rank, has_row = _named(plan, nodes, place, own)
-        order = np.lexsort((rank, parent))
-        position = np.empty_like(order)
-        position[order] = np.arange(len(order))
-        parents.append(parent[order])
-        positions.append(position)
-        labels.append(label.take(order))
-        listed.append(has_row[order])
-    radii = plan.noise.radii(released, plan.confidence)
-    levels = []
-    for place, (radius, variance) in enumerate(zip(radii, plan.noise.variances, strict=True)):
-        n = len(parents[place])
-        where = positions[place][np.searchsorted(keys[place], released[place][0])]
-        noisy, measured = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
-        noisy[where], measured[where] = released[place][1], True
-        complete = np.zeros(n, dtype=bool)
-        n_children = _n_children(plan, place)
-        if n_children is not None and place + 1 < len(parents):
-            complete = np.bincount(parents[place + 1], minlength=n) == n_children
-        sparse = SparseLevel(
-            parents[place],
-            noisy,
-            measured,
-            complete,
-            max(variance, LEAST_VARIANCE),
-            radius,
-            least=int(place >= plan.n_public),
-        )
-        levels.append(ShownLevel(sparse, labels[place], listed[place]))
-    return levels
-
-
-def _named(
-    plan: ImplicitPlan, nodes: KeyNodes | PrefixNodes, place: int, keys: npt.NDArray[Any]
-) -> tuple[Any, npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the labels of shown nodes, their order within a family, and which of them have a row."""
-    everything = np.ones(len(keys), dtype=bool)
-    if place >= plan.n_public:
-        return *nodes.labels(place, keys), everything
-    domain = plan.hierarchy
-    if not place or not isinstance(domain, Domain):
-        return keys, keys, everything
-    labels = key_column(take_labels(domain.labels[place - 1], domain.codes[place - 1]))
-    return labels.array, keys, domain.tree.listed(place)
-
-
-def _n_children(plan: ImplicitPlan, place: int) -> npt.NDArray[np.int64] | int | None:
-    """Return how many children nodes of a level can have; None if nobody knows."""
-    if isinstance(plan.tree, PrefixTree):
-        return plan.tree.n_children(place) if place < len(plan.tree.lengths) else None
-    if plan.tree.domain is None or place + 1 >= plan.n_public:
-        return None
-    return plan.tree.domain.tree.child_counts[place]
 
 
 @public

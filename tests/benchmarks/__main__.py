@@ -12,6 +12,7 @@ from tests.benchmarks import (
     bench_files,
     bench_implicit,
     bench_planning,
+    bench_private_keys,
     bench_release,
     bench_sampling,
 )
@@ -24,6 +25,7 @@ def main() -> int:
         bench_planning,
         bench_release,
         bench_implicit,
+        bench_private_keys,
         bench_distribution,
         bench_files,
         bench_arrays,

@@ -58,8 +58,8 @@ def _release(name: str, up_to_a_factor: bool) -> None:
         factors = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism=Multiplicative(alpha=0.25))
         release, unseen = factors.release, factors.largest_unseen
     else:
-        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6)
-        release, unseen = plan.release, 2 * plan.noise[-1].radius
+        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace", split="uniform")
+        release, unseen = plan.release, plan.noise.largest_unseen[-1]
     print(seconds(lambda: release(frame)))
     print(peak_gigabytes())
     print(unseen)

@@ -27,6 +27,9 @@ PLANS = {
     "relative error": (dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)), 3),
     "distribution": (dpt.plan_distribution("cost", bins=[0, 10, 50], domain=DOMAIN, epsilon=1.0), 3),
     "implicit": (dpt.plan_implicit(dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
+    "private keys": (
+        dpt.plan(None, private_keys=BY, epsilon=1.0, delta=1e-6, privacy_unit=dpt.ROWS), 3
+    ),
 }  # fmt: skip
 
 

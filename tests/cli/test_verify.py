@@ -404,6 +404,8 @@ def test_other_kinds_are_not_called_checked(tmp_path, capsys):
     stored = signed({"format": "pandas_dptree plan, version 3", "kind": "implicit", "version": "0"})
     code, printed = checked(tmp_path, stored, [["a"]])
     assert code == 3 and "NOT CHECKED budget and table: the kind of plan is implicit" in printed
+    for kind in ("unknown", ["implicit"]):
+        assert checked(tmp_path, signed({**stored, "kind": kind}), [["a"]])[0] == 1
     assert checked(tmp_path, {**stored, "loss": 1}, [["a"]])[0] == 1
 
 

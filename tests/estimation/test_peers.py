@@ -13,12 +13,14 @@ from hypothesis import given
 import pandas_dptree as dpt
 from pandas_dptree.estimation.monotone import consistent_cdf
 from tests.benchmarks.bench_planning import ragged_tree
+from tests.benchmarks.bench_private_keys import beside_opendp, found_from, purchases
 from tests.peers import (
     chebyshev_family,
     chebyshev_top_down,
     even_tree,
     opendp_branching_factor,
     opendp_prefixes,
+    opendp_stable_keys,
 )
 from tests.peers_quantiles import BOUNDS, N_ROWS, columns, rank_errors
 from tests.strategies import trees
@@ -178,3 +180,30 @@ def test_cumulative_counts_beside_opendp():
     np.testing.assert_allclose(errors["OpenDP"], expected, rtol=0.15)
     assert (errors["ours"] < errors["OpenDP"]).all()
     assert (errors["ours, rising"] < errors["OpenDP, rising"]).all()
+
+
+@pytest.mark.parametrize("kind", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+def test_opendps_stable_keys_keep_to_delta_and_find_what_is_computed(kind):
+    """A key of one record is shown with probability delta at most; version 0.16.0 certifies less for it."""
+    stable, n = opendp_stable_keys(kind, 1.0, 0.01), 20_000
+
+    def share_shown(count):
+        return len(stable.release(np.full(n, count))[0]) / n
+
+    assert share_shown(1) <= 0.01 + 4 * (0.01 / n) ** 0.5
+    found = found_from(kind, stable)
+    assert share_shown(found - 1) - 0.006 < 0.95 < share_shown(found) + 0.006
+
+
+@pytest.mark.slow
+def test_private_keys_beside_opendps_stable_keys():
+    """Ours finds smaller keys where both release all levels; flat keys have no loss for the others."""
+    table = beside_opendp(purchases(100_000), 10)
+    ours, each, flat = (
+        table.loc[name]
+        for name in ("ours, truncated Laplace", "OpenDP, each level, Laplace", "OpenDP, flat, Laplace")
+    )
+    assert flat["found from"] < ours["found from"] < 0.5 * each["found from"]
+    assert flat["records in them"] > ours["records in them"] > 1.2 * each["records in them"]
+    assert 100 * ours["error of total"] < flat["error of total"]
+    assert 100 * ours["error of first keys"] < flat["error of first keys"]

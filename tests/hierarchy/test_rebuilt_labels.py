@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, sort_key
 from tests.strategies import ODD_VALUES, objects, zoo
@@ -37,7 +36,7 @@ def made_column(labels):
 
 def check(forms):
     """Check what holds of all labels, and return them."""
-    labels, position = rebuilt_labels(forms, "objects")
+    labels, position = rebuilt_labels(forms)
     assert isinstance(labels, pd.api.extensions.ExtensionArray)
     assert position.dtype == np.int64 and sorted(position.tolist()) == [*range(len(forms))]
     codes, again = canonical_codes(made_column(labels))
@@ -202,7 +201,7 @@ def test_what_decimal_arithmetic_rounds_to_does_not_matter():
 def test_equal_forms_have_the_same_labels(within, others):
     same = [[0, 1], [-0.0, 1.0], [0.0, Fraction(1)], [Fraction(0), 1]]
     assert len({tuple(map(within, each)) for each in same}) == 1
-    pickles = {pickle.dumps(rebuilt_labels([*map(within, each), *others], "objects")[0]) for each in same}
+    pickles = {pickle.dumps(rebuilt_labels([*map(within, each), *others])[0]) for each in same}
     assert len(pickles) == 1
 
 
@@ -259,11 +258,11 @@ def columns_of_times():
     ],
 )
 def test_nothing_of_the_column_remains(columns, released):
-    expected = rebuilt_labels(released, "objects")[0]
+    expected = rebuilt_labels(released)[0]
     for column in columns():
         forms = [form for form in canonical_codes(column)[1] if form in released]
         assert len(forms) == 2
-        labels = rebuilt_labels(forms, kind_of(column.dtype))[0]
+        labels = rebuilt_labels(forms)[0]
         assert pickle.dumps(labels) == pickle.dumps(expected), column.dtype
         assert SECRET.encode() not in pickle.dumps(labels)
 
@@ -273,37 +272,17 @@ def test_a_pickle_does_not_show_which_texts_were_the_same_object():
     text, copy = "Georgia", "".join(["Geor", "gia"])
     assert text is not copy
     first, second = (
-        pd.DataFrame(
-            {place: made_column(rebuilt_labels([form], "objects")[0]) for place, form in enumerate(forms)}
-        )
+        pd.DataFrame({place: made_column(rebuilt_labels([form])[0]) for place, form in enumerate(forms)})
         for forms in ([text, ("tuple", text, text), text], [text, ("tuple", copy, text), copy])
     )
     assert pickle.dumps(first) == pickle.dumps(second)
 
 
-@pytest.mark.parametrize(
-    ("column", "dtype"),
-    [
-        (pd.Series(["a"], dtype="str"), None),
-        (pd.Series(["a"], dtype="category"), TEXT),
-        (pd.Series([1]), "Int64"),
-        (pd.Series([0.5]), "Int64"),
-        (pd.Series([True]), "boolean"),
-        (naive("2024", unit="s"), "datetime64[ns]"),
-        (naive("2024").dt.tz_localize("Asia/Tokyo"), "datetime64[ns, UTC]"),
-        (pd.Series([datetime.timedelta(1)]), "timedelta64[ns]"),
-        (pd.Series([pd.Interval(0, 1)]), object),
-        (pd.Series([pd.Period("2024", "M")]), object),
-        (objects(["a"]), object),
-    ],
-    ids=lambda value: str(getattr(value, "dtype", value)),
-)
-def test_without_keys_the_type_follows_from_the_kind(column, dtype):
-    kind = kind_of(column.dtype)
-    labels, position = rebuilt_labels([], kind)
+def test_without_keys_the_type_is_always_the_same():
+    """That of the column may depend on a single record: booleans with one that is missing are objects."""
+    labels, position = rebuilt_labels([])
     assert len(labels) == len(position) == 0 and position.dtype == np.int64
-    assert made_column(labels).dtype == (dtype or (TEXT if kind == "text" else object))
-    assert kind_of(made_column(labels).dtype) in (kind, "objects")
+    assert made_column(labels).dtype == object
     assert labels.take([-1, -1], allow_fill=True).isna().all()
 
 
@@ -319,7 +298,7 @@ def test_without_keys_the_type_follows_from_the_kind(column, dtype):
 def test_parquet_files_restore_the_keys(values, tmp_path):
     pytest.importorskip("pyarrow")
     forms = forms_of(objects(values))
-    labels, position = rebuilt_labels(forms, "objects")
+    labels, position = rebuilt_labels(forms)
     column = made_column(labels.take(np.array([-1, *position]), allow_fill=True))
     pd.DataFrame({"key": column}).to_parquet(tmp_path / "table.parquet")
     restored = pd.read_parquet(tmp_path / "table.parquet")["key"]
@@ -329,5 +308,5 @@ def test_parquet_files_restore_the_keys(values, tmp_path):
 
 @pytest.mark.parametrize("others", [[], [1]])
 def test_deprecated_frequencies_are_rebuilt_in_silence(others):
-    labels = rebuilt_labels([*others, ("period", "B", 14000)], "objects")[0]
+    labels = rebuilt_labels([*others, ("period", "B", 14000)])[0]
     assert (labels[-1].freqstr, labels[-1].ordinal) == ("B", 14000)

@@ -16,8 +16,9 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms import gaussian_thresholds, truncated
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
 from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.private_levels import GatedLevels, IndependentLevels
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace

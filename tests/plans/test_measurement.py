@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.mechanisms.gated_levels import GatedLevels
 from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.private_levels import GatedLevels, IndependentLevels
+from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.helpers_json import replaced
 

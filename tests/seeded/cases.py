@@ -125,11 +125,10 @@ def gaussian_thresholds():
 
 @case
 def private_keys():
-    regions = {"domain": places()[["region"]].drop_duplicates(), "private_keys": BY[1:]}
+    options = {"privacy_unit": "person", "max_contributions": 2, **APPROXIMATE}
+    first = {"domain": places()[BY[:1]].drop_duplicates(), "private_keys": BY[1:]}
     return {
-        mechanism: dpt.tree_counts(
-            visits(), BY, mechanism=mechanism, rng=rng(), **regions, **APPROXIMATE, **PEOPLE
-        )
+        mechanism: visits(6_000).dp.tree_counts(BY, mechanism=mechanism, rng=rng(), **first, **options)
         for mechanism in ("truncated_laplace", "gaussian")
     }
 

@@ -40,10 +40,7 @@ FUNCTIONS = {
     for name, function in (PUBLIC | METHODS).items()
     if not isinstance(function, type) and takes("delta", of=function)
 }
-GATED = {"plan_implicit"}
-TAKE_BOTH = {
-    name: function for name, function in FUNCTIONS.items() if takes("rho", of=function) and name not in GATED
-}
+TAKE_BOTH = {name: function for name, function in FUNCTIONS.items() if takes("rho", of=function)}
 
 
 def refused(function, **options):
@@ -62,10 +59,10 @@ def test_all_functions_are_found():
     for place in ("array.dp", "dataset.dp", "arrays", "arrays.several"):
         assert {f"{place}.{name}" for name in of_arrays} <= TAKE_BOTH.keys()
     assert {"array.dp.cdf", "series.dp.cdf", "release_distribution"} <= TAKE_BOTH.keys()
-    assert FUNCTIONS.keys() - TAKE_BOTH.keys() == GATED
+    assert FUNCTIONS.keys() == TAKE_BOTH.keys()
 
 
-@pytest.mark.parametrize("name", TAKE_BOTH)
+@pytest.mark.parametrize("name", sorted(TAKE_BOTH.keys() - {"plan_implicit"}))
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]
@@ -79,25 +76,31 @@ def test_every_function_refuses_both(name):
         assert error.hint.startswith("leave `delta` out: a rho needs none. For an epsilon, dpt.plan(")
 
 
-def test_gated_releases_take_both():
-    of_prefixes = {"by": VALUES["tree"], "domain": None}
-    private = {"by": "region", "domain": None, "private_keys": ["region"], "privacy_unit": dpt.ROWS}
+@pytest.mark.parametrize("hierarchy", [{"tree": VALUES["tree"]}, {"private_keys": ["a"]}])
+def test_gated_releases_take_both(hierarchy):
+    unit = {"privacy_unit": dpt.ROWS}
     for mechanism in ("auto", "gaussian"):
-        plan = call(dpt.plan_implicit, **BOTH, mechanism=mechanism)
-        assert (plan.loss.kind, plan.rho, plan.delta) == ("approximate_zcdp", 0.02, 1e-6)
-        for options in (of_prefixes, private):
-            table = call(
-                dpt.tree_counts, **options, mechanism=mechanism, **BOTH, rng=np.random.default_rng(0)
-            )
-            provenance = table.attrs["dp"]
-            assert {name: provenance[name] for name in BOTH} == BOTH and "epsilon" not in provenance
+        plan = dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism=mechanism)
+        assert plan.loss.kind == "approximate_zcdp" and plan.mechanism_name == "gaussian_thresholds"
+        assert dpt.Plan.from_dict(plan.to_dict(), plan.hierarchy).digest == plan.digest
+    with pytest.raises(ArgumentError, match="truncated_laplace"):
+        dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
 
 
-def test_truncated_noise_and_relative_errors_take_no_rho():
-    for mechanism, argument in (("truncated_laplace", "mechanism"), (dpt.Multiplicative(alpha=0.25), "rho")):
-        assert refused(dpt.plan_implicit, **BOTH, mechanism=mechanism).argument == argument
-        error = refused(dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=mechanism, **BOTH)
-        assert error.argument == argument
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_tables_of_gated_releases_state_both(mechanism):
+    private = {"by": "region", "private_keys": ["region"], "privacy_unit": dpt.ROWS}
+    for options in ({"by": VALUES["tree"]}, private):
+        table = dpt.tree_counts(VISITS, **options, mechanism=mechanism, **BOTH, rng=np.random.default_rng(0))
+        provenance = table.attrs["dp"]
+        assert {name: provenance[name] for name in BOTH} == BOTH and "epsilon" not in provenance
+
+
+def test_counts_of_prefixes_with_bounded_relative_error_take_no_rho():
+    error = refused(
+        dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=dpt.Multiplicative(alpha=0.25), **BOTH
+    )
+    assert error.argument == "rho"
 
 
 def test_a_rho_with_a_delta_of_zero_is_a_rho():
