@@ -76,6 +76,10 @@ def call(function: Callable[..., Any], **options: Any) -> Any:
     parameters = inspect.signature(function).parameters
     given = {each for each, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     given |= {"bins", "edges", *({"domain"} if "by" in given else ())} & set(parameters)
+    if (
+        next(iter(parameters)) == "tree"
+    ):  # of a plan, which may do without a listed tree, but not without both
+        given |= {"tree", "delta"}
     values = {
         each: VALUES[each] for each in given if parameters[each].kind is not inspect.Parameter.VAR_KEYWORD
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, kind_of_object, listed
+from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, is_name, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import ROOT, Domain, check_by
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import By, Derived
@@ -112,10 +112,11 @@ def split_by(by: By, private_keys: Sequence[Hashable]) -> tuple[list[Hashable | 
     names = check_by(private_keys, argument="private_keys")
     levels: list[Any] = list(by) if isinstance(by, (list, tuple, pd.Index, np.ndarray)) else [by]
     last = levels[-len(names) :]
-    if any(isinstance(level, DerivedLevels) for level in last) or tuple(last) != names:
+    plain = all(is_name(level) and not isinstance(level, DerivedLevels) for level in last)
+    if not plain or tuple(last) != names:
         raise ArgumentError(
             "private_keys",
-            f"must be the last keys of `by`, in the same order, not {listed(names)}.",
+            f"must be the last keys of `by`, in the same order, not {quote(list(names))}.",
             hint="put the keys that nobody can list last in `by`. Derived levels are public.",
         )
     return levels[: -len(names)], names

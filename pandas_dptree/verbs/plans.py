@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.domain import Domain, check_by
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
@@ -137,7 +137,9 @@ def plan(
                     hint="leave it out; for sums, release the counts first, and then pass "
                     "domain=counts.dp.domain().",
                 )
-        tree = PrivateKeys(columns=tuple(private_keys), domain=cast(Domain | None, domain))
+        tree = PrivateKeys(
+            columns=check_by(private_keys, argument="private_keys"), domain=cast(Domain | None, domain)
+        )
         return cast(ImplicitPlan, find_plan_without_list(tree, **cast(AllOptions, options)))
     check_public(domain)
     if column is None and (bounds is not None or granularity is not None):
@@ -373,5 +375,7 @@ def plan_implicit(
     """
     hierarchy: Any = tree
     if private_keys is not None:
-        hierarchy = PrivateKeys(columns=tuple(private_keys), domain=cast(Domain | None, tree))
+        hierarchy = PrivateKeys(
+            columns=check_by(private_keys, argument="private_keys"), domain=cast(Domain | None, tree)
+        )
     return find_implicit_plan(hierarchy, mechanism, **options)

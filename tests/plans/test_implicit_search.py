@@ -100,3 +100,15 @@ def test_options_of_other_plans_are_refused_by_name(tree, option):
 def test_defaults_of_other_plans_may_be_given():
     given = find_plan_without_list(ALONE, **WHOLE, consistency="integer", objective="levels", known=None)
     assert given.to_dict() == find_implicit_plan(ALONE, "auto", **WHOLE).to_dict()
+
+
+def test_a_single_private_key_needs_no_list():
+    """A text is one name, not a list of letters."""
+    for plan in (
+        dpt.plan(None, private_keys="city", **WHOLE),
+        dpt.plan_implicit(private_keys="city", **WHOLE),
+    ):
+        assert plan.level_names == ("total", "city")
+    frame = pd.DataFrame({"city": ["Bergen"] * 90})
+    table = frame.dp.tree_counts("city", private_keys="city", **WHOLE)
+    assert table.attrs["dp"]["private_keys"] == ["city"]

@@ -104,7 +104,7 @@ def test_so_it_does_behind_the_verbs():
     assert names_what_is_missing(error)
 
 
-@pytest.mark.parametrize("mechanism", ["truncated_laplace", FACTOR])
+@pytest.mark.parametrize("mechanism", ["auto", "truncated_laplace", "gaussian", FACTOR])
 def test_so_it_does_where_the_tree_is_too_large_to_be_listed(mechanism):
     for release in (dpt.tree_counts, pd.DataFrame.dp.tree_counts):
         of = VISITS if release is dpt.tree_counts else VISITS.dp
@@ -135,12 +135,14 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     rows = dataclasses.replace(plan, privacy_unit=dpt.ROWS, max_contributions=None)
     assert (rows.privacy_unit, rows.max_contributions, repr(rows)) == (None, 1, repr(plan))
     more = {"privacy_unit": "who", "max_contributions": np.int64(3)}
-    anew = {"AdditivePlan": {"node_noise_scales": ()}, "ImplicitPlan": {"noise": ()}}.get(kind, {})
-    if anew or kind == "DistributionPlan":  # whose noise is part of it, and would not do
+    anew = {"AdditivePlan": {"node_noise_scales": ()}}.get(kind, {})
+    if anew or kind in ("DistributionPlan", "ImplicitPlan"):  # whose noise is part of it, and would not do
         with pytest.raises(dpt.ArgumentError, match=r"less noise than the privacy|more than the privacy"):
             dataclasses.replace(plan, **more)
     if kind == "DistributionPlan":
         people = dpt.plan_distribution("cost", bins=[0, 100, 500], epsilon=1.0, **more)
+    elif kind == "ImplicitPlan":
+        people = dpt.plan_implicit(TREE, **LOSS, **more)
     else:
         people = dataclasses.replace(plan, **more, **anew)
     assert people.privacy_unit == "who" and type(people.max_contributions) is int

@@ -115,6 +115,15 @@ def prefixes_of_units():
 
 
 @case
+def gaussian_thresholds():
+    addresses = dpt.prefixes("ip", bits=[8, 16, 24, 32])
+    return {
+        "approximate": dpt.tree_counts(logins(), addresses, mechanism="gaussian", rng=rng(), **APPROXIMATE),
+        "concentrated": dpt.tree_counts(logins(), addresses, delta=1e-6, rng=rng(), **CONCENTRATED, **PEOPLE),
+    }
+
+
+@case
 def private_keys():
     options = {"privacy_unit": "person", "max_contributions": 2, **APPROXIMATE}
     first = {"domain": places()[BY[:1]].drop_duplicates(), "private_keys": BY[1:]}

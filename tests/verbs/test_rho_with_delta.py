@@ -87,6 +87,15 @@ def test_gated_releases_take_both(hierarchy):
         dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
 
 
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_tables_of_gated_releases_state_both(mechanism):
+    private = {"by": "region", "private_keys": ["region"], "privacy_unit": dpt.ROWS}
+    for options in ({"by": VALUES["tree"]}, private):
+        table = dpt.tree_counts(VISITS, **options, mechanism=mechanism, **BOTH, rng=np.random.default_rng(0))
+        provenance = table.attrs["dp"]
+        assert {name: provenance[name] for name in BOTH} == BOTH and "epsilon" not in provenance
+
+
 def test_counts_of_prefixes_with_bounded_relative_error_take_no_rho():
     error = refused(
         dpt.tree_counts, by=VALUES["tree"], domain=None, mechanism=dpt.Multiplicative(alpha=0.25), **BOTH
