@@ -19,6 +19,9 @@ __all__ = ["PrivateKeys", "split_by"]
 
 PrivateNames = tuple[Hashable, ...]
 
+_MOST_COLUMNS = 64
+"""With more levels, noise for all of them takes long to find, and next to nothing would be shown."""
+
 _OWN_COLUMNS = ("max_error", "other")
 """Columns of a table with private keys that other tables do not have; no key may have their names."""
 
@@ -37,7 +40,7 @@ class PrivateKeys:
     Raises
     ------
     ArgumentError
-        If the columns are no list of names, or one of them is repeated, reserved or public.
+        If the columns are no list of at most 64 names, or one of them is repeated, reserved or public.
     DomainError
         If `domain` is no Domain, or has structural zeros or divides the cells of an array.
 
@@ -57,6 +60,12 @@ class PrivateKeys:
     def __post_init__(self) -> None:
         """Check the names of the columns and the public keys."""
         object.__setattr__(self, "columns", check_by(self.columns, argument="private_keys"))
+        if len(self.columns) > _MOST_COLUMNS:
+            raise ArgumentError(
+                "private_keys",
+                f"names {len(self.columns):,} columns, more than {_MOST_COLUMNS}.",
+                hint='name the columns, as in private_keys=["city", "product"], not the keys in them.',
+            )
         if self.domain is not None and not isinstance(self.domain, Domain):
             raise DomainError(
                 f"must be a Domain of the public keys, not {kind_of_object(self.domain)}.",

@@ -25,6 +25,7 @@ from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedLevels"]
 
@@ -182,10 +183,5 @@ def _radius(noise_scale: float, n_nodes: int, failure: float) -> int:
     By the union bound, P(|noise| > b) <= failure / n_nodes.
     """
     most = math.log(failure) - math.log(2) - math.log(n_nodes)
-    low, high = -1, max(1, math.ceil(noise_scale))
-    while log_upper_tail(noise_scale, high) > most:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if log_upper_tail(noise_scale, middle) <= most else (middle, high)
-    return high
+    step = max(1, math.ceil(noise_scale))
+    return smallest(lambda bound: log_upper_tail(noise_scale, bound) <= most, start=0, step=step)

@@ -19,6 +19,7 @@ from pandas_dptree.mechanisms.sampling import (
     discrete_gaussian,
 )
 from pandas_dptree.privacy.discrete_gaussian import upper_tail
+from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GaussianThreshold", "chain_detection_probability", "found_from"]
 
@@ -155,13 +156,7 @@ def found_from(levels: Sequence[GaussianThreshold], failure_probability: float =
             f"must be above 0 and below 1, not {quote(failure_probability)}.",
             hint="for example 0.05.",
         )
-    low, high = 0, 1
-    while _hidden(levels, high) > failure_probability:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _hidden(levels, middle) <= failure_probability else (middle, high)
-    return high
+    return smallest(lambda count: _hidden(levels, count) <= failure_probability, start=1)
 
 
 def _hidden(levels: Sequence[GaussianThreshold], count: int) -> float:

@@ -18,6 +18,7 @@ from pandas_dptree.privacy.composition import GaussianProfile, largest_budget
 from pandas_dptree.privacy.gated import exposure, gated_delta, gated_zcdp, worse_order
 from pandas_dptree.privacy.loss import zcdp_rho
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedNoise", "gated_noise", "gated_noise_zcdp", "gated_thresholds"]
 
@@ -222,14 +223,7 @@ def _most_exposed(epsilon: float, delta: float, profile: GaussianProfile) -> flo
 
 def _threshold(scale: float, rows: int, most: float) -> int:
     """Return the smallest threshold whose exposure is at most `most`."""
-    low, step = rows - 1, 1
-    while exposure(scale, low + step, rows) > most:
-        low, step = low + step, 2 * step
-    high = low + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if exposure(scale, middle, rows) <= most else (middle, high)
-    return high
+    return smallest(lambda threshold: exposure(scale, threshold, rows) <= most, start=rows)
 
 
 def _found_from(scales: Sequence[float], thresholds: Sequence[int | None]) -> float:

@@ -49,7 +49,9 @@ def test_nor_can_those_of_public_ones(name):
         PrivateKeys(columns=("city",), domain=domain)
 
 
-@pytest.mark.parametrize("columns", [(), ("city", "city"), None, (["city"],), (float("nan"),), ("state",)])
+@pytest.mark.parametrize(
+    "columns", [(), ("city", "city"), None, (["city"],), (float("nan"),), ("state",), range(65)]
+)
 def test_what_names_no_columns_is_refused(columns):
     with pytest.raises(ArgumentError, match="`private_keys`"):
         PrivateKeys(columns=columns, domain=STATES)
