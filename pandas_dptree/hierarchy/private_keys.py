@@ -40,9 +40,10 @@ class PrivateKeys:
     Raises
     ------
     ArgumentError
-        If the columns are no list of at most 64 names, or one of them is repeated, reserved or public.
+        If the columns are no list of at most 64 names, or one of them is repeated, public, or a name that the
+        table uses itself.
     DomainError
-        If `domain` is no Domain, or has structural zeros or divides the cells of an array.
+        If `domain` is no Domain, or has structural zeros.
 
     Notes
     -----
@@ -76,7 +77,7 @@ class PrivateKeys:
         if clashing:
             raise ColumnsError(
                 "private_keys",
-                "make a table that uses itself the names",
+                "would give two columns of the released table the same name",
                 columns=clashing,
                 hint="rename the columns in the records and in the domain.",
             )

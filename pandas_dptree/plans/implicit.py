@@ -210,9 +210,9 @@ class ImplicitPlan(Plan):
         -----
         **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
         appear is covered by delta. Private keys are made afresh, sorted by value, and their type depends on
-        the released ones alone: objects if there are none.
-        Records that do not fit the tree are dropped, and their number is not reported. A record whose private
-        keys are missing from some level on counts on the levels above.
+        the released ones alone: objects if there are none. Records that do not fit the tree are dropped, and
+        their number is not reported. A record whose private keys are missing from some level on counts on the
+        levels above.
 
         **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
         those with positive noise are shown, so their counts are too large on average; see the documentation.
