@@ -59,12 +59,13 @@ class GatedLevels(LevelNoise):
         """Divide the sum of 1 / noise_scale**2 among the levels."""
         private = [place >= n_public for place in range(len(shares))]
         unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        least = loss.rounded_down
         try:
-            if loss.rho is not None:
-                noise = gated_noise_zcdp(loss.rho, loss.delta, shares, private, **unit)
+            if least.rho is not None:
+                noise = gated_noise_zcdp(least.rho, least.delta, shares, private, **unit)
             else:
-                assert loss.epsilon is not None
-                noise = gated_noise(loss.epsilon, loss.delta, shares, private, **unit)
+                assert least.epsilon is not None
+                noise = gated_noise(least.epsilon, least.delta, shares, private, **unit)
             scales = noise.noise_scales
         except ArithmeticError:  # floats cannot hold the scales
             scales = (math.inf,)
@@ -94,13 +95,13 @@ class GatedLevels(LevelNoise):
         parts = [level.noise_scale**2 * share for level, share in zip(self.levels, shares, strict=True)]
         if not all(math.isclose(part, parts[0], rel_tol=1e-9) for part in parts):
             return False
-        noise = self.noise_scales, self.thresholds
-        if loss.rho is not None:
+        noise, least = (self.noise_scales, self.thresholds), loss.rounded_down
+        if least.rho is not None:
             rho, delta = gated_zcdp(*noise, neighbors=neighbors, max_contributions=max_contributions)
-            return rho <= loss.rho and delta <= loss.delta
-        assert loss.epsilon is not None
-        spent = gated_delta(loss.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
-        return spent <= loss.delta
+            return rho <= least.rho and delta <= least.delta
+        assert least.epsilon is not None
+        spent = gated_delta(least.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
+        return spent <= least.delta
 
     @property
     def noise_scales(self) -> list[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from pandas_dptree.mechanisms.private_levels import LevelNoise, NonemptyNodes, R
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.sparse_counts import large_counts, release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["IndependentLevels"]
@@ -71,7 +70,7 @@ class IndependentLevels(LevelNoise):
         whole = sum(shares)
         for name, most in loss.to_dict().items():
             spent = [getattr(noise, name) for noise in self.levels]
-            if sum(map(Fraction, spent)) > Fraction(most):
+            if sum(map(exact, spent)) > exact(most):
                 return False
             for part, share in zip(spent, shares, strict=True):
                 if not math.isclose(part * whole, share * most, rel_tol=1e-9):

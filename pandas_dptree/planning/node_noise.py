@@ -107,10 +107,11 @@ def node_noise_scales(
     parts = [np.asarray(part, dtype=np.float64) for part in shares]
     rho: Fraction | float = Gaussian().budget(loss)
     if loss.kind == "approximate":
-        epsilon = cast(float, loss.epsilon)
+        least = loss.rounded_down
+        epsilon = cast(float, least.epsilon)
         rho = largest_budget(
             lambda rho: _delta(tree, _scales(rho, sensitivity, parts), epsilon, sensitivity),
-            loss.delta,
+            least.delta,
             at_least=float(rho),
         )
     scales = _scales(rho, sensitivity, parts)
@@ -151,7 +152,8 @@ def nodes_keep_to(
         largest = np.minimum(_costs(scales[level], sensitivity, budget) + below, _COST_UNIT + 1)
     if largest.max() <= _COST_UNIT or loss.kind != "approximate":
         return bool(largest.max() <= _COST_UNIT)
-    return _delta(tree, tuple(scales), cast(float, loss.epsilon), sensitivity) <= loss.delta
+    least = loss.rounded_down
+    return _delta(tree, tuple(scales), cast(float, least.epsilon), sensitivity) <= least.delta
 
 
 def _costs(scales: FloatArray, sensitivity: Sensitivity, budget: Fraction) -> IntArray:

@@ -52,16 +52,17 @@ class Gaussian(AdditiveNoise):
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
         loss = ungated_loss(loss)
-        if loss.rho is not None:
-            return Fraction(loss.rho)
-        assert loss.epsilon is not None
-        if not loss.delta:
+        exact, least = loss.exact, loss.rounded_down
+        if exact.rho is not None:
+            return exact.rho
+        assert least.epsilon is not None
+        if not least.delta:
             raise ArgumentError(
                 "mechanism",
                 "is Gaussian noise, which never gives pure differential privacy.",
                 hint='add a delta, for example delta=1e-6, state a rho instead of epsilon, or use "laplace".',
             )
-        rho = zcdp_rho(loss.epsilon, loss.delta)
+        rho = zcdp_rho(least.epsilon, least.delta)
         if not rho > 0:
             raise ArgumentError(
                 "epsilon", f"is too small: {quote(loss.epsilon)}.", hint="allow a larger privacy loss."

@@ -42,8 +42,10 @@ class Laplace(AdditiveNoise):
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the epsilon, or the rho, that the levels share."""
-        loss = ungated_loss(loss)
-        return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
+        exact = ungated_loss(loss).exact
+        budget = exact.rho if exact.epsilon is None else exact.epsilon
+        assert budget is not None
+        return budget
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
