@@ -136,7 +136,8 @@ def prepared(
         key = (account, request.part, digest)
         if key in seen and not allow_repeat:
             raise RepeatedReleaseError(
-                f"For the account {quote(account)}, {_which(request, requests)} repeats another of this call.",
+                f"For the account {quote(account)}, {_which(request, requests)} repeats another of this "
+                "call.",
                 account=account,
                 number=None,
                 requested="",

@@ -276,12 +276,10 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     as there is no write-ahead log, the file is read as it is.
     """
     _check_format(path)
-    connection = _connected(path, "mode=rw")
     try:
+        connection = _connected(path, "mode=rw")
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        connection.execute("SELECT count(*) FROM entry WHERE number = 1").fetchone()
     except sqlite3.OperationalError as error:
-        connection.close()
         if _name_of(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) and not _log(path).exists():
             return _connected(path, "mode=ro&immutable=1"), True
         raise
@@ -289,11 +287,16 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect to an existing file. The settings read its schema, and so its write-ahead log."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
     )
-    for setting in _SETTINGS:
-        connection.execute(f"PRAGMA {setting}")
+    try:
+        for setting in _SETTINGS:
+            connection.execute(f"PRAGMA {setting}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

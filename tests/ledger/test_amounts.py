@@ -87,9 +87,7 @@ def test_amounts_add_up_and_have_a_maximum(pairs):
     assert total == Amount(sum(loss for loss, _ in pairs), sum(delta for _, delta in pairs))
     largest = Amount.largest(amounts)
     assert all(each.fits(largest) and each.fits(total) for each in amounts)
-    assert largest == Amount(
-        max([0, *(loss for loss, _ in pairs)]), max([0, *(delta for _, delta in pairs)])
-    )
+    assert largest == Amount(max([0, *(loss for loss, _ in pairs)]), max([0, *(delta for _, delta in pairs)]))
     assert total - total == Amount()
 
 

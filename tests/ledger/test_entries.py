@@ -39,7 +39,21 @@ def test_notes_have_one_form():
 
 @pytest.mark.parametrize(
     "note",
-    [None, "", "  ", 3, "a\nb", "a\x00b", "\u202eabc", "x" * 201, "\ud800", "a\u2028b", b"x", ["x"], Printing()],
+    [
+        None,
+        "",
+        "  ",
+        3,
+        "a\nb",
+        "a\x00b",
+        "\u202eabc",
+        "x" * 201,
+        "\ud800",
+        "a\u2028b",
+        b"x",
+        ["x"],
+        Printing(),
+    ],
 )
 def test_other_notes_are_refused(note):
     with pytest.raises(ArgumentError, match=r"^`note` .*\nHint: ") as error:
