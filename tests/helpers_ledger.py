@@ -22,7 +22,8 @@ class StandIn:
     privacy_unit: object = "person"
     neighbors: str = "add_remove"
     digest: str | None = field(default=None)
-    headline: str = "Plan: a stand-in"
+    kind: str = "additive"
+    level_names: tuple = ("total", "state")
 
     def __post_init__(self):
         if self.digest is None:

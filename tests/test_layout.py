@@ -32,7 +32,7 @@ TOPICS = {
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""
 
 UNUSUAL = set(
-    "account house impossible law laws measuring mend mended recall road room settle settled staircase told "
+    "house impossible law laws measuring mend mended recall road room settle settled staircase told "
     "ways written".split()
 )
 """Words that have a standard term in this field, which names should use instead."""
@@ -127,7 +127,7 @@ def test_private_names_stay_in_their_modules():
 
 
 def test_names_use_the_terms_of_the_field():
-    """Each unusual word has a standard term: detection probability for recall, provenance for account."""
+    """Each unusual word has a standard term: detection probability for recall, strategy for ways."""
     found = {name: sorted(words_of_names(name, tree) & UNUSUAL) for name, tree in sources().items()}
     assert {name: words for name, words in found.items() if words} == {}
     assert words_of_names("p.told", ast.parse("def _staircase(law): pass")) == {

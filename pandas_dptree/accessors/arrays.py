@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Unpack
 
-import numpy as np
 import xarray as xr
 
 from pandas_dptree import arrays
@@ -14,9 +13,15 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import CellDistributionOptions, CellOptions
+from pandas_dptree.plans.options import CellDistributionOptions, CellOptions, Running
 from pandas_dptree.signatures import public
-from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums, ReleaseSeveral
+from pandas_dptree.verbs.options import (
+    PlanArray,
+    ReleaseArrayCounts,
+    ReleaseArraySums,
+    ReleaseCells,
+    ReleaseSeveral,
+)
 
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
@@ -48,11 +53,9 @@ class DataArrayAccessor:
         return arrays.plan(self._array, by, bounds=bounds, granularity=granularity, **options)
 
     @public
-    def release(
-        self, plan: AdditivePlan, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> xr.DataTree:
+    def release(self, plan: AdditivePlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
-        return arrays.release(plan, self._array, rng=rng, progress=progress)
+        return arrays.release(plan, self._array, **options)
 
     @public
     def plan_distribution(
@@ -73,11 +76,10 @@ class DataArrayAccessor:
         edges: Sequence[Any] | None = None,
         plan: DistributionPlan | None = None,
         confidence: float | None = None,
-        rng: np.random.Generator | None = None,
-        **options: Unpack[CellDistributionOptions],
+        **options: Unpack[ReleaseCells],
     ) -> xr.Dataset:
         """Estimate the cumulative distribution along a dimension: see `pandas_dptree.arrays.cdf`."""
-        return arrays.cdf(self._array, dim, edges=edges, plan=plan, confidence=confidence, rng=rng, **options)
+        return arrays.cdf(self._array, dim, edges=edges, plan=plan, confidence=confidence, **options)
 
     @public
     def quantiles(
@@ -88,13 +90,10 @@ class DataArrayAccessor:
         edges: Sequence[Any] | None = None,
         plan: DistributionPlan | None = None,
         confidence: float = 0.95,
-        rng: np.random.Generator | None = None,
-        **options: Unpack[CellDistributionOptions],
+        **options: Unpack[ReleaseCells],
     ) -> xr.Dataset:
         """Estimate quantiles along a dimension: see `pandas_dptree.arrays.quantiles`."""
-        return arrays.quantiles(
-            self._array, dim, q, edges=edges, plan=plan, confidence=confidence, rng=rng, **options
-        )
+        return arrays.quantiles(self._array, dim, q, edges=edges, plan=plan, confidence=confidence, **options)
 
 
 @xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
@@ -163,8 +162,6 @@ class DatasetAccessor:
         )
 
     @public
-    def release(
-        self, plan: JointPlan, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> xr.DataTree:
+    def release(self, plan: JointPlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this dataset: see `pandas_dptree.arrays.several.release`."""
-        return several.release(plan, self._dataset, rng=rng, progress=progress)
+        return several.release(plan, self._dataset, **options)

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Unpack
 
-import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
@@ -24,7 +23,7 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanOptions, SumOptions
+from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanOptions, Running, SumOptions
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, plans, tables
 from pandas_dptree.verbs.aggregations import Aggregation
@@ -150,13 +149,14 @@ class DataFrameAccessor:
         """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
         return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
 
-    def release(self, plan: Plan, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
+    @public
+    def release(self, plan: Plan, **options: Unpack[Running]) -> Any:
         """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
             raise ArgumentError(
                 "plan", f"must be a plan, not {quote(plan)}.", hint="frame.dp.plan(...) makes one."
             )
-        return plan.release(self._frame, rng=rng, progress=progress)
+        return plan.release(self._frame, **options)
 
     @public
     def plan_distribution(

@@ -15,16 +15,21 @@ import xarray as xr
 from pandas_dptree.arrays.coordinates import dims_of, kept_coordinates
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, quote
 from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
-from pandas_dptree.plans.options import CellDistributionOptions
+from pandas_dptree.plans.options import CellDistributionOptions, Running, taken_from
+from pandas_dptree.plans.running import carry_out
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
+from pandas_dptree.verbs.options import ReleaseCells
 
 __all__ = ["cdf", "plan_distribution", "quantiles"]
 
@@ -100,8 +105,7 @@ def cdf(
     edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
     confidence: float | None = None,
-    rng: np.random.Generator | None = None,
-    **options: Unpack[CellDistributionOptions],
+    **options: Unpack[ReleaseCells],
 ) -> xr.Dataset:
     """Release how many records, and what share of them, lie below the end of each bin along a dimension.
 
@@ -117,8 +121,6 @@ def cdf(
     confidence : float, optional
         For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a distribution
         simultaneously with this probability. At most 0.999.
-    rng : numpy.random.Generator, optional
-        Makes the release repeatable, for tests and simulation: it is then not private.
     **options
 
     Returns
@@ -147,7 +149,7 @@ def cdf(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
-    found, others = _released(array, dim, plan, edges, options, rng)
+    found, others = _released(array, dim, plan, edges, options)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
@@ -162,14 +164,13 @@ def quantiles(
     edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
     confidence: float = 0.95,
-    rng: np.random.Generator | None = None,
-    **options: Unpack[CellDistributionOptions],
+    **options: Unpack[ReleaseCells],
 ) -> xr.Dataset:
     """Release quantiles of the records along a dimension of bins.
 
     Parameters
     ----------
-    array, dim, edges, plan, rng
+    array, dim, edges, plan
         As for `cdf`.
     q : float or sequence of float
         The levels, from 0 to 1; 0.5 for the median.
@@ -197,7 +198,7 @@ def quantiles(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
-    found, others = _released(array, dim, plan, edges, options, rng)
+    found, others = _released(array, dim, plan, edges, options)
     return _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
 
@@ -206,29 +207,34 @@ def _released(
     dim: Hashable,
     plan: DistributionPlan | None,
     edges: Sequence[Any] | None,
-    options: CellDistributionOptions,
-    rng: np.random.Generator | None,
+    options: ReleaseCells,
 ) -> tuple[Distribution, list[Hashable]]:
     """Release the distribution at each index of the other dimensions, and return these as well.
 
     If there is no index, one empty group is measured, so that the result has its types.
     """
-    noise_source(rng)  # checked before any long step
     check_cells(array)
+    own = taken_from(CellDistributionOptions, options)
     if plan is None:
-        plan = plan_distribution(array, dim, edges=edges, **options)
+        plan = plan_distribution(array, dim, edges=edges, **own)
     else:
-        _check_plan(array, dim, plan, [*options, *(["edges"] if edges is not None else [])])
+        _check_plan(array, dim, plan, [*own, *(["edges"] if edges is not None else [])])
     warn_if_released(array)
     others = [name for name in array.dims if name != dim]
     n_bins, n_groups = plan.bins.n_bins, max(1, math.prod(array.sizes[name] for name in others))
-    counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
-    if not counts.size:
-        counts = np.zeros(n_bins, dtype=np.int64)
+    side_by_side = plan
     if others:  # their indices come from the array
         unknown = np.full(n_groups, -1, dtype=np.int64)
-        plan = replace(plan, totals=(unknown,), source="observed")
-    return plan.release(counts.reshape(n_groups, n_bins), rng=rng), others
+        side_by_side = replace(plan, totals=(unknown,), source="observed")
+
+    def exact(source: ByteSource) -> IntArray:
+        counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
+        if not counts.size:
+            counts = np.zeros(n_bins, dtype=np.int64)
+        return bin_counts(counts.reshape(n_groups, n_bins), n_groups, n_bins)
+
+    release = replace(side_by_side.prepared_by(exact, usual_causes()), plan=plan)
+    return carry_out({None: release}, taken_from(Running, options))[None], others
 
 
 def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, given: Sequence[str]) -> None:

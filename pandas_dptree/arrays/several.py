@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
-import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays import tables
@@ -15,16 +15,19 @@ from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import SOURCES
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
+from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_jointly, scale_of_sum
 from pandas_dptree.plans.options import CellOptions, Running, taken_from
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, carry_out
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import ReleaseSeveral
 
-__all__ = ["plan", "release", "tree_counts", "tree_sums"]
+__all__ = ["plan", "prepared", "release", "tree_counts", "tree_sums"]
 
 
 def __dir__() -> list[str]:
@@ -229,13 +232,7 @@ def plan(
 
 
 @public
-def release(
-    plan: JointPlan,
-    dataset: xr.Dataset,
-    *,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
-) -> xr.DataTree:
+def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) -> xr.DataTree:
     """Spend the budget of a plan on a dataset.
 
     **Privacy**: each call spends the plan's whole privacy loss again.
@@ -246,8 +243,7 @@ def release(
         From `plan`.
     dataset : xarray.Dataset
         With the variables of the plan; others are ignored.
-    rng, progress
-        As for `pandas_dptree.arrays.release`, with one progress bar for each variable.
+    **options
 
     Returns
     -------
@@ -257,8 +253,14 @@ def release(
     Raises
     ------
     ArgumentError
-        If the plan cannot be used, or not for this dataset.
+        If the plan cannot be used, or not for this dataset. `LedgerError` if the account refuses the release.
     """
+    tree: xr.DataTree = carry_out({None: prepared(plan, dataset)}, options)[None]
+    return tree
+
+
+def prepared(plan: JointPlan, dataset: xr.Dataset) -> Release:
+    """Check that a dataset can be released by a plan, and read no cells."""
     if not isinstance(plan, JointPlan):
         raise ArgumentError(
             "plan",
@@ -273,30 +275,51 @@ def release(
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
-    domain = plan.hierarchy
-    check_variables(dataset, names, domain)
+    check_variables(dataset, names, plan.hierarchy)
     warn_if_released(dataset)
-    trees, sources = [], []
-    for name, each in plan.plans.items():
+    variables = {name: tables.prepared(each, dataset[name]) for name, each in plan.plans.items()}
+
+    def read(source: ByteSource) -> Finish:
+        return partial(finish, {name: each.read(source) for name, each in variables.items()})
+
+    def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
+        trees: dict[Hashable, xr.DataTree] = {}
+        for name, finish_variable in unfinished.items():
+            if trees:
+                done()
+            trees[name] = finish_variable(origin, done).table
+        together = _merged(plan, trees, origin)
+        quantities = {name: each.quantity for name, each in plan.plans.items()}
+        return Outcome(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
+
+    return Release(
+        plan=plan,
+        read=read,
+        effort=sum(each.effort for each in variables.values()),
+        steps=[step for each in variables.values() for step in each.steps],
+    )
+
+
+def _merged(plan: JointPlan, trees: Mapping[Hashable, xr.DataTree], origin: Origin) -> xr.DataTree:
+    """Merge the released trees of several variables."""
+    renamed = []
+    for name, tree in trees.items():
         own = (
             {}
-            if each.quantity != COUNT
+            if plan.plans[name].quantity != COUNT
             else {"count": name} | {what: f"{name}_{what}" for what in COMPANIONS}
         )
-        tree = tables.measured_tree(each, dataset[name], rng=rng, progress=progress)
-        sources.append(json.loads(tree.attrs["dp"])["domain_source"])
-        trees.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
+        renamed.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
     together = xr.DataTree.from_dict(
         {
             # Shared variables come from the same coordinates and the same domain.
-            f"/{key}": xr.merge([tree[key] for tree in trees], compat="override", join="override")
-            for key in trees[0]
+            f"/{key}": xr.merge([tree[key] for tree in renamed], compat="override", join="override")
+            for key in renamed[0]
         }
     )
+    sources = [json.loads(tree.attrs["dp"])["domain_source"] for tree in trees.values()]
     source = max(sources, key=SOURCES.index)
-    together.attrs["dp"] = json.dumps(plan.provenance(rng) | {"domain_source": source})
-    quantities = {name: each.quantity for name, each in plan.plans.items()}
-    warn_if_empty(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
+    together.attrs["dp"] = json.dumps(plan.provenance(origin) | {"domain_source": source})
     return together
 
 

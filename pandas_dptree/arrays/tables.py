@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,21 +16,24 @@ from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
+from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.datatree import check_free, check_held, companions_of, is_hash
-from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.progress import progress_bar
+from pandas_dptree.output.empty_tables import totals_of, usual_causes
+from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.execute import columns_of, measured, release_steps
+from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
 from pandas_dptree.plans.options import AdditiveOptions, Running, taken_from
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, carry_out
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums
 
-__all__ = ["measured_tree", "plan", "release", "tree_counts", "tree_sums"]
+__all__ = ["plan", "prepared", "release", "tree_counts", "tree_sums"]
 
 
 @public
@@ -230,9 +235,7 @@ def plan(
 
 
 @public
-def release(
-    plan: AdditivePlan, array: xr.DataArray, *, rng: np.random.Generator | None = None, progress: bool = False
-) -> xr.DataTree:
+def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running]) -> xr.DataTree:
     """Spend the budget of a plan on an array.
 
     **Privacy**: each call spends the plan's whole privacy loss again, for all trees together.
@@ -245,10 +248,7 @@ def release(
         keys its domain lacks are left out. A quadtree without bounds needs arrays of the same shape.
     array : xarray.DataArray
         As for `tree_counts` or, with a plan for sums, `tree_sums`.
-    rng : numpy.random.Generator, optional
-        Makes the release repeatable, for tests and simulation: it is then not private.
-    progress : bool, default False
-        Shows a progress bar on standard error, as `AdditivePlan.release` does. Needs tqdm.
+    **options
 
     Returns
     -------
@@ -258,20 +258,16 @@ def release(
     Raises
     ------
     ArgumentError
-        If the plan cannot be used, or not for this array.
+        If the plan cannot be used, or not for this array. `LedgerError` if the account refuses the release.
     MissingExtraError
         If tqdm is needed but not installed.
     """
-    tree = measured_tree(plan, array, rng=rng, progress=progress)
-    totals = totals_of(tree["total"].to_dataset(), {plan.quantity.name: plan.quantity})
-    warn_if_empty(tree, totals, usual_causes())
+    tree: xr.DataTree = carry_out({None: prepared(plan, array)}, options)[None]
     return tree
 
 
-def measured_tree(
-    plan: AdditivePlan, array: xr.DataArray, *, rng: np.random.Generator | None, progress: bool
-) -> xr.DataTree:
-    """Release an array without warnings about empty tables, also as one variable of several."""
+def prepared(plan: AdditivePlan, array: xr.DataArray) -> Release:
+    """Check that an array can be released by a plan, also as one variable of several, and read no cells."""
     if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
@@ -292,17 +288,27 @@ def measured_tree(
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
-    leaf = leaves_of(array, dims, plan.domain)
-    with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
+    leaf, forest = leaves_of(array, dims, plan.domain), _forest(plan, max(1, n_trees))
+    quantities = {plan.quantity.name: plan.quantity}
+
+    def read(source: ByteSource) -> Finish:
         sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
         if not n_trees:  # zeros are measured, but not shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
-        forest = _forest(plan, max(1, n_trees))
-        (values,) = measured([forest], sums.ravel(), rng=rng, done=done)
-        provenance = plan.provenance(rng)
+        return partial(finish, exact_leaves(forest, [plan.quantity], sums.ravel(), source))
+
+    def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
+        (values,) = measured([forest], leaves, origin.source, done)
+        done()
+        provenance = plan.provenance(origin)
         if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
-        return lay_out_forest(plan, array, others, columns_of(plan.quantity.name, forest, values), provenance)
+        columns = columns_of(plan.quantity.name, forest, values)
+        tree = lay_out_forest(plan, array, others, columns, provenance)
+        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes())
+
+    n_leaves = plan.tree.n_leaves
+    return Release(plan=plan, read=read, effort=n_leaves, steps=finishing_steps({plan.quantity.name: plan}))
 
 
 def _check_names(array: xr.DataArray, quantity: Quantity) -> None:

@@ -8,18 +8,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from html import escape
+from typing import Any
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, InsufficientBudgetError, quote, warn
 from pandas_dptree.ledger.amounts import Amount, Balance, float_within
-from pandas_dptree.ledger.charging import Request, commit, left_of, prepared
 from pandas_dptree.ledger.entries import Terms, checked_note
+from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
+from pandas_dptree.ledger.transactions import Request, commit, left_of, prepared
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.running import Charge, Chargeable
+from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.signatures import public
 
-__all__ = ["Account", "charge_requests", "check_requests", "mark"]
+__all__ = ["Account", "Several", "mark"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,7 +53,7 @@ class Account(Chargeable):
     -----
     **Privacy**: an account, and everything that it shows, is public. It follows from the plans that were
     charged. The guarantee of all releases together is the cap, even if each plan was chosen after the outputs
-    before it were seen; `pandas_dptree.ledger.charging` has the proof. It holds for all releases that are
+    before it were seen; `pandas_dptree.ledger.transactions` has the proof. It holds for all releases that are
     charged here. The ledger does not know of others.
 
     Examples
@@ -200,23 +205,68 @@ class Account(Chargeable):
             parts.append(PrivacyLoss(**{self.terms.currency: loss, "delta": delta}))
         return parts
 
-    # Chargeable
-
-    def check(self, releases: Mapping[Hashable, Plan], note: str, *, allow_repeat: bool) -> None:
-        """Raise what `charge` would raise now, and charge nothing; see there."""
-        check_requests(self.store, self._requests(releases), note, allow_repeat=allow_repeat)
-
-    def charge(
-        self, releases: Mapping[Hashable, Plan], note: str, *, allow_repeat: bool, requested: datetime
-    ) -> dict[Hashable, Charge]:
-        """Charge all releases or none. The charges are on disk when this returns.
-
-        The verbs and `release` call this before they draw noise. Whoever releases by other means may call it
-        too, since nothing that is charged is ever refunded.
+    @public
+    def release(
+        self,
+        plans: Mapping[Hashable, Plan],
+        data: Any,
+        *,
+        note: str,
+        allow_repeat: bool = False,
+        progress: bool = False,
+    ) -> dict[Hashable, Any]:
+        """Release several tables that are charged together: all of them, or none.
 
         Parameters
         ----------
-        releases : mapping of hashable to Plan
+        plans : mapping of hashable to Plan
+            The plans, by names of your choice.
+        data : dataframe, array, Dataset or mapping
+            What all plans take, as for their ``release``; or a mapping with the data of each plan.
+        note : str
+            What the releases are for. The same plan with the same note is released only once.
+        allow_repeat : bool, default False
+            Whether to release plans again with the same note, which is charged in full again.
+        progress : bool, default False
+            Whether to show a progress bar on standard error. Needs tqdm.
+
+        Returns
+        -------
+        dict
+            The released tables, by the names of their plans.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument cannot be used.
+        LedgerError
+            If the account refuses one of the releases. Then nothing was charged or released.
+
+        Notes
+        -----
+        **Privacy**: the records of all releases are read first. Then the charges are committed to disk, and
+        only then noise is drawn.
+        """
+        options: Running = {"note": note, "allow_repeat": allow_repeat, "progress": progress, "ledger": self}
+        return carry_out(prepared_releases(plans, data), options)
+
+    # Chargeable
+
+    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
+        """Raise what `charge` would raise now, and charge nothing; see there."""
+        _check_requests(self.store, self.requests(plans), note, allow_repeat=allow_repeat)
+
+    def charge(
+        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
+    ) -> dict[Hashable, Charge]:
+        """Charge releases by all plans, or none. The charges are on disk when this returns.
+
+        The verbs and `release` call this before they draw noise. Whoever releases by other means may call it
+        too; nothing that is charged is ever refunded.
+
+        Parameters
+        ----------
+        plans : mapping of hashable to Plan
             The plans by the names of their tables; the name None stands for the only table.
         note : str
             What the releases are for: a line of up to 200 characters.
@@ -240,17 +290,18 @@ class Account(Chargeable):
         LedgerError
             If a plan does not belong to the account, or the file cannot be written.
         """
-        requests = self._requests(releases)
-        return charge_requests(self.store, requests, note, allow_repeat=allow_repeat, requested=requested)
+        requests = self.requests(plans)
+        return _charge_requests(self.store, requests, note, allow_repeat=allow_repeat, requested=requested)
 
     def mark_released(self, charges: Iterable[Charge]) -> None:
-        """Record that the outputs of these charges exist."""
+        """Note that the tables of these charges were made."""
         mark(self.store, charges)
 
-    def _requests(self, releases: Mapping[Hashable, Plan]) -> dict[Hashable, Request]:
+    def requests(self, plans: Chargeables) -> dict[Hashable, Request]:
+        """Return what releases by these plans ask of this account."""
         return {
             name: Request(account=self.name, part=self.selected, name=name, plan=plan)
-            for name, plan in releases.items()
+            for name, plan in plans.items()
         }
 
     # Display
@@ -282,16 +333,48 @@ class Account(Chargeable):
         return f"<table>{''.join(rows)}</table>"
 
 
-def check_requests(
+@dataclass(frozen=True, slots=True)
+class Several(Chargeable):
+    """Accounts of one ledger that are charged in one transaction.
+
+    The names of plans are pairs: the name of the account, and that of the table.
+    """
+
+    store: Store
+    accounts: Mapping[str, Account]
+
+    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
+        """Raise what `charge` would raise now, and charge nothing."""
+        _check_requests(self.store, self._requests(plans), note, allow_repeat=allow_repeat)
+
+    def charge(
+        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
+    ) -> dict[Hashable, Charge]:
+        """Charge releases by all plans, or none."""
+        requests = self._requests(plans)
+        return _charge_requests(self.store, requests, note, allow_repeat=allow_repeat, requested=requested)
+
+    def mark_released(self, charges: Iterable[Charge]) -> None:
+        """Note that the tables of these charges were made."""
+        mark(self.store, charges)
+
+    def _requests(self, plans: Any) -> dict[Hashable, Request]:
+        return {
+            (name, table): self.accounts[name].requests({table: plan})[table]
+            for (name, table), plan in plans.items()
+        }
+
+
+def _check_requests(
     store: Store, requests: Mapping[Hashable, Request], note: str, *, allow_repeat: bool
 ) -> None:
-    """Raise what `charge_requests` would raise now, and charge nothing."""
+    """Raise what `_charge_requests` would raise now, and charge nothing."""
     note = checked_note(note)
     with store.reading() as connection:
         prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
 
 
-def charge_requests(
+def _charge_requests(
     store: Store,
     requests: Mapping[Hashable, Request],
     note: str,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, did_you_mean, listed, quote
-from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.ledger.charging import terms_of
+from pandas_dptree.ledger.accounts import Account, Several
 from pandas_dptree.ledger.entries import Terms, text_of_time, user_name
+from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
+from pandas_dptree.ledger.transactions import terms_of
+from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import carry_out
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import EachRow
 from pandas_dptree.signatures import public
@@ -238,6 +242,54 @@ class Ledger:
                 return None
             self._terms[account] = terms
         return self._terms[account]
+
+    @public
+    def release(
+        self,
+        plans: Mapping[str, Mapping[Hashable, Plan]],
+        data: Any,
+        *,
+        note: str,
+        allow_repeat: bool = False,
+        progress: bool = False,
+    ) -> dict[str, dict[Hashable, Any]]:
+        """Release tables of several accounts that are charged together: all of them, or none.
+
+        Parameters
+        ----------
+        plans : mapping of str to mapping of hashable to Plan
+            For the name of each account, the plans by names of your choice.
+        data : dataframe, array, Dataset or mapping
+            What all plans take; or a mapping from the name of each account to what `Account.release` takes.
+        note, allow_repeat, progress
+            As for `Account.release`.
+
+        Returns
+        -------
+        dict of str to dict
+            For the name of each account, the released tables by the names of their plans.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument cannot be used.
+        LedgerError
+            If one of the accounts refuses one of the releases. Then nothing was charged or released.
+        """
+        accounts = {name: self[name] for name in check_plans(plans)}
+        releases = {
+            (name, table): release
+            for name, each in by_name(data, list(plans)).items()
+            for table, release in prepared_releases(plans[name], each).items()
+        }
+        options: Running = {
+            "ledger": Several(self._store, accounts),
+            "note": note,
+            "allow_repeat": allow_repeat,
+            "progress": progress,
+        }
+        tables = carry_out(releases, options)
+        return {name: {table: tables[name, table] for table in each} for name, each in plans.items()}
 
     @property
     def path(self) -> str:

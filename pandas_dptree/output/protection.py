@@ -34,6 +34,7 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
         *_known(provenance),
         _noise(provenance),
         *_plan(provenance),
+        *_charge(provenance),
         f"Released with pandas_dptree {provenance.get('version', '(version unknown)')}. The guarantee holds "
         "for the whole table at once, and for all that is computed from it. Other releases of the same "
         "records add to the loss.",
@@ -106,6 +107,18 @@ def _plan(provenance: Mapping[str, Any]) -> list[str]:
     stated = [f"Plan: SHA-256 {digest}."] if digest else []
     secrecy = "Whether the noise was secret: unknown. This description is taken from the plan, not the table."
     return stated + [secrecy] * (source == UNKNOWN_SOURCE)
+
+
+def _charge(provenance: Mapping[str, Any]) -> list[str]:
+    """Name the charge in a ledger that stands for the release."""
+    charge = provenance.get("ledger")
+    if not isinstance(charge, Mapping):
+        return []
+    part = f", part “{charge['part']}”" if "part" in charge else ""
+    return [
+        f"Charged to the account “{charge.get('account')}”{part}, which limits the loss of all its releases "
+        f"together: entry {charge.get('charge')} of the ledger, SHA-256 {charge.get('digest')}."
+    ]
 
 
 def _rows(provenance: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,12 @@ from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
-from pandas_dptree.plans.execute import release
+from pandas_dptree.plans.execute import prepared
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import Estimation
+from pandas_dptree.plans.options import Estimation, Running
+from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.signatures import options_of
+from pandas_dptree.signatures import options_of, public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,9 +126,12 @@ class AdditivePlan(Measurement):
 
     # Release
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> pd.DataFrame:
+    def prepared(self, data: Any) -> Release:
+        """Check the names of the table's columns, and prepare to read the records."""
+        return prepared(self, data)
+
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table.
 
         Parameters
@@ -136,8 +140,7 @@ class AdditivePlan(Measurement):
             The records, one row each. Or the exact counts of the leaves in the order of the tree, whole
             numbers of shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
             `max_contributions`.
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -157,7 +160,8 @@ class AdditivePlan(Measurement):
         **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
         alone. Records outside the domain are dropped, and their number is not reported.
         """
-        return release(self, data, rng=rng, progress=progress)
+        table: pd.DataFrame = super().release(data, **options)
+        return table
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
         r"""Predict each level's root mean squared error beyond a relative error `alpha`.

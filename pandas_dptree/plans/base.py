@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,12 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.plans import serialize
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import Origin, Release, carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
+from pandas_dptree.signatures import public
 
 __all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "check_display", "read_only"]
 
@@ -167,13 +170,13 @@ class Plan(ABC):
     def _formats(self) -> dict[Any, Any]:
         return FORMATS
 
-    def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+    def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
         """Describe how a release by this plan is made, as in the table's ``attrs["dp"]``.
 
         Parameters
         ----------
-        rng : numpy.random.Generator, optional
-            The source of noise, if it is not the operating system's.
+        origin : Origin, optional
+            Where the noise comes from, by default the operating system, and what is charged.
 
         Returns
         -------
@@ -188,19 +191,19 @@ class Plan(ABC):
             "max_contributions": self.max_contributions,
             "domain_source": self.domain_source,
             **self._provenance_details(),
-            "rng": "operating system" if rng is None else "numpy.random.Generator: not private",
+            **(origin or Origin()).to_dict(),
             "digest": self.digest,
             "version": __version__,
         }
 
-    def attrs(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+    def attrs(self, origin: Origin | None = None) -> dict[str, Any]:
         """Return the attributes of a released table: ``dp``, and ``dp_plan`` if JSON can hold the plan.
 
         ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text. It is text because operations of
         pandas copy ``attrs``, and copying a text costs nothing.
         """
         plan = {} if self.digest is None else {"dp_plan": self._text}
-        return {"dp": self.provenance(rng), **plan}
+        return {"dp": self.provenance(origin), **plan}
 
     @property
     @abstractmethod
@@ -219,31 +222,35 @@ class Plan(ABC):
     # Release
 
     @abstractmethod
-    def release(self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False) -> Any:
+    def prepared(self, data: Any) -> Release:
+        """Check that data can be released by this plan, as far as public arguments tell; read no records."""
+
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> Any:
         """Spend the budget: measure the data and return the release.
 
         Parameters
         ----------
         data : dataframe or numpy.ndarray
             The records, one row each; some kinds of plans take exact counts as well.
-        rng : numpy.random.Generator, optional
-            Makes the release repeatable, for tests and simulations: it is then not private. By default
-            all randomness comes from the operating system's cryptographic source.
-        progress : bool, default False
-            Whether to show a progress bar on standard error. Needs tqdm.
+        **options
 
         Raises
         ------
         ArgumentError
             If `data` cannot be counted, or does not fit the plan.
+        LedgerError
+            If the account refuses the release, or cannot be charged.
         MissingExtraError
             If `progress` is True and tqdm is not installed.
 
         Notes
         -----
-        **Privacy**: each call spends the plan's whole privacy loss anew. The steps of the progress bar follow
-        from the plan alone. The times that it shows may depend on the records, so do not publish them.
+        **Privacy**: each call spends the plan's whole privacy loss anew. Without `ledger`, nothing adds up
+        what several calls spend. The steps of the progress bar follow from the plan alone. The times that it
+        shows may depend on the records, so do not publish them.
         """
+        return carry_out({None: self.prepared(data)}, options)[None]
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +21,17 @@ from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE, ByteSource, random_words
 from pandas_dptree.output.distribution import COMPANIONS, Distribution
-from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
 from pandas_dptree.output.frames import release_frame
-from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
+from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "check_columns", "known_totals"]
 
@@ -124,9 +126,8 @@ class DistributionPlan(Plan):
         error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
         return np.array([error[each] for each in known])
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> Distribution:
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> Distribution:
         r"""Spend the budget: count the records in bins, and estimate their distribution.
 
         Parameters
@@ -135,8 +136,7 @@ class DistributionPlan(Plan):
             The records, one row each. Or the counts of each bin, for each group of the finest level in the
             order of the domain; shape (n_bins,) is allowed without groups. Negative counts and those of
             structural zeros are set to 0; the largest are clipped, so that no sum overflows.
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -163,23 +163,54 @@ class DistributionPlan(Plan):
         of its group, and likewise for the group's ancestors: the noise is that of a single group, however
         many groups a level has. Clipping moves no two counts further apart.
         """
-        source = noise_source(rng)
-        with progress_bar(progress, self._steps) as done:
-            released = Distribution(
-                bins=self.bins,
-                groups=self._groups,
-                estimates=self._shown(self._estimates(data, source, done)),
-                totals=self._shown(self.totals),
-                strategy=self.strategy,
-                attrs=self.attrs(rng),
-            )
+        released: Distribution = super().release(data, **options)
+        return released
+
+    def prepared(self, data: Any) -> Release:
+        """Prepare to read the records."""
         if isinstance(data, np.ndarray):
             causes = usual_causes()
         else:
             causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
-        disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
-        warn_if_empty(released, totals_of_groups(released, disjoint), causes)
-        return released
+        return self.prepared_by(partial(self._exact, data), causes)
+
+    def prepared_by(self, exact: Callable[[ByteSource], IntArray], causes: str) -> Release:
+        """Prepare the release of counts of the bins, shape (n_groups, n_bins), which `exact` will read."""
+
+        def read(source: ByteSource) -> Finish:
+            return partial(finish, exact(source))
+
+        def finish(counts: IntArray, origin: Origin, done: Done) -> Outcome:
+            released = self._released(counts, origin, done)
+            disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
+            return Outcome(released, totals_of_groups(released, disjoint), causes)
+
+        sizes = [len(totals) for totals in self.totals]
+        measuring = [
+            (f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)
+        ]
+        return Release(plan=self, read=read, effort=sizes[-1], steps=measuring)
+
+    def _released(self, counts: IntArray, origin: Origin, done: Done) -> Distribution:
+        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
+        levels = [counts]
+        if self.domain is not None:
+            tree = self.domain.tree
+            for level in reversed(range(tree.depth)):
+                levels.insert(0, tree.sum_children(level, levels[0]))
+        estimates: list[FloatArray] = []
+        for exact, totals in zip(levels, self.totals, strict=True):
+            if estimates:
+                done()
+            estimates.append(self.strategy.estimates(exact, totals, origin.source))
+        return Distribution(
+            bins=self.bins,
+            groups=self._groups,
+            estimates=self._shown(estimates),
+            totals=self._shown(self.totals),
+            strategy=self.strategy,
+            attrs=self.attrs(origin),
+        )
 
     @property
     def _groups(self) -> pd.DataFrame | None:
@@ -188,15 +219,6 @@ class DistributionPlan(Plan):
             return release_frame(self.domain, {}, {})
         n_groups = len(self.totals[0])
         return None if n_groups == 1 else pd.DataFrame({"level": "group", "group": np.arange(n_groups)})
-
-    @property
-    def _steps(self) -> list[Step]:
-        """List the steps of a release, with the number of groups of each."""
-        sizes = [len(totals) for totals in self.totals]
-        measuring = [
-            (f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)
-        ]
-        return [("reading the records", sizes[-1]), *measuring]
 
     def _exact(self, data: Any, source: ByteSource) -> IntArray:
         """Count the records in each bin of each group of the finest level, exactly. The result is secret."""
@@ -222,19 +244,6 @@ class DistributionPlan(Plan):
             max_contributions=self.max_contributions,
             random_words=partial(random_words, source),
         )
-
-    def _estimates(self, data: Any, source: ByteSource, done: Done = nothing) -> list[FloatArray]:
-        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
-        levels = [self._exact(data, source)]
-        if self.domain is not None:
-            tree = self.domain.tree
-            for level in reversed(range(tree.depth)):
-                levels.insert(0, tree.sum_children(level, levels[0]))
-        estimates = []
-        for counts, totals in zip(levels, self.totals, strict=True):
-            done()
-            estimates.append(self.strategy.estimates(counts, totals, source))
-        return estimates
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Concatenate the groups that a table shows, level by level."""

@@ -1,6 +1,6 @@
 """The execution of plans: records → exact values → noisy values → estimates → the released table.
 
-Everything secret lives between the first line of `measured` and the call of `measure`.
+Everything secret is in the result of `exact_leaves`, and in `measured` before the call of `measure`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
@@ -23,14 +22,14 @@ from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
 from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
 from pandas_dptree.ingest.contributions import contributions
 from pandas_dptree.ingest.safe_errors import discreetly
-from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
-from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
+from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
-from pandas_dptree.output.progress import Done, Step, nothing, progress_bar
+from pandas_dptree.output.progress import Done, Step, nothing
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
@@ -40,28 +39,33 @@ __all__ = [
     "column_prefix",
     "columns_of",
     "exact_leaves",
+    "finishing_steps",
     "measured",
     "measurement_columns",
-    "release",
-    "release_steps",
+    "prepared",
     "unbiased",
 ]
 
 Levels = Sequence[npt.NDArray[Any]]
 
 
-def release(
-    plan: Measurement, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-) -> pd.DataFrame:
-    """Measure records by a plan and return the table: see `AdditivePlan.release`."""
+def prepared(plan: Measurement, data: Any) -> Release:
+    """Prepare the release of records by a plan: see `AdditivePlan.release`."""
+    name = plan.quantity.name
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
-    with progress_bar(progress, release_steps({plan.quantity.name: plan})) as done:
-        (values,) = measured([plan], data, rng=rng, done=done)
-        table = release_frame(plan.labelled, columns_of(plan.quantity.name, plan, values), plan.attrs(rng))
-    causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-    warn_if_empty(table, totals_of(table[:1], {plan.quantity.name: plan.quantity}), causes)
-    return table
+
+    def read(source: ByteSource) -> Finish:
+        return partial(finish, exact_leaves(plan, [plan.quantity], data, source))
+
+    def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
+        (values,) = measured([plan], leaves, origin.source, done)
+        done()
+        table = release_frame(plan.labelled, columns_of(name, plan, values), plan.attrs(origin))
+        causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
+        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
+
+    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=finishing_steps({name: plan}))
 
 
 def causes_of(plans: Sequence[Measurement]) -> str:
@@ -70,11 +74,10 @@ def causes_of(plans: Sequence[Measurement]) -> str:
     return usual_causes(plans[0].domain, values=columns, privacy_unit=plans[0].privacy_unit)
 
 
-def release_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
+def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     """List the steps that release several quantities: those of `measured`, and one for the table."""
-    tree = next(iter(plans.values())).tree
-    n_nodes = sum(tree.level_sizes)
-    steps = [("reading the records", tree.n_leaves)]
+    n_nodes = sum(next(iter(plans.values())).tree.level_sizes)
+    steps = []
     for name, plan in plans.items():
         passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode extends the one before
         steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
@@ -94,18 +97,17 @@ class Measured:
 
 
 def measured(
-    plans: Sequence[Measurement], data: Any, *, rng: np.random.Generator | None = None, done: Done = nothing
+    plans: Sequence[Measurement], values: Sequence[IntArray], source: ByteSource, done: Done = nothing
 ) -> list[Measured]:
-    """Measure the same records by several plans that agree on all but the quantity and the noise.
+    """Measure exact values by plans that agree on all but the quantity and the noise.
 
-    `done` is called after each of the `release_steps`, except the last.
+    `values` are from `exact_leaves`. `done` is called between the `finishing_steps`, except before the last.
     """
-    source = noise_source(rng)
     words = partial(random_words, source)
-    results = []
-    values = exact_leaves(plans[0], [plan.quantity for plan in plans], data, source)
-    done()
+    results: list[Measured] = []
     for plan, leaves in zip(plans, values, strict=True):
+        if results:
+            done()
         exact = plan.tree.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
         done()
@@ -114,7 +116,6 @@ def measured(
             least=plan.known.least if plan.quantity.non_negative else None,
             signed=not plan.quantity.non_negative,
         )  # fmt: skip
-        done()
         results.append(Measured(noisy, shown))
     return results
 

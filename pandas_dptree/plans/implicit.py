@@ -18,7 +18,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +31,20 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
-from pandas_dptree.mechanisms.arguments import noise_source, released_counts
+from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import LevelNoise
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
-from pandas_dptree.output.progress import Step, progress_bar
+from pandas_dptree.output.empty_tables import totals_of, usual_causes
+from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
@@ -168,17 +170,15 @@ class ImplicitPlan(Plan):
             del whole["largest_unseen"]
         return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> pd.DataFrame:
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table of the large nodes.
 
         Parameters
         ----------
         data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -217,31 +217,41 @@ class ImplicitPlan(Plan):
         **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
         those with positive noise are shown, so their counts are too large on average; see the documentation.
         """
-        source = noise_source(rng)
-        with progress_bar(progress, self._steps) as done:
-            nodes = self._read(data, source)
-            done()
-            released = self.noise.measure(nodes, source, done)
-            radii = self.noise.radii(released, self.confidence)
-            levels = shown_levels(self.tree, nodes, released, self.noise.variances, radii)
-            sparse = [level.nodes for level in levels]
-            bounds = count_bounds(sparse)
-            estimates = sparse_estimates(sparse, bounds[0], partial(random_words, source))
-            done()
-            table = sparse_frame(
-                self.level_names,
-                levels,
-                estimates,
-                bounds,
-                bound_name=self.noise.bound_name,
-                noise_scales=self.noise.noise_scales if self.keep_measurements else None,
-                attrs=self.attrs(rng),
-            )
+        table: pd.DataFrame = super().release(data, **options)
+        return table
+
+    def prepared(self, data: Any) -> Release:
+        """Prepare to read the records."""
+
+        def read(source: ByteSource) -> Finish:
+            return partial(self._finished, self._read(data, source))
+
+        noise = ["adding noise"] * len(self.level_names)  # how many nodes a level has is secret
+        steps = [(step, 1) for step in (*noise, "estimating", "laying out the table")]
+        return Release(plan=self, read=read, steps=steps)
+
+    def _finished(self, nodes: KeyNodes | PrefixNodes, origin: Origin, done: Done) -> Outcome:
+        """Release the large nodes. Exact counts do not leave `LevelNoise.measure`."""
+        released = self.noise.measure(nodes, origin.source, done)
+        radii = self.noise.radii(released, self.confidence)
+        levels = shown_levels(self.tree, nodes, released, self.noise.variances, radii)
+        sparse = [level.nodes for level in levels]
+        bounds = count_bounds(sparse)
+        estimates = sparse_estimates(sparse, bounds[0], partial(random_words, origin.source))
+        done()
+        table = sparse_frame(
+            self.level_names,
+            levels,
+            estimates,
+            bounds,
+            bound_name=self.noise.bound_name,
+            noise_scales=self.noise.noise_scales if self.keep_measurements else None,
+            attrs=self.attrs(origin),
+        )
         prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
         domain = self.hierarchy if isinstance(self.hierarchy, Domain) else None
         causes = usual_causes(domain, derived=prefixes, privacy_unit=self.privacy_unit)
-        warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), causes)
-        return table
+        return Outcome(table, totals_of(table[:1], {"count": COUNT}), causes)
 
     def _read(self, data: Any, source: ByteSource) -> KeyNodes | PrefixNodes:
         """Find the nodes that hold a record, and their exact counts."""
@@ -253,12 +263,6 @@ class ImplicitPlan(Plan):
         if isinstance(self.tree, PrivateKeys):
             return nodes_of_private_keys(data, self.tree, **unit)
         return PrefixNodes(*sorted_keys(data, self.tree, **unit), self.tree)
-
-    @property
-    def _steps(self) -> list[Step]:
-        """The steps of a release, of equal size: how many nodes a level has is secret."""
-        noise = ["adding noise"] * len(self.level_names)
-        return [(step, 1) for step in ("reading the records", *noise, "estimating", "laying out the table")]
 
     def compare(self, *, alpha: float = 0.25, failure_probability: float | None = None) -> pd.DataFrame:
         """Compare the mechanisms that could spend the same loss on the same hierarchy, level by level.

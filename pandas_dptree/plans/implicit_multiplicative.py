@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -20,21 +20,22 @@ import pandas as pd
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import Keys, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import (
     ClippedThresholds,
-    ReleasedNodes,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
-from pandas_dptree.mechanisms.sampling import random_words
+from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.threshold_rounds import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
-from pandas_dptree.output.empty_tables import usual_causes, warn_if_empty
-from pandas_dptree.output.progress import Done, progress_bar
+from pandas_dptree.output.empty_tables import usual_causes
+from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.base import PrefixPlan
+from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitMultiplicativePlan"]
 
@@ -76,17 +77,15 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         """
         return int(self.thresholds.bounds[0])
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> pd.DataFrame:
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 
         Parameters
         ----------
         data : dataframe
             The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -115,29 +114,37 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         which nodes appear is covered by the loss. Records that do not fit the tree are dropped, and their
         number is not reported. The bounds are functions of the released counts.
         """
-        with progress_bar(progress, STEPS) as done:
-            names, counts = zip(*self._estimates(data, rng, done), strict=True)
-            done()
-            bounds = [self.error_bound(level) for level in counts]
-            table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self.attrs(rng))
-        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
-        warn_if_empty(table, self.total_of(table), causes)
+        table: pd.DataFrame = super().release(data, **options)
         return table
 
-    def _estimates(self, frame: Any, rng: np.random.Generator | None, done: Done) -> ReleasedNodes:
-        """Estimate the counts of the large nodes. Exact counts do not leave this function."""
-        keys, rows = sorted_keys(
-            frame,
-            self.tree,
-            privacy_unit=self.privacy_unit,
-            max_contributions=self.max_contributions,
-            random_words=partial(random_words, noise_source(rng)),
-        )
-        done()
+    def prepared(self, data: Any) -> Release:
+        """Prepare to read the records."""
+
+        def read(source: ByteSource) -> Finish:
+            keys, rows = sorted_keys(
+                data,
+                self.tree,
+                privacy_unit=self.privacy_unit,
+                max_contributions=self.max_contributions,
+                random_words=partial(random_words, source),
+            )
+            return partial(self._finished, keys, rows)
+
+        return Release(plan=self, read=read, steps=STEPS)
+
+    def _finished(self, keys: Keys, rows: IntArray, origin: Origin, done: Done) -> Outcome:
+        """Release the large nodes. Exact counts do not leave this function."""
         total, nodes_above = int(rows.sum()), partial(_nodes_above, keys, rows, self.tree)
         if isinstance(self.chain, ClippedThresholds):
-            return sparse_clipped_counts(total, nodes_above, self.chain, rng=rng)
-        return sparse_threshold_counts(total, nodes_above, self.chain, rng=rng)
+            released = sparse_clipped_counts(total, nodes_above, self.chain, rng=origin.rng)
+        else:
+            released = sparse_threshold_counts(total, nodes_above, self.chain, rng=origin.rng)
+        done()
+        names, counts = zip(*released, strict=True)
+        bounds = [self.error_bound(level) for level in counts]
+        table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self.attrs(origin))
+        causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
+        return Outcome(table, self.total_of(table), causes)
 
     def _provenance_details(self) -> dict[str, Any]:
         return {**RelativeErrorPlan._provenance_details(self), "largest_unseen": self.largest_unseen}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,12 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
-from pandas_dptree.output.empty_tables import Totals, totals_of, warn_if_empty
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE, ByteSource
+from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names, release_frame
-from pandas_dptree.output.progress import progress_bar
+from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -29,15 +31,19 @@ from pandas_dptree.plans.execute import (
     causes_of,
     column_prefix,
     columns_of,
+    exact_leaves,
+    finishing_steps,
     measured,
     measurement_columns,
-    release_steps,
     unbiased,
 )
+from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.signatures import public
 
 __all__ = ["JointPlan", "joint_delta"]
 
@@ -219,17 +225,15 @@ class JointPlan(Plan):
         spending = {str(name): plan for name, plan in self.plans.items() if plan.spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> pd.DataFrame:
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table.
 
         Parameters
         ----------
         data : dataframe
             The records, one row each. (`dataset.dp.release` releases a plan for a dataset.)
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -247,6 +251,11 @@ class JointPlan(Plan):
         **Privacy**: as for `Plan.release`; the loss is spent once for all quantities together. A record that
         lacks one of the values is dropped from all of them, like one outside the domain.
         """
+        table: pd.DataFrame = super().release(data, **options)
+        return table
+
+    def prepared(self, data: Any) -> Release:
+        """Check the names of the table's columns, and that records can be read; read none."""
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
         check_names(self.level_names[1:], named, argument="plans")
         if isinstance(data, np.ndarray):
@@ -261,19 +270,28 @@ class JointPlan(Plan):
                 "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
                 hint="the plan is for the variables of a dataset: use dataset.dp.release(plan).",
             )
+
+        def read(source: ByteSource) -> Finish:
+            quantities = [each.quantity for each in self.plans.values()]
+            return partial(self._finished, exact_leaves(self._first, quantities, data, source))
+
+        n_leaves = self._first.tree.n_leaves
+        return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
+
+    def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
+        """Measure exact values, and make the table."""
         plans = list(self.plans.values())
-        with progress_bar(progress, release_steps(self.plans)) as done:
-            values = dict(zip(self.plans, measured(plans, data, rng=rng, done=done), strict=True))
-            columns: dict[Hashable, Levels] = {}
-            for name, plan in self.plans.items():
-                if name in self.means:
-                    count = self.plans[self.count], values[self.count]
-                    columns |= _mean_columns(name, plan, values[name], *count)
-                elif name != self.count or self.shows_count:
-                    columns |= columns_of(name, plan, values[name])
-            table = release_frame(self._first.labelled, columns, self.attrs(rng))
-        warn_if_empty(table, self._totals(values), causes_of(plans))
-        return table
+        values = dict(zip(self.plans, measured(plans, leaves, origin.source, done), strict=True))
+        done()
+        columns: dict[Hashable, Levels] = {}
+        for name, plan in self.plans.items():
+            if name in self.means:
+                count = self.plans[self.count], values[self.count]
+                columns |= _mean_columns(name, plan, values[name], *count)
+            elif name != self.count or self.shows_count:
+                columns |= columns_of(name, plan, values[name])
+        table = release_frame(self._first.labelled, columns, self.attrs(origin))
+        return Outcome(table, self._totals(values), causes_of(plans))
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""
@@ -287,9 +305,9 @@ class JointPlan(Plan):
                 totals |= totals_of(root, {name: plan.quantity})
         return totals
 
-    def provenance(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+    def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
         """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
-        each = {name: plan.provenance(rng) for name, plan in self.plans.items()}
+        each = {name: plan.provenance(origin) for name, plan in self.plans.items()}
         common = each[next(iter(each))].copy()
         differing = [
             key

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,15 +18,18 @@ import pandas as pd
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.output.empty_tables import usual_causes, warn_if_empty
+from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
-from pandas_dptree.output.progress import Done, progress_bar
+from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
+from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.signatures import public
 
 __all__ = ["MultiplicativePlan"]
 
@@ -59,17 +63,15 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
     """Values of options that such a plan has in any case: its tables never add up."""
 
-    def release(
-        self, data: Any, *, rng: np.random.Generator | None = None, progress: bool = False
-    ) -> pd.DataFrame:
+    @public
+    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the table.
 
         Parameters
         ----------
         data : dataframe or numpy.ndarray
             The records, or the exact counts of the leaves, as for `AdditivePlan.release`.
-        rng, progress
-            As for `Plan.release`.
+        **options
 
         Returns
         -------
@@ -100,34 +102,41 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
         alone. Records outside the domain are dropped, and their number is not reported. The bounds are
         functions of the released counts.
         """
-        with progress_bar(progress, STEPS) as done:
-            counts = self._estimates(data, rng, done)
-            done()
-            bounds = [self.error_bound(level) for level in counts]
-            if self.domain is not None and len(self.domain.structural_zeros):
-                exact = Known.read(self.domain, None).exact
-                counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
-                bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
-            columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
-            table = release_frame(self.labelled, columns, self.attrs(rng))
+        table: pd.DataFrame = super().release(data, **options)
+        return table
+
+    def prepared(self, data: Any) -> Release:
+        """Prepare to read the records."""
+
+        def read(source: ByteSource) -> Finish:
+            (leaves,) = exact_leaves(self, [COUNT], data, source)
+            return partial(self._finished, data, leaves)
+
+        return Release(plan=self, read=read, steps=STEPS)
+
+    def _finished(self, data: Any, leaves: IntArray, origin: Origin, done: Done) -> Outcome:
+        """Compare the counts with the thresholds. Exact counts do not leave this function."""
+        levels = self.tree.roll_up(leaves)
+        if isinstance(self.chain, ClippedThresholds):
+            counts = list(clipped_counts(self.tree, levels, self.chain, rng=origin.rng))
+        else:
+            counts = list(threshold_counts(self.tree, levels, self.chain, rng=origin.rng))
+        done()
+        bounds = [self.error_bound(level) for level in counts]
+        if self.domain is not None and len(self.domain.structural_zeros):
+            exact = Known.read(self.domain, None).exact
+            counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
+            bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
+        columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
+        table = release_frame(self.labelled, columns, self.attrs(origin))
         domain = None if isinstance(data, np.ndarray) else self.domain
         causes = usual_causes(domain, privacy_unit=self.privacy_unit)
-        warn_if_empty(table, self.total_of(table), causes)
-        return table
+        return Outcome(table, self.total_of(table), causes)
 
     @property
     def headline(self) -> str:
         """The release in one sentence."""
         return f"Plan of {self._guarantee_sentence}{source_in_words(self.domain)}"
-
-    def _estimates(self, data: Any, rng: np.random.Generator | None, done: Done) -> list[IntArray]:
-        """Estimate the count of every node. Exact counts do not leave this function."""
-        (leaves,) = exact_leaves(self, [COUNT], data, noise_source(rng))
-        done()
-        levels = self.tree.roll_up(leaves)
-        if isinstance(self.chain, ClippedThresholds):
-            return list(clipped_counts(self.tree, levels, self.chain, rng=rng))
-        return list(threshold_counts(self.tree, levels, self.chain, rng=rng))
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:

@@ -22,6 +22,7 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
+from pandas_dptree.plans.charging import Chargeable
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import Option, options_of
@@ -393,6 +394,33 @@ class Running(TypedDict, total=False):
             False,
             "bool",
             "Whether to show a progress bar on standard error. Needs tqdm.",
+        ),
+    ]
+    ledger: Annotated[
+        Chargeable | None,
+        Option(
+            None,
+            "Account",
+            'The account to charge, as in ``Ledger.open(path)["patients"]``. The charge is on disk before '
+            "any noise is drawn, and is never refunded. A release that the account cannot pay for is refused "
+            "before the records are read.",
+        ),
+    ]
+    note: Annotated[
+        str | None,
+        Option(
+            None,
+            "str",
+            'What the release is for, such as ``"2026-03"``; required with `ledger`, which shows it. The '
+            "same plan with the same note is released only once, so a script that runs twice spends once.",
+        ),
+    ]
+    allow_repeat: Annotated[
+        bool,
+        Option(
+            False,
+            "bool",
+            "Whether to release the same plan with the same note again, which is charged in full again.",
         ),
     ]
 

@@ -24,8 +24,8 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 
 __all__ = ["STEPS", "RelativeErrorPlan"]
 
-STEPS = [("reading the records", 1), ("comparing with thresholds", 1), ("laying out the table", 1)]
-"""The steps of a release, each with its size."""
+STEPS = [("comparing with thresholds", 1), ("laying out the table", 1)]
+"""The steps of a release after the records were read, each with its size."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -1,41 +1,167 @@
-"""How a release is run: the records are read, the loss is charged, and then noise is drawn."""
+"""How releases are carried out: read the records, charge the ledger, add the noise.
+
+The order is the same for all kinds of plans, for frames and arrays, and for several releases together:
+
+1. The public arguments are checked, and the account is asked whether it would refuse.
+2. The records of all releases are read. What was read is secret, and stays in memory.
+3. The charges are committed to disk: those of all releases, or none.
+4. Only now is noise drawn, and the tables are made.
+
+An error in the first two steps therefore costs nothing. A crash after the third loses budget, never privacy.
+The account never sees records, and the time that it stores is that of the first step: how long reading takes
+depends on the records.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
 
-from pandas_dptree.plans.base import Plan
+import numpy as np
 
-__all__ = ["Charge", "Chargeable"]
+from pandas_dptree.errors import ArgumentError, kind_of_object, quote
+from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.output.empty_tables import Totals, warn_if_empty
+from pandas_dptree.output.progress import Done, Step, progress_bar
+from pandas_dptree.plans.charging import Charge, Chargeable, Costed
+from pandas_dptree.plans.options import Running, with_defaults
+
+__all__ = ["Finish", "Origin", "Outcome", "Release", "carry_out"]
+
+Name = TypeVar("Name", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Charge:
-    """An entry of a ledger that pays for a release."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the noise of a release comes from, and what the release was charged to."""
 
-    account: str
-    part: str | None
-    number: int
-    digest: str
-    note: str
+    rng: np.random.Generator | None = None
+    charge: Charge | None = None
+
+    @property
+    def source(self) -> ByteSource:
+        """The source of random bytes."""
+        return noise_source(self.rng)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the origin as in ``attrs["dp"]``."""
+        rng = "operating system" if self.rng is None else "numpy.random.Generator: not private"
+        return {"rng": rng, **({} if self.charge is None else {"ledger": self.charge.to_dict()})}
 
 
-class Chargeable(ABC):
-    """What the argument `ledger` accepts."""
+class Outcome(NamedTuple):
+    """A released table, its released totals, and the likely causes if it is nearly empty."""
 
-    @abstractmethod
-    def check(self, releases: Mapping[Hashable, Plan], note: str, *, allow_repeat: bool) -> None:
-        """Raise what `charge` would raise now; take nothing."""
+    table: Any
+    totals: Totals
+    causes: str
 
-    @abstractmethod
-    def charge(
-        self, releases: Mapping[Hashable, Plan], note: str, *, allow_repeat: bool, requested: datetime
-    ) -> dict[Hashable, Charge]:
-        """Charge all releases or none; the charges are on disk when this returns."""
 
-    @abstractmethod
-    def mark_released(self, charges: Iterable[Charge]) -> None:
-        """Record that the outputs of these charges exist."""
+Finish = Callable[[Origin, Done], Outcome]
+"""Adds the noise to what was read, and makes the table. Calls `Done` between its steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A plan together with its data, whose public arguments have been checked.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is charged.
+    read : callable
+        Reads the records, with a source of randomness for bounding contributions. Adds no noise; what it
+        returns holds exact values.
+    effort : int
+        The work of reading, relative to `steps`.
+    steps : sequence of Step
+        The steps of the function that `read` returns.
+    """
+
+    plan: Costed
+    read: Callable[[ByteSource], Finish]
+    effort: int = 1
+    steps: Sequence[Step]
+
+
+def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, Any]:
+    """Carry out releases, charged together if the options name an account.
+
+    Returns the released tables by name.
+
+    Raises
+    ------
+    ArgumentError
+        If an option cannot be used, or the records cannot be read. `LedgerError` if the account refuses.
+    """
+    running = with_defaults(Running, options)
+    rng, account = running["rng"], _account(running)
+    origin = Origin(rng)
+    source = origin.source
+    requested = datetime.now(UTC)
+    plans: dict[Hashable, Costed] = {name: each.plan for name, each in releases.items()}
+    charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
+    if account is not None:
+        account.check(plans, **charging)
+    steps = [("reading the records", each.effort) for each in releases.values()]
+    steps += [step for each in releases.values() for step in each.steps]
+    outcomes: dict[Name, Outcome] = {}
+    with progress_bar(running["progress"], steps) as done:
+        unfinished: list[tuple[Name, Finish]] = []
+        for name, each in releases.items():
+            unfinished.append((name, each.read(source)))
+            done()
+        charges = {} if account is None else account.charge(plans, **charging, requested=requested)
+        while unfinished:
+            name, finish = unfinished.pop(0)  # so that exact values are freed one by one
+            outcomes[name] = finish(Origin(rng, charges.get(name)), done)
+            if unfinished:
+                done()
+    if account is not None:
+        account.mark_released(charges.values())
+    tables = {name: outcome.table for name, outcome in outcomes.items()}
+    for outcome in outcomes.values():
+        warn_if_empty(outcome.table if len(tables) == 1 else tables, outcome.totals, outcome.causes)
+    return tables
+
+
+def _account(running: Running) -> Chargeable | None:
+    """Check the options that belong to a ledger, and return the account."""
+    account, note, allow_repeat = running["ledger"], running["note"], running["allow_repeat"]
+    if not isinstance(allow_repeat, bool):
+        raise ArgumentError(
+            "allow_repeat",
+            f"must be True or False, not {quote(allow_repeat)}.",
+            hint="True charges the same plan with the same note again.",
+        )
+    if account is None:
+        for name, is_given in {"note": note is not None, "allow_repeat": allow_repeat}.items():
+            if is_given:
+                raise ArgumentError(
+                    name,
+                    "has no meaning without `ledger`.",
+                    hint='charge an account, as in ledger=dpt.Ledger.open("budget.sqlite")["patients"].',
+                )
+        return None
+    if not isinstance(account, Chargeable):
+        raise ArgumentError(
+            "ledger",
+            f"must be an account of a ledger, not {kind_of_object(account)}.",
+            hint='name the account, as in ledger=dpt.Ledger.open("budget.sqlite")["patients"].',
+        )
+    if running["rng"] is not None:
+        raise ArgumentError(
+            "rng",
+            "cannot be given together with `ledger`: noise that can be repeated protects nobody.",
+            hint="leave `rng` out for a release, or `ledger` for a test.",
+        )
+    if note is None:
+        raise ArgumentError(
+            "note",
+            "must be given together with `ledger`: it says what the release is for.",
+            hint='for example note="2026-03". The same plan with the same note is released only once.',
+        )
+    return account

@@ -7,6 +7,7 @@ from pandas_dptree.plans.options import (
     AnySplit,
     ArrayOptions,
     Bounds,
+    CellDistributionOptions,
     CellOptions,
     DistributionOptions,
     ErrorObjective,
@@ -32,6 +33,7 @@ __all__ = [
     "PlanArray",
     "ReleaseArrayCounts",
     "ReleaseArraySums",
+    "ReleaseCells",
     "ReleaseCounts",
     "ReleaseDistribution",
     "ReleaseSeries",
@@ -88,3 +90,7 @@ class ReleaseArraySums(ArrayOptions, Running, total=False):
 
 class ReleaseSeveral(CellOptions, Running, total=False):
     """Options of `arrays.several.tree_counts` and `arrays.several.tree_sums`."""
+
+
+class ReleaseCells(CellDistributionOptions, Running, total=False):
+    """Options of `arrays.cdf` and `arrays.quantiles`."""

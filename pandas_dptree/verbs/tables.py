@@ -18,6 +18,7 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.charging import Chargeable
 from pandas_dptree.plans.implicit_search import find_plan_without_list
 from pandas_dptree.plans.options import (
     AllOptions,
@@ -64,6 +65,9 @@ def tree_counts(
     keep_measurements: bool = False,
     rng: np.random.Generator | None = None,
     progress: bool = False,
+    ledger: Chargeable | None = None,
+    note: str | None = None,
+    allow_repeat: bool = False,
 ) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
 
@@ -156,7 +160,14 @@ def tree_counts(
     else:
         public_keys, private = public_and_private(frame, by, domain, private_keys)
         found = plan(public_keys, private_keys=private, **taken_from(PlanOptions, options))
-    table: pd.DataFrame = found.release(frame, rng=rng, progress=progress)
+    running: Running = {
+        "rng": rng,
+        "progress": progress,
+        "ledger": ledger,
+        "note": note,
+        "allow_repeat": allow_repeat,
+    }
+    table: pd.DataFrame = found.release(frame, **running)
     return table
 
 

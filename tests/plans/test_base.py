@@ -12,35 +12,9 @@ import pandas_dptree as dpt
 from pandas_dptree.hierarchy import domain
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_json import replaced
-from tests.helpers_privacy import LOSS
+from tests.helpers_plans import DOMAIN, KINDS, PLANS, RECORDS
 
-BY = ["region", "district"]
-RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
-DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
-REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
-PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
 BOTH = PrivacyLoss(rho=0.02, delta=1e-6)
-FACTOR = dpt.Multiplicative(alpha=0.25)
-KINDS = {
-    type(plan).__name__: plan
-    for plan in (
-        dpt.plan(DOMAIN, **LOSS),
-        dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
-        dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
-        dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS, mechanism=FACTOR),
-    )
-}
-PLANS = {
-    **KINDS,
-    "truncated Laplace": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="truncated_laplace"),
-    "Gaussian": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian"),
-    "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
-    "private keys alone": dpt.plan(
-        None, private_keys=BY, privacy_unit=dpt.ROWS, **LOSS, mechanism="gaussian"
-    ),
-}
 every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
@@ -136,7 +110,7 @@ def test_what_the_table_says_of_itself_is_known_beforehand(plan):
 @every_kind
 def test_all_are_released_by_the_same_call(plan):
     parameters = inspect.signature(plan.release).parameters
-    assert [*parameters] == ["data", "rng", "progress"]
+    assert [*parameters] == ["data", "rng", "progress", "ledger", "note", "allow_repeat"]
     with pytest.raises(dpt.ArgumentError, match="Hint: "):
         plan.release("records.csv")
 

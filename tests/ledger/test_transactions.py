@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError
 from pandas_dptree.ledger.amounts import Amount
-from pandas_dptree.ledger.charging import left_of
 from pandas_dptree.ledger.store import WHOLE
+from pandas_dptree.ledger.transactions import left_of
 from tests.helpers_ledger import NOW, StandIn, charge, create
 
 LARGE = StandIn("9/10", "9/10000000")

@@ -57,7 +57,7 @@ from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedR
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_name
 from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
-from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.charging import Costed
 
 __all__ = ["Prepared", "Request", "commit", "left_of", "prepared", "terms_of"]
 
@@ -69,7 +69,7 @@ class Request:
     account: str
     part: str | None
     name: Hashable | None
-    plan: Plan
+    plan: Costed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ def commit(
             "delta": str(charge.amount.delta),
             "plan": request.plan.digest,
             "name": None if request.name is None else readable(str(request.name)),
-            "what": readable(request.plan.headline),
+            "what": _described(request.plan),
             "note": note,
             "repeats": first.get(key, charge.repeats),
             "user": user,
@@ -187,6 +187,11 @@ def commit(
         first[key] = heads[-1].number
         add_to_spent(connection, request.account, request.part or WHOLE, charge.total)
     return heads
+
+
+def _described(plan: Costed) -> str:
+    """Describe what a plan releases: its kind and its levels, which are public."""
+    return readable(f"{plan.kind}: {', '.join(map(str, plan.level_names))}")
 
 
 def _checked_digest(plan: Any, terms: Terms) -> str:

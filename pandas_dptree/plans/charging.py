@@ -1,0 +1,98 @@
+"""What a release is charged to: the interface between plans and the accounts of a ledger."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Neighbors
+
+__all__ = ["Charge", "Chargeable", "Chargeables", "Costed"]
+
+
+class Costed(Protocol):
+    """What an account needs to know of a plan."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of plan, as in JSON."""
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, from the root to the leaves."""
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of everything that a release depends on; None if JSON cannot hold the plan."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one release, as stated."""
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """How neighbouring data sets differ."""
+
+    @property
+    def privacy_unit(self) -> Hashable | None:
+        """The column that identifies whom to protect; None if each row is a unit of its own."""
+
+
+Chargeables = Mapping[Hashable, Costed]
+"""The plans of releases that are charged together, by the names of their tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A charge that is on disk.
+
+    Attributes
+    ----------
+    account : str
+        The account that was charged.
+    part : str or None
+        The part of the account, if the release was only about that part.
+    number : int
+        The number of the entry in the ledger.
+    digest : str
+        The digest of the ledger up to this entry. Whoever keeps the released table can prove by it that the
+        ledger was changed later: see `Ledger.verify`.
+    note : str
+        What the release was for.
+    """
+
+    account: str
+    part: str | None
+    number: int
+    digest: str
+    note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a released table states of its charge: not the note, which may be internal."""
+        part = {} if self.part is None else {"part": self.part}
+        return {"account": self.account, **part, "charge": self.number, "digest": self.digest}
+
+
+class Chargeable(ABC):
+    """What the option ``ledger=`` takes: `pandas_dptree.Account` is one."""
+
+    @abstractmethod
+    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
+        """Raise what `charge` would raise now, and charge nothing."""
+
+    @abstractmethod
+    def charge(
+        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
+    ) -> Mapping[Hashable, Charge]:
+        """Charge releases by all plans, or none. The charges are on disk when this returns.
+
+        `requested` is when the release began, before any record was read.
+        """
+
+    @abstractmethod
+    def mark_released(self, charges: Iterable[Charge]) -> None:
+        """Note that the tables of these charges were made."""
