@@ -15,6 +15,7 @@ from pandas_dptree.ledger.entries import Terms, text_of_time, user_name
 from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
 from pandas_dptree.ledger.transactions import terms_of
+from pandas_dptree.ledger.verification import verified
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
@@ -301,6 +302,40 @@ class Ledger:
         """Number and digest of the last entry. Note them elsewhere, to `verify` the ledger later."""
         with self._store.reading() as connection:
             return head_of(connection)
+
+    def verify(self, head: str | None = None) -> Head:
+        """Check that the ledger was not changed, by computing everything anew.
+
+        Checks are: the numbers and digests of all entries, the caps at every step, the cached sums, that no
+        release repeats another unnoticed, the marks, the schema with its triggers, and SQLite's own
+        ``integrity_check``.
+
+        Parameters
+        ----------
+        head : str, optional
+            A digest of this ledger that was noted earlier: ``ledger.head.digest``, or the digest of a charge
+            in ``attrs["dp"]`` or on the page of a released table. One of the entries must have it.
+
+        Returns
+        -------
+        Head
+            The last entry. Note its digest elsewhere.
+
+        Raises
+        ------
+        LedgerIntegrityError
+            If something is wrong, with a list of what and where.
+        ArgumentError
+            If `head` is not a digest.
+
+        Notes
+        -----
+        Whoever changes an entry must compute all digests after it anew, which anybody with write access can
+        do. Whoever removes the last entries leaves a valid chain. Both, and a restored backup, are only found
+        with a `head` that was noted after the entries in question, where this person cannot write.
+        """
+        with self._store.reading() as connection:
+            return verified(connection, head, name=self._store.path.name)
 
     def close(self) -> None:
         """Close the file. It is opened again when the ledger or one of its accounts is used."""
