@@ -14,7 +14,11 @@ from pandas_dptree.errors import (
     DomainError,
     DPTreeError,
     DPTreeWarning,
+    InsufficientBudgetError,
+    LedgerError,
+    LedgerIntegrityError,
     MissingExtraError,
+    RepeatedReleaseError,
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
@@ -24,6 +28,8 @@ from pandas_dptree.hierarchy.levels.mapping import mapping
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.hierarchy.levels.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.ledger.accounts import Account
+from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -47,6 +53,7 @@ from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_s
 
 __all__ = [
     "ROWS",
+    "Account",
     "AdditivePlan",
     "Aggregation",
     "ArgumentError",
@@ -61,12 +68,17 @@ __all__ = [
     "Gaussian",
     "ImplicitMultiplicativePlan",
     "ImplicitPlan",
+    "InsufficientBudgetError",
     "JointPlan",
     "Laplace",
+    "Ledger",
+    "LedgerError",
+    "LedgerIntegrityError",
     "MissingExtraError",
     "Multiplicative",
     "MultiplicativePlan",
     "Plan",
+    "RepeatedReleaseError",
     "SparseVector",
     "Tree",
     "TruncatedLaplace",
