@@ -14,7 +14,11 @@ from pandas_dptree.errors import (
     DomainError,
     DPTreeError,
     DPTreeWarning,
+    InsufficientBudgetError,
+    LedgerError,
+    LedgerIntegrityError,
     MissingExtraError,
+    RepeatedReleaseError,
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
@@ -24,6 +28,8 @@ from pandas_dptree.hierarchy.levels.mapping import mapping
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.hierarchy.levels.quadtree import quadtree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.ledger.accounts import Account
+from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
@@ -38,6 +44,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
@@ -47,6 +54,7 @@ from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_s
 
 __all__ = [
     "ROWS",
+    "Account",
     "AdditivePlan",
     "Aggregation",
     "ArgumentError",
@@ -61,12 +69,18 @@ __all__ = [
     "Gaussian",
     "ImplicitMultiplicativePlan",
     "ImplicitPlan",
+    "InsufficientBudgetError",
     "JointPlan",
     "Laplace",
+    "Ledger",
+    "LedgerError",
+    "LedgerIntegrityError",
     "MissingExtraError",
     "Multiplicative",
     "MultiplicativePlan",
     "Plan",
+    "PrivacyLoss",
+    "RepeatedReleaseError",
     "SparseVector",
     "Tree",
     "TruncatedLaplace",

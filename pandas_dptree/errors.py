@@ -28,7 +28,11 @@ __all__ = [
     "DPTreeError",
     "DPTreeWarning",
     "DomainError",
+    "InsufficientBudgetError",
+    "LedgerError",
+    "LedgerIntegrityError",
     "MissingExtraError",
+    "RepeatedReleaseError",
     "check_choice",
     "did_you_mean",
     "is_name",
@@ -240,6 +244,74 @@ class MissingExtraError(DPTreeError, ImportError):
         )
         self.package = package
         self.extra = extra
+
+
+class LedgerError(DPTreeError):
+    """A ledger that cannot be used, or a release that it refuses.
+
+    When it is raised by a release, nothing was charged, unless the message says otherwise, and nothing was
+    released.
+    """
+
+
+class InsufficientBudgetError(LedgerError):
+    """A release that would spend more than what is left of an account.
+
+    Attributes
+    ----------
+    account : str
+        The name of the account.
+    requested : Balance
+        What the release would spend.
+    remaining : Balance
+        What is left for it.
+    """
+
+    def __init__(self, fact: str, *, account: str, requested: Any, remaining: Any, hint: str) -> None:
+        super().__init__(fact, hint=hint)
+        self.account = account
+        self.requested = requested
+        self.remaining = remaining
+
+
+class RepeatedReleaseError(LedgerError):
+    """A release whose plan and note were charged to the same account before.
+
+    Attributes
+    ----------
+    account : str
+        The name of the account.
+    number : int or None
+        The number of the earlier charge; None if both are in the same call.
+    requested : str
+        When the earlier release was requested, in UTC as in ISO 8601.
+    released : bool
+        Whether the earlier release is known to have an output. If not, the process may have ended before it.
+    """
+
+    def __init__(
+        self, fact: str, *, account: str, number: int | None, requested: str, released: bool, hint: str
+    ) -> None:
+        super().__init__(fact, hint=hint)
+        self.account = account
+        self.number = number
+        self.requested = requested
+        self.released = released
+
+
+class LedgerIntegrityError(LedgerError):
+    """A ledger whose entries, sums or chain of digests contradict each other.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Everything that was found. The message lists the first.
+    """
+
+    def __init__(self, fact: str, *, problems: Iterable[str], hint: str) -> None:
+        self.problems = tuple(problems)
+        first = [*self.problems[:MOST_ENTRIES], *["..."] * (len(self.problems) > MOST_ENTRIES)]
+        super().__init__("\n- ".join([fact, *first]), hint=hint)
 
 
 class DPTreeWarning(UserWarning):

@@ -16,6 +16,7 @@ __all__ = ["Option", "options_of", "public", "with_texts_of"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _EXAMPLES = {
+    "account": 'account="patients"',
     "aggregations": 'aggregations={"visits": "count"}',
     "bins": "bins=100",
     "bounds": "bounds=(0, 500), known without looking at the records",
@@ -26,6 +27,8 @@ _EXAMPLES = {
     "depth": "depth=8",
     "end": 'end="2025-12-31"',
     "epsilon": "epsilon=1.0",
+    "path": 'path="budget.sqlite"',
+    "privacy_unit": 'privacy_unit="person", or privacy_unit=dpt.ROWS',
     "q": "q=[0.25, 0.5, 0.75]",
     "ranges": "ranges=[(0, 18), (18, 65)]",
     "start": 'start="2024-01-01"',

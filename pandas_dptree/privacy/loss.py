@@ -176,6 +176,48 @@ class PrivacyLoss:
         """
         return PrivacyLoss(**{name: float_below(exact(stated)) for name, stated in self.to_dict().items()})
 
+    def epsilon_at(self, delta: float) -> float:
+        r"""Return an epsilon for which a release with this loss is (epsilon, delta)-DP, rounded up.
+
+        It is the parameter itself for a loss that is stated with an epsilon, and that of `zcdp_epsilon` for a
+        rho. If the rho has a delta, :math:`\delta_0`, then :math:`(\delta - \delta_0)/(1 - \delta_0)` is left
+        for the conversion.
+
+        Parameters
+        ----------
+        delta : float
+            The probability, below 1, with which the guarantee may fail: above 0 for a rho, and at least (with
+            a rho above) the delta of the loss.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ArgumentError
+            If no epsilon is proven for this delta.
+
+        Examples
+        --------
+        >>> round(PrivacyLoss(rho=0.1).epsilon_at(1e-6), 4)
+        2.1419
+        >>> PrivacyLoss(epsilon=1.0, delta=1e-6).epsilon_at(1e-5)
+        1.0
+        """
+        given, own = _number("delta", delta), Fraction(self.delta)
+        least = f"at least {self.delta:g}" if self.rho is None else f"above {self.delta:g}"
+        if not given < 1 or not (given >= self.delta if self.rho is None else given > self.delta):
+            raise ArgumentError(
+                "delta",
+                f"must be {least}, the delta of the loss, and below 1, not {quote(delta)}.",
+                hint="for example delta=1e-6." if self.delta < 1e-6 else f"for example {2 * self.delta:g}.",
+            )
+        if self.epsilon is not None:
+            return self.epsilon
+        assert self.rho is not None
+        return zcdp_epsilon(self.rho, float_below((Fraction(given) - own) / (1 - own)))
+
     @property
     def in_words(self) -> str:
         """The parameters as in a headline, with a note if they protect nobody."""

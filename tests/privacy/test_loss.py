@@ -233,3 +233,44 @@ def test_the_budget_that_is_accepted_from_files_still_implies_the_loss(epsilon, 
     for rho in (0.1, 0.3):
         assert Gaussian().accepted_budget(PrivacyLoss(rho=rho)) == exact(rho)
     assert Laplace().accepted_budget(loss) == exact(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("loss", "delta", "epsilon"),
+    [
+        (PrivacyLoss(epsilon=0.7), 0.0, 0.7),
+        (PrivacyLoss(epsilon=0.7), 1e-9, 0.7),
+        (PrivacyLoss(epsilon=0.7, delta=1e-6), 1e-6, 0.7),
+        (PrivacyLoss(rho=0.1), 1e-6, zcdp_epsilon(0.1, 1e-6)),
+    ],
+)
+def test_the_epsilon_at_a_delta(loss, delta, epsilon):
+    assert loss.epsilon_at(delta) == epsilon
+
+
+def test_the_delta_of_a_rho_is_part_of_the_delta_at_which_epsilon_is_asked_for():
+    loss = PrivacyLoss(rho=0.02, delta=1e-7)
+    rest = (1e-6 - 1e-7) / (1 - 1e-7)
+    assert loss.epsilon_at(1e-6) == pytest.approx(zcdp_epsilon(0.02, rest), rel=1e-12)
+    assert loss.epsilon_at(1e-6) > PrivacyLoss(rho=0.02).epsilon_at(1e-6)
+    # What it promises, and the probability of failure together, are at most what was asked for.
+    assert 1e-7 + (1 - 1e-7) * zcdp_delta(0.02, loss.epsilon_at(1e-6)) <= 1e-6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "delta"),
+    [
+        (PrivacyLoss(epsilon=0.7, delta=1e-6), 1e-7),
+        (PrivacyLoss(rho=0.1), 0.0),
+        (PrivacyLoss(rho=0.1, delta=1e-6), 1e-6),
+        (PrivacyLoss(rho=0.1), 1.0),
+        (PrivacyLoss(epsilon=1.0), 1.0),
+        (PrivacyLoss(epsilon=1.0), float("nan")),
+        (PrivacyLoss(epsilon=1.0), -1e-6),
+        (PrivacyLoss(epsilon=1.0), "1e-6"),
+    ],
+)
+def test_no_epsilon_is_proven_for_that_delta(loss, delta):
+    with pytest.raises(ArgumentError, match="`delta` must be") as caught:
+        loss.epsilon_at(delta)
+    assert caught.value.argument == "delta" and caught.value.hint

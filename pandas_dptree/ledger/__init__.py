@@ -1,0 +1,1 @@
+"""Ledgers: budgets that outlive a process and are never overspent."""

@@ -1,0 +1,180 @@
+"""Exact amounts of privacy loss, and what is shown of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Literal
+
+from pandas_dptree.privacy.loss import PrivacyLoss
+
+__all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap", "float_within"]
+
+Currency = Literal["epsilon", "rho"]
+"""What an account adds up, besides delta."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An exact privacy loss: an epsilon or a rho, and a delta.
+
+    Examples
+    --------
+    >>> tenth = Amount(Fraction(1, 10))
+    >>> sum([tenth] * 10, Amount()).fits(Amount(Fraction(1)))
+    True
+    """
+
+    loss: Fraction = Fraction()
+    delta: Fraction = Fraction()
+
+    def __add__(self, other: Amount) -> Amount:
+        """Add both components."""
+        return Amount(self.loss + other.loss, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        """Subtract both components."""
+        return Amount(self.loss - other.loss, self.delta - other.delta)
+
+    def fits(self, within: Amount) -> bool:
+        """Whether neither component is larger than that of another amount."""
+        return self.loss <= within.loss and self.delta <= within.delta
+
+    @classmethod
+    def largest(cls, amounts: Iterable[Amount]) -> Amount:
+        """Return the largest of each component, at least 0: a unit that is in one part may be in any."""
+        losses, deltas = [Fraction()], [Fraction()]
+        for amount in amounts:
+            losses.append(amount.loss)
+            deltas.append(amount.delta)
+        return cls(max(losses), max(deltas))
+
+
+def currency_of(cap: PrivacyLoss) -> Currency:
+    """Return what an account with this cap adds up."""
+    return "epsilon" if cap.rho is None else "rho"
+
+
+def exact_cap(cap: PrivacyLoss) -> Amount:
+    """Return a cap exactly. What somebody types is a decimal, so 0.3 is three times 0.1.
+
+    Examples
+    --------
+    >>> exact_cap(PrivacyLoss(epsilon=0.3)).loss
+    Fraction(3, 10)
+    """
+    typed = getattr(cap, currency_of(cap))
+    return Amount(Fraction(repr(typed)), Fraction(repr(cap.delta)))
+
+
+def cap_of(currency: Currency, amount: Amount) -> PrivacyLoss:
+    """Return the cap whose exact amount this is: the inverse of `exact_cap`."""
+    loss, delta = float(amount.loss), float(amount.delta)
+    return (
+        PrivacyLoss(epsilon=loss, delta=delta)
+        if currency == "epsilon"
+        else PrivacyLoss(rho=loss, delta=delta)
+    )
+
+
+def float_within(most: Fraction) -> float:
+    """Return the largest number of at least 0 that can be passed as a loss and is charged at most this.
+
+    A float is charged the smaller of its exact value and its shortest decimal. So what is left of 1 after
+    eight times 0.1 is the float 0.2, although this float is above 2/10.
+
+    Examples
+    --------
+    >>> float_within(Fraction(2, 10)), float_within(Fraction(1, 3)) <= Fraction(1, 3)
+    (0.2, True)
+    """
+    number = max(float(most), 0.0)
+    while number and min(Fraction(number), Fraction(repr(number))) > most:
+        number = math.nextafter(number, 0.0)
+    return number
+
+
+def _float_covering(least: Fraction) -> float:
+    """Return the smallest number of which the float or the shortest decimal is not below this."""
+    number = float(least)
+    while max(Fraction(number), Fraction(repr(number))) < least:
+        number = math.nextafter(number, math.inf)
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Balance:
+    """What is spent or left of an account: as floats on the safe side, and exactly.
+
+    It is false if no loss is spent, or none is left.
+
+    Attributes
+    ----------
+    amount : Amount
+        The exact fractions: `amount.loss`, an epsilon or a rho, and `amount.delta`.
+    cap : PrivacyLoss
+        The account's cap.
+    state : {"spent", "left", "requested"}
+
+    Notes
+    -----
+    **Privacy**: public. It follows from the charges, and they follow from plans, never from records.
+
+    Examples
+    --------
+    >>> left = Balance(amount=Amount(Fraction(15, 1000)), cap=PrivacyLoss(rho=0.02), state="left")
+    >>> left, left.rho, left.to_dict()
+    (0.015 of rho=0.02 left, 0.015, {'rho': 0.015})
+    """
+
+    amount: Amount
+    cap: PrivacyLoss
+    state: Literal["spent", "left", "requested"]
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon: rounded down if left, otherwise up. None for an account in rho."""
+        return self._rounded(self.amount.loss) if self.cap.rho is None else None
+
+    @property
+    def rho(self) -> float | None:
+        """The rho: rounded down if left, otherwise up. None for an account in epsilon."""
+        return None if self.cap.rho is None else self._rounded(self.amount.loss)
+
+    @property
+    def delta(self) -> float:
+        """The delta: rounded down if left, otherwise up."""
+        return self._rounded(self.amount.delta)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the parameters by name, in the form in which verbs take them."""
+        stated: dict[str, float] = {currency_of(self.cap): self._rounded(self.amount.loss)}
+        return {**stated, "delta": self.delta} if self.cap.delta or self.amount.delta else stated
+
+    def _rounded(self, number: Fraction) -> float:
+        return float_within(number) if self.state == "left" else _float_covering(number)
+
+    def __bool__(self) -> bool:
+        """Whether any loss is spent, or left."""
+        return self._rounded(self.amount.loss) > 0
+
+    def __repr__(self) -> str:
+        """Format the balance: how much of the cap."""
+        shares = [
+            f"{self._short(number)} of {name}={typed:g}"
+            for name, number, typed in (
+                (currency_of(self.cap), self.amount.loss, getattr(self.cap, currency_of(self.cap))),
+                ("delta", self.amount.delta, self.cap.delta),
+            )
+            if name != "delta" or typed or number
+        ]
+        return f"{' and '.join(shares)} {self.state}"
+
+    def _short(self, number: Fraction) -> str:
+        """Format a number with six digits, on the safe side."""
+        context = Context(prec=6, rounding=ROUND_FLOOR if self.state == "left" else ROUND_CEILING)
+        quotient = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+        return f"{float(quotient):g}" if quotient else "nothing"

@@ -1,0 +1,309 @@
+r"""What an account takes for a release, and when it refuses.
+
+Notes
+-----
+**Why sums within the cap suffice, though each plan may depend on what was released before.** Fix two
+neighbouring data sets. Say that a release is *good* for :math:`(\epsilon, \delta)` if the distributions of
+its output on the two, :math:`M` and :math:`M'`, satisfy :math:`M \ge (1 - \delta) P` and :math:`M' \ge (1 -
+\delta) P'` for two distributions with :math:`e^{-\epsilon} P' \le P \le e^\epsilon P'`. Outputs are
+discrete, so all this may be read output by output. A release that is good for :math:`(\epsilon, \delta)` is
+:math:`(\epsilon, \delta)`-DP, since :math:`M(S) \le (1 - \delta) P(S) + \delta \le e^\epsilon M'(S) +
+\delta`. Conversely, every :math:`(\epsilon, \delta)`-DP release is good: its pair of outputs is what some
+function makes of a pair that fails with probability :math:`\delta`, and is otherwise a randomized response
+with :math:`\epsilon` (Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", 2015).
+
+Claim: if each release is good for an :math:`(\epsilon_i, \delta_i)` that is a function of the outputs
+before it, and :math:`\sum_i \epsilon_i \le \epsilon`, :math:`\sum_i \delta_i \le \delta` whatever the
+outputs are, then all outputs together are good for :math:`(\epsilon, \delta)`. By induction on the number
+of releases. The first has a fixed :math:`(\epsilon_1, \delta_1)` and distributions :math:`P_1, P_1'`. After
+each of its outputs y, the others keep to :math:`(\epsilon - \epsilon_1, \delta - \delta_1)`, so together
+they are good for it, by some :math:`R_y, R_y'`. Then :math:`P_1(y) R_y` and :math:`P_1'(y) R_y'` differ by
+a factor of at most :math:`e^{\epsilon_1} e^{\epsilon - \epsilon_1}`, and the outputs have at least
+:math:`(1 - \delta_1)(1 - (\delta - \delta_1)) \ge 1 - \delta` times these probabilities.
+
+The same holds for :math:`\delta`-approximate :math:`\rho`-zCDP (Bun and Steinke, "Concentrated differential
+privacy", 2016, Definition 8.1) if "differ by a factor of at most" is replaced by :math:`D_\alpha(P \| P')
+\le \alpha\rho` and :math:`D_\alpha(P' \| P) \le \alpha\rho` for all :math:`\alpha > 1`: for the joint
+distributions,
+
+.. math:: e^{(\alpha - 1) D_\alpha} = \sum_y P_1(y)^\alpha P_1'(y)^{1 - \alpha}
+          e^{(\alpha - 1) D_\alpha(R_y \| R_y')}
+          \le e^{(\alpha - 1)\alpha\rho_1} e^{(\alpha - 1)\alpha(\rho - \rho_1)}.
+
+These are known results: Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", 2016, for
+:math:`(\epsilon, \delta)`; Feldman and Zrnic, "Individual privacy accounting via a Rényi filter", 2021, for
+:math:`\rho`; Whitehouse, Ramdas, Rogers and Wu, "Fully adaptive composition in differential privacy", 2023,
+for both with deltas.
+
+**Parts.** If each unit is in one part only, and its records do not react to releases, then only releases of
+the whole and of its part depend on the unit, and the claim applies to these. If records may react, this
+remains true for pure differential privacy and fails for approximate (Henzinger, Safavi and Vadhan,
+"Concurrent composition for differentially private continual mechanisms", 2024); accounts in rho are treated
+like the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError, quote
+from pandas_dptree.ledger.amounts import Amount, Balance
+from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_name
+from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
+from pandas_dptree.plans.charging import Costed
+
+__all__ = ["Prepared", "Request", "commit", "left_of", "prepared", "terms_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A release that asks to be charged to an account, or to a part of it; `name` is the caller's, if any."""
+
+    account: str
+    part: str | None
+    name: Hashable | None
+    plan: Costed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that fits: what it takes, the new sum of its account or part, and what it repeats, if any."""
+
+    request: Request
+    amount: Amount
+    total: Amount
+    repeats: int | None
+
+
+def terms_of(connection: sqlite3.Connection, account: str) -> Terms | None:
+    """Read the terms of an account; None if there is none of this name."""
+    found = connection.execute(
+        "SELECT content FROM entry WHERE json_extract(content, '$.kind') = 'account' "
+        "AND json_extract(content, '$.name') = ?",
+        (account,),
+    ).fetchone()
+    return None if found is None else _parsed(found[0])
+
+
+@lru_cache(maxsize=256)
+def _parsed(content: str) -> Terms:
+    return Terms.of(json.loads(content))
+
+
+def left_of(cap: Amount, spent: Mapping[str, Amount], part: str | None) -> Amount:
+    """Return what may still be charged to a part, or to the whole account if it is None.
+
+    For every part, the charges on the whole and those on the part must stay within the cap. So what is left
+    for the whole is limited by the part that has spent most, separately for the loss and for delta.
+    """
+    whole = spent.get(WHOLE, Amount())
+    if part is not None:
+        return cap - whole - spent.get(part, Amount())
+    return cap - whole - Amount.largest(each for name, each in spent.items() if name != WHOLE)
+
+
+def prepared(
+    connection: sqlite3.Connection, requests: Sequence[Request], note: str, *, allow_repeat: bool
+) -> list[Prepared]:
+    """Find out what the requests take, in order and each after the others; or raise a LedgerError.
+
+    It only reads, so within a transaction the result remains true until `commit`.
+    """
+    terms: dict[str, Terms] = {}
+    spent: dict[str, dict[str, Amount]] = {}
+    seen: set[tuple[str, str | None, str]] = set()
+    result = []
+    for request in requests:
+        account = request.account
+        if account not in terms:
+            found = terms_of(connection, account)
+            if found is None:
+                raise LedgerError(
+                    f"The ledger has no account {quote(account)} any more.",
+                    hint="open the ledger again: its file was replaced.",
+                )
+            terms[account] = found
+            spent[account] = {part: amount for part, (amount, _) in spent_of(connection, account).items()}
+        digest = _checked_digest(request.plan, terms[account])
+        amount = _amount(request.plan, terms[account])
+        key = (account, request.part, digest)
+        if key in seen and not allow_repeat:
+            raise RepeatedReleaseError(
+                f"For the account {quote(account)}, {_which(request, requests)} repeats another of this "
+                "call.",
+                account=account,
+                number=None,
+                requested="",
+                released=False,
+                hint="if both are meant, give each a note of its own in two calls, or pass "
+                "allow_repeat=True; each is charged in full.",
+            )
+        seen.add(key)
+        last = _last_repeat(connection, request, digest, note)
+        if last is not None and not allow_repeat:
+            raise _repeated(last, request, note)
+        left = left_of(terms[account].exact_cap, spent[account], request.part)
+        if not amount.fits(left):
+            raise _insufficient(amount, left, request, requests, terms[account])
+        part = request.part or WHOLE
+        spent[account][part] = spent[account].get(part, Amount()) + amount
+        repeats = None if last is None else last[0]
+        result.append(Prepared(request=request, amount=amount, total=spent[account][part], repeats=repeats))
+    return result
+
+
+def commit(
+    connection: sqlite3.Connection, charges: Sequence[Prepared], note: str, *, requested: datetime
+) -> list[Head]:
+    """Append the entries of the charges, and update the sums, within a transaction."""
+    user, time = user_name(), text_of_time(requested)
+    heads: list[Head] = []
+    first: dict[tuple[str, str | None, str | None], int] = {}
+    for charge in charges:
+        request = charge.request
+        key = (request.account, request.part, request.plan.digest)
+        content = {
+            "kind": "charge",
+            "account": request.account,
+            "part": request.part,
+            "loss": str(charge.amount.loss),
+            "delta": str(charge.amount.delta),
+            "plan": request.plan.digest,
+            "name": None if request.name is None else readable(str(request.name)),
+            "what": _described(request.plan),
+            "note": note,
+            "repeats": first.get(key, charge.repeats),
+            "user": user,
+            "time": time,
+        }
+        heads.append(append(connection, content))
+        first[key] = heads[-1].number
+        add_to_spent(connection, request.account, request.part or WHOLE, charge.total)
+    return heads
+
+
+def _described(plan: Costed) -> str:
+    """Describe what a plan releases: its kind and its levels, which are public."""
+    return readable(f"{plan.kind}: {', '.join(map(str, plan.level_names))}")
+
+
+def _checked_digest(plan: Any, terms: Terms) -> str:
+    """Check that a plan is for the account's unit and neighbours, and return the digest of the plan."""
+    if plan.privacy_unit != terms.privacy_unit:
+        unit = "each row" if plan.privacy_unit is None else f"each {quote(plan.privacy_unit)}"
+        example = (
+            "leave privacy_unit out"
+            if terms.privacy_unit is None
+            else f"plan with privacy_unit={quote(terms.privacy_unit)} and max_contributions"
+        )
+        raise LedgerError(
+            f"The account {quote(terms.name)} protects {terms.protects}, and the plan {unit}.",
+            hint=f"{example}, or charge an account for {unit}: ledger.add_account(...).",
+        )
+    if plan.neighbors != terms.neighbors:
+        raise LedgerError(
+            f"The account {quote(terms.name)} is for neighbors={quote(terms.neighbors)}, and the plan for "
+            f"{quote(plan.neighbors)}.",
+            hint=f"plan with neighbors={quote(terms.neighbors)}, or charge another account.",
+        )
+    if plan.digest is None:
+        raise LedgerError(
+            "The plan has no digest, by which a ledger recognizes a release that is repeated: JSON cannot "
+            "hold one of its names.",
+            hint="use texts or whole numbers as names of columns and levels.",
+        )
+    return str(plan.digest)
+
+
+def _amount(plan: Any, terms: Terms) -> Amount:
+    """Return what a release by the plan takes from an account, in the currency of the account."""
+    stated: tuple[Fraction, Fraction] | None = getattr(plan.losses, f"in_{terms.currency}")
+    if stated is None:
+        other = "rho" if terms.currency == "epsilon" else "epsilon"
+        raise LedgerError(
+            f"The account {quote(terms.name)} adds up {terms.currency}, and the plan states its loss only in "
+            f"{other}.",
+            hint=f"plan with {terms.currency}=..., or charge an account in {other}.",
+        )
+    return Amount(*stated)
+
+
+def _last_repeat(
+    connection: sqlite3.Connection, request: Request, digest: str, note: str
+) -> tuple[int, str, bool] | None:
+    """Return number and time of the last charge of the same plan and note, and whether it has an output."""
+    found = connection.execute(
+        "SELECT number, json_extract(content, '$.time'), "
+        "EXISTS (SELECT 1 FROM released WHERE charge = number) FROM entry "
+        "WHERE json_extract(content, '$.kind') = 'charge' AND json_extract(content, '$.plan') = ? "
+        "AND json_extract(content, '$.note') = ? AND json_extract(content, '$.account') = ? "
+        "AND json_extract(content, '$.part') IS ? ORDER BY number DESC LIMIT 1",
+        (digest, note, request.account, request.part),
+    ).fetchone()
+    return None if found is None else (found[0], found[1], bool(found[2]))
+
+
+def _repeated(last: tuple[int, str, bool], request: Request, note: str) -> RepeatedReleaseError:
+    number, time, released = last
+    output = (
+        "and was released"
+        if released
+        else "but no output of it is known: the process may have ended before it was returned"
+    )
+    return RepeatedReleaseError(
+        f"This plan was charged to the account {_named(request)} with the note {quote(note)} before: charge "
+        f"{number}, requested at {time}, {output}. Nothing was charged now.",
+        account=request.account,
+        number=number,
+        requested=time,
+        released=released,
+        hint=("use the table that was released then. " if released else "")
+        + "To release once more, at the full cost, pass allow_repeat=True, or another note.",
+    )
+
+
+def _insufficient(
+    amount: Amount, left: Amount, request: Request, requests: Sequence[Request], terms: Terms
+) -> InsufficientBudgetError:
+    requested = Balance(amount=amount, cap=terms.cap, state="requested")
+    remaining = Balance(amount=left, cap=terms.cap, state="left")
+    if amount.delta and not terms.cap.delta:
+        fact = f"The account {_named(request)} has no delta, and {_which(request, requests)} needs one"
+        hint = "plan without delta, or charge an account with delta."
+    else:
+        fact = f"The account {_named(request)} has {remaining}, and {_which(request, requests)} needs more"
+        hint = (
+            "plan with a smaller loss: account.divide(n) gives n parts of what is left that fit."
+            if remaining
+            else "the budget is spent. Further releases need an account of their own, and add to what these "
+            "people have lost."
+        )
+    return InsufficientBudgetError(
+        f"{fact}: {requested}. Nothing was charged.",
+        account=terms.name,
+        requested=requested,
+        remaining=remaining,
+        hint=hint,
+    )
+
+
+def _named(request: Request) -> str:
+    part = "" if request.part is None else f" in the part {quote(request.part)}"
+    return f"{quote(request.account)}{part}"
+
+
+def _which(request: Request, requests: Sequence[Request]) -> str:
+    """Say which of several releases is meant."""
+    if len(requests) == 1:
+        return "the release"
+    before = [each for each in requests[: requests.index(request)] if each.account == request.account]
+    return f"the release {quote(request.name)}" + (
+        f", after {len(before)} others in the same call" if before else ""
+    )

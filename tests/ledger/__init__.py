@@ -1,0 +1,1 @@
+"""Tests of `pandas_dptree.output`."""

@@ -1,0 +1,378 @@
+"""The file of a ledger under threads, forks, locks, missing permissions and full disks."""
+
+import gc
+import multiprocessing
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import LedgerError
+from pandas_dptree.ledger import store as stores
+from pandas_dptree.ledger.store import Store, append, head_of
+from tests.helpers_ledger import StandIn, charge, create
+
+SMALL = StandIn("1/1000")
+
+
+def test_settings(ledger):
+    with ledger._store.reading() as connection:
+        found = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "application_id")
+        }
+    assert found == {
+        "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000,
+        "application_id": int.from_bytes(b"dptr", "big"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET content = '{}' WHERE number = 3",
+        "DELETE FROM entry WHERE number = 3",
+        "DELETE FROM entry",
+        "INSERT OR REPLACE INTO entry SELECT number, '{}', digest FROM entry WHERE number = 3",
+        "INSERT INTO entry VALUES (7, '{}', 'x')",
+        "INSERT INTO entry VALUES (NULL, '{}', 'x')",
+        "UPDATE released SET charge = 2",
+        "DELETE FROM released",
+        "INSERT INTO released VALUES (9)",
+    ],
+)
+def test_what_is_stored_never_changes(ledger, patients, statement):
+    patients.mark_released([charge(patients)])
+    with pytest.raises(LedgerError, match="refuses the change"):
+        with ledger._store.writing() as connection:
+            connection.execute(statement)
+    assert ledger.head.number == 3
+
+
+def test_a_failed_transaction_leaves_nothing(ledger):
+    head = ledger.head
+    with pytest.raises(ZeroDivisionError):
+        with ledger._store.writing() as connection:
+            append(connection, {"kind": "x"})
+            raise ZeroDivisionError
+    assert ledger.head == head
+
+
+def test_charges_look_things_up_by_indexes(ledger, patients):
+    """So that a charge takes no longer in a long ledger."""
+    seen = []
+    with ledger._store.reading() as connection:
+        connection.set_trace_callback(seen.append)
+    charge(patients)
+    with ledger._store.reading() as connection:
+        connection.set_trace_callback(None)
+        queries = [each for each in seen if each.startswith("SELECT")]
+        plans = [
+            row[3]
+            for query in queries
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+        ]
+    assert len(queries) >= 4
+    assert {plan.split()[0] for plan in plans} <= {"SEARCH", "SCALAR", "CORRELATED", "SCAN"}
+    # the last entry is found by scanning backwards from the end, one step
+    assert {plan for plan in plans if plan.startswith("SCAN")} <= {"SCAN entry", "SCAN CONSTANT ROW"}
+    assert sum("charge_by_request" in plan for plan in plans) == 1
+    assert sum("account_by_name" in plan for plan in plans) == 1
+
+
+def test_threads(ledger, patients):
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda i: charge(patients, SMALL, note=str(i)).number, range(80)))
+    assert sorted(numbers) == list(range(3, 83))
+    assert patients.spent.rho == 0.08
+
+
+def test_two_connections_of_one_process(ledger, patients):
+    other = dpt.Ledger.open(ledger.path)["patients"]
+    for i in range(10):
+        charge(patients, SMALL, note=f"a{i}")
+        charge(other, SMALL, note=f"b{i}")
+    other.store.close()
+    charge(patients, SMALL, note="last")
+    assert patients.n_charges == 21
+
+
+def charge_in_child(account, note, results):
+    results.put((note, charge(account, SMALL, note=note).number))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_children(ledger, patients, method):
+    charge(patients, SMALL, note="before")
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    children = [
+        context.Process(target=charge_in_child, args=(patients, f"child {i}", results)) for i in range(3)
+    ]
+    for child in children:
+        child.start()
+    charge(patients, SMALL, note="parent")
+    numbers = dict(results.get(timeout=60) for _ in children)
+    for child in children:
+        child.join()
+    assert sorted(numbers) == ["child 0", "child 1", "child 2"]
+    assert patients.n_charges == 5
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_outlives_its_parents_connection(ledger, patients, tmp_path):
+    """The locks of a child must be its own: else the parent's last close removes the log under the child."""
+    charge(patients, SMALL, note="before")
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            charge(patients, SMALL, note="child 1")
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+            charge(patients, SMALL, note="child 2")
+        finally:
+            os._exit(0)
+    os.read(ready[0], 1)
+    charge(patients, SMALL, note="parent")
+    ledger.close()  # if the child had no locks, this would be the last connection
+    gc.collect()
+    assert Path(f"{ledger.path}-wal").exists()
+    os.write(go[1], b"x")
+    os.waitpid(child, 0)
+    assert patients.n_charges == 4
+    for end in (*ready, *go):
+        os.close(end)
+
+
+def test_a_fork_closes_connections_first(ledger, patients):
+    charge(patients)
+    assert ledger._store._connection is not None
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ledger._store._connection is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ledger._store._connection is None
+    with ThreadPoolExecutor(1) as pool:  # the lock is free again
+        assert pool.submit(lambda: ledger.head.number).result(timeout=60) == 3
+
+
+def test_a_fork_unseen_by_python_is_refused(ledger, patients, monkeypatch):
+    charge(patients)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(LedgerError, match="forked in a way that Python does not see"):
+        charge(patients, note="other")
+    ledger.close()
+    monkeypatch.undo()
+    assert patients.n_charges == 1
+
+
+def test_a_locked_file(ledger, patients, monkeypatch):
+    monkeypatch.setattr(stores, "TIMEOUT", 0.05)
+    ledger.close()
+    with sqlite3.connect(ledger.path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match=r"is locked: .*\nHint: try again"):
+            charge(patients)
+        assert patients.n_charges == 0  # reading goes on
+        other.execute("ROLLBACK")
+    other.close()
+    assert charge(patients).number == 3
+
+
+@pytest.mark.parametrize("change", ["removed", "moved", "restored"])
+def test_a_file_that_is_replaced_while_open(ledger, patients, tmp_path, change):
+    ledger.close()
+    shutil.copy(ledger.path, tmp_path / "backup")
+    charge(patients)
+    if change == "removed":
+        os.unlink(ledger.path)
+    elif change == "moved":
+        os.rename(ledger.path, tmp_path / "moved")
+    else:
+        os.replace(tmp_path / "backup", ledger.path)
+    with pytest.raises(LedgerError, match="was moved, removed or replaced after it was opened"):
+        charge(patients, note="next")
+
+
+def test_a_log_that_is_removed_while_open(ledger, patients):
+    charge(patients)
+    os.unlink(f"{ledger.path}-wal")
+    with pytest.raises(LedgerError, match="was moved, removed or replaced"):
+        charge(patients, note="next")
+
+
+def test_a_damaged_file(ledger, patients):
+    for i in range(50):
+        charge(patients, SMALL, note=str(i))
+    ledger.close()
+    with open(ledger.path, "r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(20_000))
+    with pytest.raises(LedgerError, match=r"is damaged.\nHint: keep a copy"):
+        charge(patients, note="next")
+
+
+def as_nobody(code):
+    """Run code in a process that gives up its privileges once it has imported what it needs."""
+    imports = (
+        "import os, pathlib, pandas_dptree as dpt\nfrom tests.helpers_ledger import StandIn, charge, create"
+    )
+    lines = [imports, "os.setgroups([])", "os.setgid(65534)", "os.setuid(65534)", code]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    root = Path(dpt.__file__).parents[1]
+    return subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=root, env=env, capture_output=True, text=True
+    )
+
+
+needs_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user"
+)
+
+
+@pytest.fixture
+def open_folder():
+    """Make a folder that other users can reach."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+TRY = """
+ledger = dpt.Ledger.open({path!r})
+print("read", ledger["patients"].n_charges, list(ledger))
+try:
+    charge(ledger["patients"], note="by nobody")
+except dpt.LedgerError as error:
+    print(error)
+print("read", ledger["patients"].n_charges)
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o755, 0o777])
+def test_a_file_that_can_only_be_read(open_folder, mode):
+    with create(open_folder) as ledger:
+        charge(ledger["patients"])
+    os.chmod(ledger.path, 0o644)
+    os.chmod(open_folder, mode)
+    found = as_nobody(TRY.format(path=ledger.path))
+    assert found.stdout.startswith(
+        "read 1 ['patients']\nThe ledger 'budget.sqlite' cannot be written.\nHint:"
+    ), found.stdout + found.stderr
+    assert found.stdout.endswith("read 1\n")
+
+
+@needs_root
+def test_a_folder_that_can_only_be_read(open_folder):
+    with create(open_folder) as ledger:
+        charge(ledger["patients"])
+    os.chmod(ledger.path, 0o666)
+    found = as_nobody(TRY.format(path=ledger.path))
+    assert "cannot be written" in found.stdout and found.stdout.endswith("read 1\n"), (
+        found.stdout + found.stderr
+    )
+    assert [path.name for path in open_folder.iterdir()] == ["budget.sqlite"]
+
+
+@needs_root
+def test_a_file_that_cannot_be_read(open_folder):
+    with create(open_folder) as ledger:
+        charge(ledger["patients"])
+    os.chmod(ledger.path, 0o600)
+    found = as_nobody(TRY.format(path=ledger.path))
+    assert "LedgerError: The ledger 'budget.sqlite' cannot be opened" in found.stderr
+    found = as_nobody(f"create(pathlib.Path({str(open_folder)!r}), 'new.sqlite')")
+    assert "LedgerError: The ledger 'new.sqlite' cannot be created: Permission denied" in found.stderr
+
+
+@needs_root
+def test_a_full_disk(tmp_path):
+    """On a disk of one megabyte that fills up: nothing is charged that is not reported, and it goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no small disk can be made here")
+    try:
+        account = create(disk, rho=10.0)["patients"]
+        charge(account, SMALL, note="first")
+        done = 1
+        (disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(disk).free - 100_000))
+        with pytest.raises(LedgerError, match=r"the disk is full|the disk may be full"):
+            for i in range(1000):
+                charge(account, SMALL, note=str(i))
+                done += 1
+        assert 1 < done < 200
+        (disk / "ballast").unlink()
+        assert account.n_charges == done
+        charge(account, SMALL, note="after")
+        assert account.n_charges == done + 1
+        account.store.close()
+        (disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(disk).free - 4096))
+        with pytest.raises(LedgerError):
+            create(disk, "another.sqlite")
+        assert not (disk / "another.sqlite").exists()
+    finally:
+        account.store.close()
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_file_that_cannot_grow(tmp_path):
+    """The same without root: the process may not write files beyond a size."""
+    code = f"""
+import resource
+from pathlib import Path
+from tests.helpers_ledger import StandIn, charge, create
+import pandas_dptree as dpt
+account = create(Path({str(tmp_path)!r}), rho=10.0)["patients"]
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+done = 0
+try:
+    for i in range(1000):
+        charge(account, StandIn("1/1000"), note=str(i))
+        done += 1
+except dpt.LedgerError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert 0 < done < 1000 and account.n_charges == done, (done, account.n_charges)
+charge(account, StandIn("1/1000"), note="after")
+"""
+    root = Path(dpt.__file__).parents[1]
+    found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "the disk" in found.stdout
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+
+
+def test_pauses_wait_for_transactions_of_other_threads(ledger):
+    store: Store = ledger._store
+    entered, leave = threading.Event(), threading.Event()
+
+    def write():
+        with store.writing() as connection:
+            entered.set()
+            leave.wait(60)
+            append(connection, {"kind": "x"})
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write)
+        entered.wait(60)
+        pausing = pool.submit(lambda: (store.pause(), store.lock.release()))
+        assert not pausing.done()
+        leave.set()
+        writing.result(60)
+        assert pausing.result(60)[0]
+    with store.reading() as connection:
+        assert head_of(connection).number == 3
