@@ -43,6 +43,7 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
@@ -75,6 +76,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerIntegrityError",
+    "Losses",
     "MissingExtraError",
     "Multiplicative",
     "MultiplicativePlan",

@@ -153,7 +153,7 @@ def approximate_level(epsilon: Fraction, delta: Fraction) -> LevelLoss:
     Examples
     --------
     >>> round(float(approximate_level(Fraction(1), Fraction(1, 10**6)).rho), 4)
-    0.4622
+    0.4621
     """
     return LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon), delta=delta)
 
