@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,8 +24,9 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Byt
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp
+from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedLevels"]
@@ -102,6 +104,22 @@ class GatedLevels(LevelNoise):
         assert least.epsilon is not None
         spent = gated_delta(least.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
         return spent <= least.delta
+
+    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+        """Return what the noise of each level spends, if no key of the unit alone is shown."""
+        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+        return [gaussian_level(level.noise_scale, rows) for level in self.levels]
+
+    def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
+        """Return the probability that a key of one unit alone is shown, on any level.
+
+        `gated_zcdp` proves that the release is delta-approximately zCDP with this delta and the rhos of the
+        levels, whatever the loss for which the noise was calibrated.
+        """
+        _, delta = gated_zcdp(
+            self.noise_scales, self.thresholds, neighbors=neighbors, max_contributions=max_contributions
+        )
+        return LevelLoss(epsilon=Fraction(0), rho=Fraction(0), delta=Fraction(delta))
 
     @property
     def noise_scales(self) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from pandas_dptree.mechanisms.private_levels import LevelNoise, NonemptyNodes, R
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.sparse_counts import large_counts, release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
@@ -76,6 +78,17 @@ class IndependentLevels(LevelNoise):
                 if not math.isclose(part * whole, share * most, rel_tol=1e-9):
                     return False
         return True
+
+    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+        """Return what each level spends: truncated Laplace noise on counts, whose keys need not be public.
+
+        On a private level `measure` releases a function of noisy counts of all nodes, listed or not.
+        """
+        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+        return [
+            laplace_level(noise.noise_scale, rows, min(exact(noise.delta), Fraction(noise.delta_spent)))
+            for noise in self.levels
+        ]
 
     @property
     def noise_scales(self) -> list[float]:

@@ -264,6 +264,11 @@ class Thresholds:
         }
 
     @property
+    def loss_of_rounds(self) -> PrivacyLoss:
+        """What all rounds spend together, however many there are: the loss without that of the total."""
+        return self._rest
+
+    @property
     def guaranteed(self) -> bool:
         """Whether `alpha`, `tau` and `eta` are proven to hold, for totals of 2**40 at most."""
         return self.tau >= self.smallest_tau

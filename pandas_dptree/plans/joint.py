@@ -37,6 +37,7 @@ from pandas_dptree.plans.execute import (
     measurement_columns,
     unbiased,
 )
+from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.composition import joint_gaussian_delta
@@ -156,6 +157,12 @@ class JointPlan(Plan):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state returned by `__getstate__`."""
         self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what each level of each quantity spends."""
+        return [
+            item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
+        ]
 
     @property
     def _first(self) -> AdditivePlan:

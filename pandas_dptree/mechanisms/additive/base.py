@@ -21,6 +21,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.privacy.composition import largest_budget
+from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -90,6 +91,13 @@ class AdditiveNoise(ABC):
 
         `noise_scales` has shape (n_levels,), with inf for a level that is not measured. The sensitivity is
         that of one level.
+        """
+
+    @abstractmethod
+    def level_loss(self, noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
+        """Return what noise of this scale on one level spends, as an epsilon and as a rho.
+
+        The scale is inf for a level that is not measured. The sensitivity is that of the level.
         """
 
     @abstractmethod

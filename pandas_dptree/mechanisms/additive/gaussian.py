@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
 from pandas_dptree.privacy.composition import gaussian_delta
+from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -81,6 +82,10 @@ class Gaussian(AdditiveNoise):
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
         return gaussian_delta(epsilon, noise_scales, sensitivity)
+
+    def level_loss(self, noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
+        """Return what one level spends: see `pandas_dptree.privacy.level_losses.gaussian_level`."""
+        return gaussian_level(noise_scale, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         return Fraction(sensitivity.l2_squared, 2), 2
