@@ -44,6 +44,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
@@ -78,6 +79,7 @@ __all__ = [
     "Multiplicative",
     "MultiplicativePlan",
     "Plan",
+    "PrivacyLoss",
     "RepeatedReleaseError",
     "SparseVector",
     "Tree",

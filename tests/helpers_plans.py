@@ -1,31 +1,68 @@
-"""A plan of every kind, and records that each of them can release."""
+"""Checks that plans spend no more than they state."""
+
+from fractions import Fraction
+
+import numpy as np
 
 import pandas_dptree as dpt
-from tests.helpers_privacy import LOSS
+from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.privacy.composition import joint_gaussian_delta
+from pandas_dptree.privacy.loss import zcdp_rho
 
 BY = ["region", "district"]
-RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
-DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
-REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
-PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
-FACTOR = dpt.Multiplicative(alpha=0.25)
-KINDS = {
-    type(plan).__name__: plan
-    for plan in (
-        dpt.plan(DOMAIN, **LOSS),
-        dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
-        dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
-        dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS, mechanism=FACTOR),
+PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
+DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
+
+
+def spends_no_more_than_stated(plan):
+    """Add up, exactly, what the noise of all levels costs together."""
+    measured = plan.strategy
+    scales = np.tile(measured.noise_scales, len(plan.totals))
+    sensitivity = measured.sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
+    if measured.noise.spent(plan.loss, sensitivity, scales) <= measured.noise.budget(plan.loss):
+        return True
+    return measured.noise.delta(plan.loss.epsilon, scales, sensitivity) <= plan.loss.delta
+
+
+OPTIONS = {
+    "split": "optimal", "neighbors": "add_remove", "max_contributions": 1, "level_weights": None,
+    "objective": "levels", "consistency": "integer",
+}  # fmt: skip
+LOSSES = [
+    {"epsilon": 0.7}, {"rho": 0.13}, {"epsilon": 1.1, "delta": 1e-6}, {"epsilon": 40.0, "delta": 1e-3},
+]  # fmt: skip
+
+
+def spends_no_more(plans, loss):
+    """Tell, in exact fractions, whether the noise that is drawn keeps to the loss."""
+    noise, scales = plans[0].noise, [max_per_path(plan) for plan in plans]
+    spent, budgets, deltas = [], [], []
+    for plan, scale in zip(plans, scales, strict=True):
+        spent.append(noise.spent(plan.loss, plan.sensitivity, scale))
+        budgets.append(noise.budget(plan.loss))
+        deltas.append(Fraction(plan.loss.delta))
+    if loss.kind != "approximate":
+        within = all(own <= budget for own, budget in zip(spent, budgets, strict=True))
+        return within and sum(budgets) <= noise.budget(loss)
+    if isinstance(noise, Gaussian):
+        pairs = [(scale, plan.sensitivity) for plan, scale in zip(plans, scales, strict=True)]
+        implied = sum(spent) <= Fraction(zcdp_rho(loss.epsilon, loss.delta))
+        return implied or joint_gaussian_delta(loss.epsilon, pairs) <= loss.delta
+    within = all(
+        own <= budget or noise.delta(plan.loss.epsilon, scale, plan.sensitivity) <= plan.loss.delta
+        for own, budget, plan, scale in zip(spent, budgets, plans, scales, strict=True)
     )
-}
-PLANS = {
-    **KINDS,
-    "truncated Laplace": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="truncated_laplace"),
-    "Gaussian": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian"),
-    "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
-    "private keys alone": dpt.plan(
-        None, private_keys=BY, privacy_unit=dpt.ROWS, **LOSS, mechanism="gaussian"
-    ),
-}
+    return within and sum(budgets) <= Fraction(loss.epsilon) and sum(deltas) <= Fraction(loss.delta)
+
+
+def max_per_path(plan):
+    """Give the noise scales along the path from the root to a leaf that learns the most."""
+    paths = [[scale[0] if len(scale) == 1 else None for scale in plan.node_noise_scales]]
+    if None in paths[0]:
+        nodes = np.arange(plan.tree.n_leaves)
+        scales = [plan.node_noise_scales[-1][nodes]]
+        for level in reversed(range(plan.tree.depth)):
+            nodes = np.repeat(np.arange(plan.tree.level_sizes[level]), plan.tree.child_counts[level])[nodes]
+            scales.append(plan.node_noise_scales[level][nodes])
+        paths = np.array(scales[::-1]).T
+    return max((np.array(path) for path in paths), key=lambda path: (path**-2).sum())

@@ -22,7 +22,9 @@ TOPICS = {
     "hierarchy": ["domain_source"],
     "ingest": ["one_record", "private_keys_neighbors"],
     "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
-    "plans": ["distribution_json", "forged_plans", "private_keys_bounds", "private_keys_privacy"],
+    "plans": [
+        "distribution_json", "forged_plans", "private_keys_bounds", "private_keys_privacy", "typed_numbers",
+    ],
     "privacy": ["laplace_composition"],
     "verbs": [
         "every_verb", "hints", "means", "messages", "no_trace", "odd_keys", "one_record", "prefixes",

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from typing import Any, Unpack
 
 import xarray as xr
 
-from pandas_dptree.arrays import tables
+from pandas_dptree.arrays.releases import of_dataset
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, per_variable, quantities_of
-from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.hierarchy.domain import SOURCES
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.sampling import ByteSource
-from pandas_dptree.output.empty_tables import totals_of, usual_causes
-from pandas_dptree.output.frames import COMPANIONS
-from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_jointly, scale_of_sum
 from pandas_dptree.plans.options import CellOptions, Running, taken_from
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, carry_out
-from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.plans.running import carry_out
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import ReleaseSeveral
 
-__all__ = ["plan", "prepared", "release", "tree_counts", "tree_sums"]
+__all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
 def __dir__() -> list[str]:
@@ -255,73 +246,5 @@ def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) ->
     ArgumentError
         If the plan cannot be used, or not for this dataset. `LedgerError` if the account refuses the release.
     """
-    tree: xr.DataTree = carry_out({None: prepared(plan, dataset)}, options)[None]
+    tree: xr.DataTree = carry_out({None: of_dataset(plan, dataset)}, options)[None]
     return tree
-
-
-def prepared(plan: JointPlan, dataset: xr.Dataset) -> Release:
-    """Check that a dataset can be released by a plan, and read no cells."""
-    if not isinstance(plan, JointPlan):
-        raise ArgumentError(
-            "plan",
-            f"must be one for several variables, not {kind_of_object(plan)}.",
-            hint='make one with dataset.dp.plan(by, ...); release one variable with dataset["visits"].dp.',
-        )
-    others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
-    if plan.means or others:
-        raise ArgumentError(
-            "plan",
-            "has means, or sums under other names, which are only possible for tables of records.",
-            hint="make one for the variables with dataset.dp.plan(by, ...).",
-        )
-    names = names_of(dataset, list(plan.plans))
-    check_variables(dataset, names, plan.hierarchy)
-    warn_if_released(dataset)
-    variables = {name: tables.prepared(each, dataset[name]) for name, each in plan.plans.items()}
-
-    def read(source: ByteSource) -> Finish:
-        return partial(finish, {name: each.read(source) for name, each in variables.items()})
-
-    def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
-        trees: dict[Hashable, xr.DataTree] = {}
-        for name, finish_variable in unfinished.items():
-            if trees:
-                done()
-            trees[name] = finish_variable(origin, done).table
-        together = _merged(plan, trees, origin)
-        quantities = {name: each.quantity for name, each in plan.plans.items()}
-        return Outcome(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
-
-    return Release(
-        plan=plan,
-        read=read,
-        effort=sum(each.effort for each in variables.values()),
-        steps=[step for each in variables.values() for step in each.steps],
-    )
-
-
-def _merged(plan: JointPlan, trees: Mapping[Hashable, xr.DataTree], origin: Origin) -> xr.DataTree:
-    """Merge the released trees of several variables."""
-    renamed = []
-    for name, tree in trees.items():
-        own = (
-            {}
-            if plan.plans[name].quantity != COUNT
-            else {"count": name} | {what: f"{name}_{what}" for what in COMPANIONS}
-        )
-        renamed.append({key: _renamed(group.to_dataset(), own) for key, group in tree.children.items()})
-    together = xr.DataTree.from_dict(
-        {
-            # Shared variables come from the same coordinates and the same domain.
-            f"/{key}": xr.merge([tree[key] for tree in renamed], compat="override", join="override")
-            for key in renamed[0]
-        }
-    )
-    sources = [json.loads(tree.attrs["dp"])["domain_source"] for tree in trees.values()]
-    source = max(sources, key=SOURCES.index)
-    together.attrs["dp"] = json.dumps(plan.provenance(origin) | {"domain_source": source})
-    return together
-
-
-def _renamed(group: xr.Dataset, names: Mapping[str, Hashable]) -> xr.Dataset:
-    return group.rename({old: new for old, new in names.items() if old in group.data_vars})

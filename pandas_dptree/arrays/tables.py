@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, Unpack
 
-import numpy as np
 import xarray as xr
 
-from pandas_dptree.arrays.coordinates import check_domain, dims_of, domain_of, leaves_of
-from pandas_dptree.arrays.layout import lay_out_forest
+from pandas_dptree.arrays.coordinates import dims_of, domain_of
+from pandas_dptree.arrays.releases import check_array_names, of_array
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.cells import check_cells, sum_cells
-from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.sampling import ByteSource
-from pandas_dptree.output.datatree import check_free, check_held, companions_of, is_hash
-from pandas_dptree.output.empty_tables import totals_of, usual_causes
-from pandas_dptree.output.progress import Done
+from pandas_dptree.output.datatree import is_hash
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
 from pandas_dptree.plans.options import AdditiveOptions, Running, taken_from
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, carry_out
+from pandas_dptree.plans.running import carry_out
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums
 
-__all__ = ["plan", "prepared", "release", "tree_counts", "tree_sums"]
+__all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
 @public
@@ -222,7 +209,7 @@ def plan(
     domain = domain_of(array, by)
     name = "sum" if array.name is None or is_hash(array.name) else array.name
     quantity = COUNT if bounds is None else Quantity.of(name, bounds, granularity)
-    _check_names(array, quantity)
+    check_array_names(array, quantity)
     if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
         raise ArgumentError(
             "known",
@@ -262,74 +249,5 @@ def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running])
     MissingExtraError
         If tqdm is needed but not installed.
     """
-    tree: xr.DataTree = carry_out({None: prepared(plan, array)}, options)[None]
+    tree: xr.DataTree = carry_out({None: of_array(plan, array)}, options)[None]
     return tree
-
-
-def prepared(plan: AdditivePlan, array: xr.DataArray) -> Release:
-    """Check that an array can be released by a plan, also as one variable of several, and read no cells."""
-    if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
-        raise ArgumentError(
-            "plan",
-            "must have a domain and no privacy unit: cells do not show whose records they hold.",
-            hint="make one with array.dp.plan(by, ...), and state max_contributions; a plan for a dataset "
-            "is released by dataset.dp.release(plan), and a plan for a distribution by "
-            "array.dp.cdf(dim, plan=plan).",
-        )
-    dims = check_domain(array, plan.domain)
-    check_cells(array)
-    warn_if_released(array)
-    _check_names(array, plan.quantity)
-    others = [dim for dim in array.dims if dim not in dims]
-    if others and any(least.any() for least in plan.known.least):
-        raise ArgumentError(
-            "plan",
-            "has known counts, but does not say which tree they are for.",
-            hint="plan without `known`, or name all dimensions in `by`.",
-        )
-    n_trees = math.prod(array.sizes[dim] for dim in others)
-    leaf, forest = leaves_of(array, dims, plan.domain), _forest(plan, max(1, n_trees))
-    quantities = {plan.quantity.name: plan.quantity}
-
-    def read(source: ByteSource) -> Finish:
-        sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
-        if not n_trees:  # zeros are measured, but not shown
-            sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
-        return partial(finish, exact_leaves(forest, [plan.quantity], sums.ravel(), source))
-
-    def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
-        (values,) = measured([forest], leaves, origin.source, done)
-        done()
-        provenance = plan.provenance(origin)
-        if others:  # the result also has their indices, which come from the array
-            provenance["domain_source"] = "observed"
-        columns = columns_of(plan.quantity.name, forest, values)
-        tree = lay_out_forest(plan, array, others, columns, provenance)
-        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes())
-
-    n_leaves = plan.tree.n_leaves
-    return Release(plan=plan, read=read, effort=n_leaves, steps=finishing_steps({plan.quantity.name: plan}))
-
-
-def _check_names(array: xr.DataArray, quantity: Quantity) -> None:
-    """Check that the variables of the result can have names of their own."""
-    check_held([quantity.name], argument="array")
-    check_free(array, companions_of(quantity.column))
-
-
-def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:
-    """Plan n parallel trees, each like the plan's: their noise is that of one."""
-    if n == 1:
-        return plan
-    tree = plan.tree
-    known = Known(
-        *(tuple(tree.tile(nodes, n) for nodes in each) for each in (plan.known.exact, plan.known.least))
-    )
-    return replace(
-        plan,
-        tree=tree.copies(n),
-        domain=None,
-        known=known,
-        node_shares=tuple(tree.tile(share, n) for share in plan.node_shares),
-        node_noise_scales=tuple(tree.tile(scale, n) for scale in plan.node_noise_scales),
-    )

@@ -17,6 +17,7 @@ import pandas as pd
 
 from pandas_dptree import datasets
 from pandas_dptree.cli import verify
+from pandas_dptree.cli.charging import running_options
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
 from pandas_dptree.errors import (
@@ -107,25 +108,25 @@ def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _counts(arguments: argparse.Namespace) -> None:
-    private = _private_keys(arguments)
+    private, running = _private_keys(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**_options(arguments), **private, "progress": arguments.progress}
+    options = {**_options(arguments), **private, **running}
     released = tables.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
 
 
 def _sums(arguments: argparse.Namespace) -> None:
-    values = _values(arguments)
+    values, running = _values(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**values, **_options(arguments), "progress": arguments.progress}
+    options = {**values, **_options(arguments), **running}
     released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
 
 
 def _means(arguments: argparse.Namespace) -> None:
-    values = _values(arguments)
+    values, running = _values(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**values, **_options(arguments), "progress": arguments.progress}
+    options = {**values, **_options(arguments), **running}
     released = tables.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
 
@@ -252,11 +253,11 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
-    plan = _read_plan(arguments)
+    plan, running = _read_plan(arguments), running_options(arguments)
     print(plan.headline, file=sys.stderr)
     others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
-    released = plan.release(records, progress=arguments.progress)
+    released = plan.release(records, **running)
     write_table(released, arguments.out, force=arguments.force)
 
 

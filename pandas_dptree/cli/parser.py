@@ -152,6 +152,21 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     )
     table.add_argument("--force", action="store_true", help=_FORCE)
     table.add_argument("--progress", action="store_true", help="show a progress bar on standard error")
+    table.add_argument(
+        "--ledger", type=Path, metavar="FILE",
+        help="the ledger to charge before any noise is drawn, from `dptree ledger create`",
+    )  # fmt: skip
+    table.add_argument("--account", metavar="NAME", help="the account of the ledger; required with --ledger")
+    table.add_argument("--part", metavar="NAME", help="the part of the account that the records belong to")
+    table.add_argument(
+        "--note", metavar="TEXT",
+        help="what the release is for, such as 2026-03; required with --ledger. The same plan with the same "
+        "note is released only once",
+    )  # fmt: skip
+    table.add_argument(
+        "--allow-repeat", action="store_true",
+        help="release the same plan with the same note again, which is charged in full again",
+    )  # fmt: skip
 
     parser = argparse.ArgumentParser(
         prog="dptree",

@@ -400,6 +400,11 @@ def line(row: int) -> str:
 # Privacy: exact budgets -------------------------------------------------------------------------------------
 
 
+def exact(stated: float) -> Fraction:
+    """Return what a stated number allows: the float or its shortest decimal, whichever is smaller."""
+    return min(Fraction(stated), Fraction(repr(stated)))
+
+
 def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
     """Return what noise of a scale costs: an epsilon of L1/b, or a rho of L2**2/2b**2."""
     if laplace_epsilon:
@@ -438,7 +443,7 @@ class Continuous(NamedTuple):
     log_ratio: Decimal  # and at least exp(log_upper - log_ratio) times
 
 
-def concentrated_delta(rho: Fraction, epsilon: float) -> Decimal:
+def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Decimal:
     """Return the delta that rho implies: Canonne, Kamath and Steinke (2020), Proposition 12.
 
     The formula holds for every alpha = 1 + a; floating point only chooses one.
@@ -448,10 +453,10 @@ def concentrated_delta(rho: Fraction, epsilon: float) -> Decimal:
         a = math.exp((low + high) / 2)
         low, high = (
             (low, math.log(a))
-            if (2 * a + 1) * float(rho) > epsilon + math.log1p(1 / a)
+            if (2 * a + 1) * float(rho) > float(epsilon) + math.log1p(1 / a)
             else (math.log(a), high)
         )
-    r, e, alpha = decimal(rho), Decimal(epsilon), 1 + Decimal(a)
+    r, e, alpha = decimal(rho), decimal(epsilon), 1 + Decimal(a)
     exponent = (alpha - 1) * (alpha * r - e) + alpha * (1 - 1 / alpha).ln() - (alpha - 1).ln()
     return min(Decimal(1), exponent.exp())
 
@@ -561,7 +566,7 @@ def continuous_delta(epsilon: Decimal, mu: Decimal) -> Decimal:
 
 
 def composed_delta(
-    epsilon: float, losses: Sequence[Loss], simulated: Continuous, step: Decimal, failed: Decimal
+    epsilon: Fraction, losses: Sequence[Loss], simulated: Continuous, step: Decimal, failed: Decimal
 ) -> Decimal:
     """Return a delta of independent losses together with simulated noise: the mean of delta(epsilon - loss).
 
@@ -575,7 +580,7 @@ def composed_delta(
     else:
         total, beyond = grid_sum(losses, step)
         failed += beyond
-    left = Decimal(epsilon) - simulated.log_ratio
+    left = decimal(epsilon) - simulated.log_ratio
     mean = sum((p * continuous_delta(left - v, simulated.mu) for v, p in total), Decimal(0))
     bound = mean * simulated.log_upper.exp() * (1 + Decimal("1e-35"))  # tails are right to 40 digits
     return min(Decimal(1), bound + failed + Decimal("1e-50"))
@@ -619,7 +624,7 @@ def convolve(a: list[int], b: list[int]) -> list[int]:
 
 
 def level_delta(
-    quantity: Quantity, laplace: bool, epsilon: float, scales: Sequence[float], fineness: float
+    quantity: Quantity, laplace: bool, epsilon: Fraction, scales: Sequence[float], fineness: float
 ) -> Decimal:
     """Return a delta of noise that is the same on all nodes of a level.
 
@@ -643,7 +648,7 @@ def level_delta(
     return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent, failed)
 
 
-def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) -> Decimal:
+def node_delta(quantity: Quantity, tree: Tree, epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise whose scales differ from node to node."""
     levels = [
         [None if s is None else Decimal(s * shrink) ** 2 for s in each]
@@ -666,7 +671,7 @@ def node_delta(quantity: Quantity, tree: Tree, epsilon: float, shrink: float) ->
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
-def joint_delta(quantities: Sequence[Quantity], epsilon: float, shrink: float) -> Decimal:
+def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
     pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
     width = sum((l2 / v for v, l2 in pairs), Decimal(0)).sqrt()
@@ -707,16 +712,16 @@ def check_budget(
     rounded = Fraction(997, 1000) if quantity.by_node else 1 - Fraction(1, 10**6)  # scales on a grid of 1.001
     if not loss.get("delta"):
         name = "epsilon" if pure else "rho"
-        stated = Fraction(loss[name])
+        stated = exact(loss[name])
         report.check(what, spent <= stated, f"{name} {float(spent):.12g} of {float(stated):.12g}")
         all_used, figures = spent >= stated * rounded, f"{float(spent / stated):.6%} of {name} are spent"
     else:
-        epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
+        epsilon, delta = exact(loss["epsilon"]), decimal(exact(loss["delta"]))
 
         def bound(shrink: float, fineness: float) -> tuple[Decimal, str]:
             """Return a delta for the scales times `shrink`: by the simple bound if it suffices."""
             times = spent / Fraction(shrink) ** (1 if pure else 2)
-            simple = Decimal(times > Fraction(epsilon)) if pure else concentrated_delta(times, epsilon)
+            simple = Decimal(times > epsilon) if pure else concentrated_delta(times, epsilon)
             if simple <= delta:
                 return simple, "sum of epsilons" if pure else "concentrated privacy"
             if quantity.by_node and tree is not None:
@@ -725,7 +730,7 @@ def check_budget(
             return level_delta(quantity, laplace, epsilon, smaller, fineness), "composition"
 
         most, how = bound(1.0, 0.0175)
-        figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon} ({how})"
+        figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {loss['epsilon']} ({how})"
         report.check(what, most <= delta, figures)
         less, _ = bound(0.98, 0.07)
         all_used, figures = less > delta, f"with 2 % less noise delta would be {float(less):.4g}"
@@ -743,17 +748,17 @@ def check_joint_budget(
     losses = [each.part["loss"] for each in spending]
     if all(each.keys() == loss.keys() for each in losses):
         for name, stated in loss.items():
-            spent = sum((Fraction(each[name]) for each in losses), Fraction(0))
+            spent = sum((exact(each[name]) for each in losses), Fraction(0))
             figures = f"{name} {float(spent):.12g} of {float(stated):.12g}"
-            report.check(f"{name} of all together", spent <= Fraction(stated), figures)
-            used = spent >= Fraction(stated) * (1 - Fraction(1, 10**6))
+            report.check(f"{name} of all together", spent <= exact(stated), figures)
+            used = spent >= exact(stated) * (1 - Fraction(1, 10**6))
             report.check(f"{name} of all together is used", used, figures)
         return
     if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
         report.check("budget of all together", False, "the parts state losses that cannot be added up")
         return
-    epsilon, delta = loss["epsilon"], Decimal(loss["delta"])
-    rho = sum((Fraction(each["rho"]) for each in losses), Fraction(0))
+    epsilon, delta = exact(loss["epsilon"]), decimal(exact(loss["delta"]))
+    rho = sum((exact(each["rho"]) for each in losses), Fraction(0))
 
     def bound(shrink: float) -> Decimal:
         simple = concentrated_delta(rho / Fraction(shrink) ** 2, epsilon)
@@ -762,7 +767,7 @@ def check_joint_budget(
         return joint_delta(spending, epsilon, shrink)
 
     most, less = bound(1.0), bound(0.98)
-    figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {epsilon}"
+    figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {loss['epsilon']}"
     report.check("budget of all together", most <= delta, figures)
     if min(scale for each in spending for scale in each.scales) <= SMALLEST:
         report.skip("whether all of the budget is used", "some noise has the smallest possible scale")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import xarray as xr
 
-from pandas_dptree.arrays import several, tables
+from pandas_dptree.arrays.releases import of_array, of_dataset
 from pandas_dptree.errors import ArgumentError, kind_of_object, listed
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.running import Release
@@ -57,8 +57,8 @@ def by_name(data: Any, names: Sequence[Name]) -> dict[Name, Any]:
 
 def _prepared(plan: Any, data: Any) -> Release:
     if isinstance(data, xr.Dataset):
-        return several.prepared(plan, data)
+        return of_dataset(plan, data)
     if isinstance(data, xr.DataArray):
-        return tables.prepared(plan, data)
+        return of_array(plan, data)
     release: Release = plan.prepared(data)
     return release

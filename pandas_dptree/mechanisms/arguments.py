@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -97,10 +96,13 @@ def exact_values(values: npt.ArrayLike) -> IntArray:
 
 
 def laplace_scale(epsilon: float, distance: int) -> float:
-    """Return the scale of discrete Laplace noise for whole numbers that move by a distance, rounded up."""
-    checked = PrivacyLoss(epsilon=epsilon).epsilon
-    assert checked is not None
-    exact = distance / Fraction(checked)
+    """Return the scale of discrete Laplace noise for whole numbers that move by a distance, rounded up.
+
+    It spends at most the exact value of the epsilon (`pandas_dptree.privacy.loss.exact`).
+    """
+    most = PrivacyLoss(epsilon=epsilon).exact.epsilon
+    assert most is not None
+    exact = distance / most
     if exact > LARGEST_SCALE:
         raise ArgumentError(
             "epsilon",

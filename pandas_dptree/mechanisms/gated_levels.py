@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,8 +24,9 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Byt
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp
+from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedLevels"]
@@ -59,12 +61,13 @@ class GatedLevels(LevelNoise):
         """Divide the sum of 1 / noise_scale**2 among the levels."""
         private = [place >= n_public for place in range(len(shares))]
         unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        least = loss.rounded_down
         try:
-            if loss.rho is not None:
-                noise = gated_noise_zcdp(loss.rho, loss.delta, shares, private, **unit)
+            if least.rho is not None:
+                noise = gated_noise_zcdp(least.rho, least.delta, shares, private, **unit)
             else:
-                assert loss.epsilon is not None
-                noise = gated_noise(loss.epsilon, loss.delta, shares, private, **unit)
+                assert least.epsilon is not None
+                noise = gated_noise(least.epsilon, least.delta, shares, private, **unit)
             scales = noise.noise_scales
         except ArithmeticError:  # floats cannot hold the scales
             scales = (math.inf,)
@@ -94,13 +97,29 @@ class GatedLevels(LevelNoise):
         parts = [level.noise_scale**2 * share for level, share in zip(self.levels, shares, strict=True)]
         if not all(math.isclose(part, parts[0], rel_tol=1e-9) for part in parts):
             return False
-        noise = self.noise_scales, self.thresholds
-        if loss.rho is not None:
+        noise, least = (self.noise_scales, self.thresholds), loss.rounded_down
+        if least.rho is not None:
             rho, delta = gated_zcdp(*noise, neighbors=neighbors, max_contributions=max_contributions)
-            return rho <= loss.rho and delta <= loss.delta
-        assert loss.epsilon is not None
-        spent = gated_delta(loss.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
-        return spent <= loss.delta
+            return rho <= least.rho and delta <= least.delta
+        assert least.epsilon is not None
+        spent = gated_delta(least.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
+        return spent <= least.delta
+
+    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+        """Return what the noise of each level spends, if no key of the unit alone is shown."""
+        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+        return [gaussian_level(level.noise_scale, rows) for level in self.levels]
+
+    def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
+        """Return the probability that a key of one unit alone is shown, on any level.
+
+        `gated_zcdp` proves that the release is delta-approximately zCDP with this delta and the rhos of the
+        levels, whatever the loss for which the noise was calibrated.
+        """
+        _, delta = gated_zcdp(
+            self.noise_scales, self.thresholds, neighbors=neighbors, max_contributions=max_contributions
+        )
+        return LevelLoss(epsilon=Fraction(0), rho=Fraction(0), delta=Fraction(delta))
 
     @property
     def noise_scales(self) -> list[float]:

@@ -18,7 +18,8 @@ from pandas_dptree.mechanisms.private_levels import LevelNoise, NonemptyNodes, R
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.sparse_counts import large_counts, release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["IndependentLevels"]
@@ -71,12 +72,23 @@ class IndependentLevels(LevelNoise):
         whole = sum(shares)
         for name, most in loss.to_dict().items():
             spent = [getattr(noise, name) for noise in self.levels]
-            if sum(map(Fraction, spent)) > Fraction(most):
+            if sum(map(exact, spent)) > exact(most):
                 return False
             for part, share in zip(spent, shares, strict=True):
                 if not math.isclose(part * whole, share * most, rel_tol=1e-9):
                     return False
         return True
+
+    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+        """Return what each level spends: truncated Laplace noise on counts, whose keys need not be public.
+
+        On a private level `measure` releases a function of noisy counts of all nodes, listed or not.
+        """
+        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+        return [
+            laplace_level(noise.noise_scale, rows, min(exact(noise.delta), Fraction(noise.delta_spent)))
+            for noise in self.levels
+        ]
 
     @property
     def noise_scales(self) -> list[float]:

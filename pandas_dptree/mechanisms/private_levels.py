@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.privacy.level_losses import NOTHING, LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
 
@@ -79,6 +80,14 @@ class LevelNoise(ABC):
         self, loss: PrivacyLoss, shares: Sequence[float], *, neighbors: Neighbors, max_contributions: int
     ) -> bool:
         """Whether the noise follows from the shares and spends at most the loss."""
+
+    @abstractmethod
+    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+        """Return what the noise of each level spends, as an epsilon and as a rho."""
+
+    def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
+        """Return what the choice of nodes spends in addition; nothing by default."""
+        return NOTHING
 
     @property
     @abstractmethod

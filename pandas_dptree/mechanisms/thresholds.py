@@ -51,23 +51,22 @@ class Round(NamedTuple):
 
     def questions(self, n_trees: int, rng: np.random.Generator | None = None) -> SparseVector:
         """Start the sparse vector technique on the trees of a forest, with half of epsilon."""
-        assert self.loss.epsilon is not None
+        half = self.loss.part(Fraction(1, 2)).epsilon
+        assert half is not None
         return SparseVector(
             threshold=self.threshold,
             cutoff=self.cutoff,
-            epsilon=self.loss.epsilon / 2,
+            epsilon=half,
             n_streams=n_trees,
             rng=rng,
         )
 
     @property
     def node_noise(self) -> TruncatedLaplace:
-        """The noise of the nodes' counts after each positive answer: a part of the other half.
-
-        Both calibrations have a cutoff of 1 or 2, so these divisions are exact.
-        """
-        assert self.loss.epsilon is not None
-        return TruncatedLaplace(self.loss.epsilon / 2 / self.cutoff, self.loss.delta / self.cutoff)
+        """The noise of the nodes' counts after each positive answer: a part of the other half of epsilon."""
+        half = self.loss.part(Fraction(1, 2 * self.cutoff)).epsilon
+        assert half is not None
+        return TruncatedLaplace(half, self.loss.part(Fraction(1, self.cutoff)).delta)
 
     def cut(self, radius: int) -> int:
         r"""Return the least noisy count at which a node is decided to reach the threshold.
@@ -231,9 +230,10 @@ class Thresholds:
             )
         kind = Proof if self.calibration == "proof" else Exact
         total, rest = loss.divide([kind.total_share, 1 - kind.total_share])
-        assert total.epsilon is not None and rest.epsilon is not None
+        least = rest.rounded_down
+        assert total.epsilon is not None and least.epsilon is not None
         total_noise = TruncatedLaplace(total.epsilon, total.delta)
-        method: Method = kind(alpha, eta, rest.epsilon, rest.delta, depth)
+        method: Method = kind(alpha, eta, least.epsilon, least.delta, depth)
         smallest = method.smallest_tau()
         tau = smallest if self.tau is None else self.tau
         tau = number_between("tau", tau, 1, math.inf, example=math.ceil(smallest))
@@ -244,8 +244,8 @@ class Thresholds:
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
         shares = method.weights(len(self.thresholds))
-        least = float(shares.min() / shares.sum()) if len(shares) else 1.0
-        if 16 * method.cutoff / LARGEST_SCALE > rest.epsilon * least:
+        smallest_part = float(shares.min() / shares.sum()) if len(shares) else 1.0
+        if 16 * method.cutoff / LARGEST_SCALE > least.epsilon * smallest_part:
             raise ArgumentError(
                 "epsilon",
                 f"is too small to be divided over {len(shares)} thresholds.",
@@ -262,6 +262,11 @@ class Thresholds:
             "total_noise": self.total_noise.to_dict(),
             "rounds": [{**each._asdict(), "loss": each.loss.to_dict()} for each in rounds],
         }
+
+    @property
+    def loss_of_rounds(self) -> PrivacyLoss:
+        """What all rounds spend together, however many there are: the loss without that of the total."""
+        return self._rest
 
     @property
     def guaranteed(self) -> bool:
@@ -286,7 +291,8 @@ class Thresholds:
         if n_rounds == 0:
             return ()
         losses = self._rest.divide(self._method.weights(n_rounds).tolist())
-        slack = self._method.slack(np.array([loss.epsilon for loss in losses], dtype=np.float64))
+        epsilons = np.array([loss.rounded_down.epsilon for loss in losses], dtype=np.float64)
+        slack = self._method.slack(epsilons)
         return tuple(
             Round(
                 threshold=int(self.thresholds[i]),
@@ -337,7 +343,8 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     each = loss.part(Fraction(1, k)).epsilon
     assert each is not None
     # (e^s - 1)/(e^t - 1) = e^-(t - s) (1 - e^-s)/(1 - e^-t). The result is not subnormal, so t - s is
-    # below 700, and rounded by 2**-44 at most; 1e-12 is above all errors together.
+    # below 700, and rounded by 2**-44 at most; 1e-12 is above all errors together, and above the distance of
+    # the floats from the exact values of the loss.
     part = math.expm1(-each) / math.expm1(-loss.epsilon) * math.exp(each - loss.epsilon)
     delta = loss.delta * part * (1 - 1e-12)
     if delta < _SMALLEST_DELTA:

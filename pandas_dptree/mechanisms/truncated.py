@@ -58,8 +58,11 @@ class TruncatedLaplace:
 
     Notes
     -----
-    **Privacy**: (epsilon, `delta_spent`)-DP, `delta_spent` being at most `delta`. *Proof.* Let one value move
-    by d, from v to :math:`v' = v + d`, :math:`0 < d \le k \le R` (the other direction is the mirror image).
+    **Privacy**: (epsilon, `delta_spent`)-DP, `delta_spent` being at most `delta`. Both are exact values
+    of typed numbers (`pandas_dptree.privacy.loss.exact`).
+
+    *Proof.* Let one value move by d, from v to :math:`v' = v + d`, :math:`0 < d \le k \le R` (the other
+    direction is the mirror image).
     Answers that are possible for both are at most :math:`q^{-d} \le e^{\epsilon}` times as likely under one
     as under the other. The others, seen from v, are the lowest d, which have the probability
 
@@ -114,7 +117,7 @@ class TruncatedLaplace:
         k = whole_number("sensitivity", self.sensitivity, at_least=1, hint="1 where a unit is one row.")
         scale = laplace_scale(loss.epsilon, k)
         with localcontext(_DIGITS):
-            q, delta = _ratio(scale), Decimal(loss.delta)
+            q, delta = _ratio(scale), Decimal(loss.rounded_down.delta)
             steps = Decimal(scale) * ((1 - q**k + 2 * delta * q**k) / (delta * (1 + q))).ln()
             radius = k - 1 + max(1, int((steps + _ROUNDING).to_integral_value(ROUND_CEILING)))
         for name, value in {

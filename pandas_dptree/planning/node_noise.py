@@ -20,10 +20,11 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.nodes import WHOLE
 from pandas_dptree.privacy.composition import largest_budget, node_gaussian_delta
+from pandas_dptree.privacy.level_losses import NOTHING, LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["check_paths", "node_noise_scales", "nodes_keep_to"]
+__all__ = ["check_paths", "node_noise_scales", "nodes_keep_to", "nodes_loss"]
 
 _COST_UNIT = 2**61  # of a budget: sums of two costs, each cut off there, fit into 64 bits
 _MOST_SCALES = 500  # of a tree: if there are more, they are rounded up to a grid
@@ -107,10 +108,11 @@ def node_noise_scales(
     parts = [np.asarray(part, dtype=np.float64) for part in shares]
     rho: Fraction | float = Gaussian().budget(loss)
     if loss.kind == "approximate":
-        epsilon = cast(float, loss.epsilon)
+        least = loss.rounded_down
+        epsilon = cast(float, least.epsilon)
         rho = largest_budget(
             lambda rho: _delta(tree, _scales(rho, sensitivity, parts), epsilon, sensitivity),
-            loss.delta,
+            least.delta,
             at_least=float(rho),
         )
     scales = _scales(rho, sensitivity, parts)
@@ -144,14 +146,45 @@ def nodes_keep_to(
     """
     if not Gaussian().supports(loss):
         return False
-    budget = Gaussian().accepted_budget(loss)
+    largest = _largest_cost(tree, sensitivity, scales, Gaussian().accepted_budget(loss))
+    if largest <= _COST_UNIT or loss.kind != "approximate":
+        return largest <= _COST_UNIT
+    least = loss.rounded_down
+    return _delta(tree, tuple(scales), cast(float, least.epsilon), sensitivity) <= least.delta
+
+
+def nodes_loss(tree: Tree, sensitivity: Sensitivity, scales: Sequence[FloatArray]) -> LevelLoss:
+    r"""Return what Gaussian noise of these scales spends, on all levels together: that of the worst path.
+
+    The arguments are those of `nodes_keep_to`. By the proof of `node_noise_scales` its rho is the largest sum
+    of :math:`\Delta_2^2 / 2 \sigma_v^2` along a path, here rounded up by :math:`2^{-60}` of itself for each
+    level at most.
+
+    Examples
+    --------
+    >>> one_row = Sensitivity(l1=1, l2_squared=1)
+    >>> scales = np.array([2.0]), np.array([1.0, 2.0])
+    >>> round(float(nodes_loss(Tree.from_branching([2]), one_row, scales).rho), 9)  # 1/8 + 1/2
+    0.625
+    """
+    least = [gaussian_level(float(scale.min()), sensitivity).rho for scale in scales]
+    bound = 2 * sum(least, Fraction())  # no path spends more than half of it, so no sum of costs is cut off
+    if not bound:
+        return NOTHING
+    return LevelLoss(
+        epsilon=None, rho=bound * Fraction(_largest_cost(tree, sensitivity, scales, bound), _COST_UNIT)
+    )
+
+
+def _largest_cost(
+    tree: Tree, sensitivity: Sensitivity, scales: Sequence[FloatArray], budget: Fraction
+) -> int:
+    """Return the largest part of the budget that a path spends, or something larger than the whole."""
     largest = np.zeros(1, dtype=np.int64)
     for level in reversed(range(tree.depth + 1)):
         below = tree.max_children(level, largest) if level < tree.depth else largest
         largest = np.minimum(_costs(scales[level], sensitivity, budget) + below, _COST_UNIT + 1)
-    if largest.max() <= _COST_UNIT or loss.kind != "approximate":
-        return bool(largest.max() <= _COST_UNIT)
-    return _delta(tree, tuple(scales), cast(float, loss.epsilon), sensitivity) <= loss.delta
+    return int(largest.max())
 
 
 def _costs(scales: FloatArray, sensitivity: Sensitivity, budget: Fraction) -> IntArray:

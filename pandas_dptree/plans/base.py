@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -21,6 +21,7 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.plans import serialize
+from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import Origin, Release, carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
@@ -120,6 +121,19 @@ class Plan(ABC):
     def rho(self) -> float | None:
         """The rho of one release; None unless the loss is zero-concentrated."""
         return self.loss.rho
+
+    @cached_property
+    def losses(self) -> Losses:
+        """What the noise of one release spends, level by level, as an epsilon and as a rho.
+
+        In the currency that the plan states, the total is what it states. In the other it is the sum over the
+        levels, which is less than what the stated loss implies. See `Losses`.
+        """
+        return Losses(stated=self.loss, items=tuple(self._loss_items()))
+
+    @abstractmethod
+    def _loss_items(self) -> Iterable[LevelItem]:
+        """List what each level spends."""
 
     # Description
 

@@ -28,8 +28,10 @@ from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 from pandas_dptree.signatures import public
 
@@ -95,6 +97,20 @@ class DistributionPlan(Plan):
             neighbors=self.neighbors, max_contributions=self.max_contributions
         )
         return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what each level of groups spends, on each level of the tree over the bins."""
+        strategy = self.strategy
+        moved = strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+        spent = [strategy.noise.level_loss(scale, moved) for scale in strategy.noise_scales]
+        if len(spent) == 1:
+            return [LevelItem(name, spent[0]) for name in self.level_names]
+        return [
+            LevelItem(f"{name}, bins {depth}", loss)
+            for name in self.level_names
+            for depth, loss in enumerate(spent)
+            if loss != NOTHING
+        ]
 
     @property
     def columns_used(self) -> tuple[Hashable, ...]:

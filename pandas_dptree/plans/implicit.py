@@ -43,9 +43,11 @@ from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
+from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.plans.shown_levels import shown_levels
+from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -115,6 +117,16 @@ class ImplicitPlan(Plan):
                 "does not follow from the shares, or spends more than the privacy loss.",
                 hint="make it with `calibrate` of its class.",
             )
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what the noise of each level spends, and the thresholds."""
+        unit: Any = {"neighbors": self.neighbors, "max_contributions": self.max_contributions}
+        levels = zip(self.level_names, self.noise.level_losses(**unit), strict=True)
+        selection = self.noise.selection_loss(**unit)
+        return [
+            *(LevelItem(name, loss) for name, loss in levels),
+            *([] if selection == NOTHING else [LevelItem("thresholds", selection)]),
+        ]
 
     @property
     def n_public(self) -> int:

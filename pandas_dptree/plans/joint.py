@@ -37,10 +37,11 @@ from pandas_dptree.plans.execute import (
     measurement_columns,
     unbiased,
 )
+from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
@@ -156,6 +157,12 @@ class JointPlan(Plan):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state returned by `__getstate__`."""
         self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what each level of each quantity spends."""
+        return [
+            item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
+        ]
 
     @property
     def _first(self) -> AdditivePlan:
@@ -380,14 +387,15 @@ def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
     if all((plan.loss.rho is None) == (loss.rho is None) for plan in spending):
         parts = [plan.loss.to_dict() for plan in spending]
         return all(
-            sum(Fraction(part.get(name, 0.0)) for part in parts) <= Fraction(most)
+            sum((exact(part.get(name, 0.0)) for part in parts), Fraction()) <= exact(most)
             for name, most in loss.to_dict().items()
         )
     if loss.kind != "approximate" or any(plan.loss.rho is None for plan in spending):
         return False
-    assert loss.epsilon is not None
-    rho = sum(Fraction(plan.loss.rho or 0.0) for plan in spending)
-    return rho <= Gaussian().accepted_budget(loss) or joint_delta(loss.epsilon, spending) <= loss.delta
+    least = loss.rounded_down
+    assert least.epsilon is not None
+    rho = sum((exact(plan.loss.rho or 0.0) for plan in spending), Fraction())
+    return rho <= Gaussian().accepted_budget(loss) or joint_delta(least.epsilon, spending) <= least.delta
 
 
 def joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:

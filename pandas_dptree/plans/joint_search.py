@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -163,7 +163,8 @@ def _with_all_budget(
     """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
     if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
         return plans
-    epsilon = loss.epsilon
+    least = loss.rounded_down
+    epsilon = cast(float, least.epsilon)
 
     def with_rho(rho: float) -> list[AdditivePlan]:
         parts = PrivacyLoss(rho=rho).divide(shares)
@@ -174,5 +175,5 @@ def _with_all_budget(
     def delta_at(rho: float) -> float:
         return joint_delta(epsilon, with_rho(rho))
 
-    least = zcdp_rho(epsilon, loss.delta)
-    return with_rho(largest_budget(delta_at, loss.delta, at_least=least))
+    enough = zcdp_rho(epsilon, least.delta)
+    return with_rho(largest_budget(delta_at, least.delta, at_least=enough))

@@ -18,10 +18,11 @@ from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
-from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to
+from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.base import TreePlan, check_display, read_only
+from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -120,6 +121,16 @@ class Measurement(TreePlan):
             return self.noise.keeps_to(self.loss, self.sensitivity, np.concatenate(self.node_noise_scales))
         check_paths(self.tree, self.node_shares)
         return nodes_keep_to(self.tree, self.loss, self.sensitivity, self.node_noise_scales)
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what each level spends; if noise differs from node to node, only the path that spends most."""
+        if any(len(scale) > 1 for scale in self.node_noise_scales):
+            worst = nodes_loss(self.tree, self.sensitivity, self.node_noise_scales)
+            return [LevelItem("all levels of a path", worst)]
+        return [
+            LevelItem(name, self.noise.level_loss(float(scale[0]), self.sensitivity))
+            for name, scale in zip(self.level_names, self.node_noise_scales, strict=True)
+        ]
 
     @property
     def columns_used(self) -> tuple[Hashable, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -18,8 +19,12 @@ from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, group_loss
+from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.empty_tables import Totals
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.privacy.level_losses import LevelLoss, approximate_level, laplace_level
+from pandas_dptree.privacy.loss import exact
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 
 __all__ = ["STEPS", "RelativeErrorPlan"]
@@ -54,8 +59,34 @@ class RelativeErrorPlan(Plan):
 
     def _thresholds_for(self, mechanism: Multiplicative) -> Thresholds | ClippedThresholds:
         """Compute the thresholds of a mechanism, at the loss of one row."""
-        rows = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
-        return mechanism.thresholds(group_loss(self.loss, rows), len(self.level_names))
+        return mechanism.thresholds(group_loss(self.loss, self._rows), len(self.level_names))
+
+    def _loss_items(self) -> list[LevelItem]:
+        """List what the noisy total, the thresholds and the windows spend, if one row is added or removed.
+
+        The noisy total decides how many rounds divide the loss of the thresholds. In the worst case it is one
+        round, so the rounds are not listed one by one. For more rows, only the whole is known to satisfy the
+        stated epsilon and delta (`group_loss`).
+        """
+        stated = self.loss.exact
+        assert stated.epsilon is not None
+        if self._rows > 1:
+            return [LevelItem("all levels", approximate_level(stated.epsilon, stated.delta))]
+        rounds, total = self.thresholds.loss_of_rounds.exact, self.thresholds.total_noise
+        assert rounds.epsilon is not None
+        items = [
+            LevelItem("number of thresholds", _bounded_noise(total)),
+            LevelItem("thresholds", approximate_level(rounds.epsilon, rounds.delta)),
+        ]
+        if isinstance(self.chain, ClippedThresholds):
+            window = _bounded_noise(self.chain.window_noise)
+            items += [LevelItem(name, window) for name in self.level_names]
+        return items
+
+    @property
+    def _rows(self) -> int:
+        """The number of rows in which neighbours differ, added or removed."""
+        return count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions).l1
 
     @property
     def thresholds(self) -> Thresholds:
@@ -196,6 +227,12 @@ class RelativeErrorPlan(Plan):
     def _guarantee(cls, data: Mapping[str, Any]) -> Multiplicative:
         """Read the guarantee; none of its fields may be left to a default."""
         return Multiplicative(**{each.name: data["guarantee"][each.name] for each in fields(Multiplicative)})
+
+
+def _bounded_noise(noise: TruncatedLaplace) -> LevelLoss:
+    """Return what noise of bounded size spends if one row is added or removed."""
+    one_row = count_sensitivity(neighbors="add_remove")
+    return laplace_level(noise.noise_scale, one_row, min(exact(noise.delta), Fraction(noise.delta_spent)))
 
 
 def _max_error(chain: Thresholds | ClippedThresholds) -> int | None:

@@ -41,6 +41,9 @@ _UNSEALED = ("digest", "version")
 """The entries that the digest does not cover: the digest itself, and the version that made the plan."""
 _HINT = "pass the result of a plan's to_dict()."
 _AS_WRITTEN = "use the file as it was written, or make a new plan and have it approved."
+_OF_EARLIER_VERSIONS = (
+    "A plan of an earlier version may spend more than a stated decimal such as 0.1: make it again."
+)
 
 
 def name(argument: str, column: Hashable) -> str | int | None:
@@ -203,7 +206,9 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         fact = error.fact if isinstance(error, DPTreeError) else f"{error!r}."
-        raise ArgumentError("data", f"is not a valid plan: {fact}", hint=_AS_WRITTEN) from None
+        raise ArgumentError(
+            "data", f"is not a valid plan: {fact}", hint=f"{_AS_WRITTEN} {_OF_EARLIER_VERSIONS}"
+        ) from None
 
 
 def _as_recorded(domain: Domain, source: Source) -> Domain:

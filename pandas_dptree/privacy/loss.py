@@ -11,13 +11,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, quote, warn
 
-__all__ = ["PrivacyLoss", "ungated_loss", "warn_if_useless", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+__all__ = [
+    "ExactLoss",
+    "PrivacyLoss",
+    "exact",
+    "float_below",
+    "ungated_loss",
+    "warn_if_useless",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
 
 MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
 """Above one of these, a loss protects nobody: see `PrivacyLoss.objection`."""
@@ -26,6 +36,32 @@ MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
 # (2**-53 relative) and library functions (below 2**-52). 2**-47 times the sum of the absolute terms is more
 # than ten times all these errors together.
 _MARGIN = 2.0**-47
+
+
+def exact(number: float) -> Fraction:
+    """Return the exact value of a number that somebody typed: the float or its shortest decimal, if smaller.
+
+    Whoever types 0.1 means one tenth. The nearest float is a little above it, that of 0.3 a little below
+    three tenths. Noise is calibrated to the smaller of the two, so a release spends neither more than the
+    decimal, by which budgets are added up, nor more than the float, which is what programs compare. Ten
+    releases with an epsilon of 0.1 spend at most 1.
+
+    Examples
+    --------
+    >>> exact(0.1)
+    Fraction(1, 10)
+    >>> Fraction(0.1) > exact(0.1), Fraction(0.3) == exact(0.3)
+    (True, True)
+    """
+    return min(Fraction(number), Fraction(repr(float(number))))
+
+
+class ExactLoss(NamedTuple):
+    """The parameters of a `PrivacyLoss`, each by the rule of `exact`; epsilon or rho is None."""
+
+    epsilon: Fraction | None
+    delta: Fraction
+    rho: Fraction | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +94,9 @@ class PrivacyLoss:
     privacy", 2016, Definition 8.1). If :math:`\rho`-zCDP implies :math:`(\epsilon, \delta')`-DP, then such a
     release is :math:`(\epsilon, \delta + (1 - \delta)\delta')`-DP. Only releases gated by Gaussian thresholds
     have this kind of loss (`pandas_dptree.privacy.gated`); `ungated_loss` refuses it for all others.
+
+    The parameters are shown as they were typed. What a release may spend is `exact`: no more than the float,
+    and no more than the decimal number that was typed.
 
     Examples
     --------
@@ -110,6 +149,76 @@ class PrivacyLoss:
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     @property
+    def exact(self) -> ExactLoss:
+        """The largest loss that a release may have: each parameter by the rule of `exact`.
+
+        Examples
+        --------
+        >>> PrivacyLoss(epsilon=0.1, delta=1e-9).exact.delta
+        Fraction(1, 1000000000)
+        """
+        return ExactLoss(
+            epsilon=None if self.epsilon is None else exact(self.epsilon),
+            delta=exact(self.delta),
+            rho=None if self.rho is None else exact(self.rho),
+        )
+
+    @property
+    def rounded_down(self) -> PrivacyLoss:
+        """The largest loss in floats that is not above `exact` in any parameter, for computing with floats.
+
+        It is the same loss, or one step below where a float is above its shortest decimal.
+
+        Examples
+        --------
+        >>> PrivacyLoss(epsilon=0.1, delta=1e-6).rounded_down
+        PrivacyLoss(epsilon=0.09999999999999999, delta=1e-06, rho=None)
+        """
+        return PrivacyLoss(**{name: float_below(exact(stated)) for name, stated in self.to_dict().items()})
+
+    def epsilon_at(self, delta: float) -> float:
+        r"""Return an epsilon for which a release with this loss is (epsilon, delta)-DP, rounded up.
+
+        It is the parameter itself for a loss that is stated with an epsilon, and that of `zcdp_epsilon` for a
+        rho. If the rho has a delta, :math:`\delta_0`, then :math:`(\delta - \delta_0)/(1 - \delta_0)` is left
+        for the conversion.
+
+        Parameters
+        ----------
+        delta : float
+            The probability, below 1, with which the guarantee may fail: above 0 for a rho, and at least (with
+            a rho above) the delta of the loss.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ArgumentError
+            If no epsilon is proven for this delta.
+
+        Examples
+        --------
+        >>> round(PrivacyLoss(rho=0.1).epsilon_at(1e-6), 4)
+        2.1419
+        >>> PrivacyLoss(epsilon=1.0, delta=1e-6).epsilon_at(1e-5)
+        1.0
+        """
+        given, own = _number("delta", delta), Fraction(self.delta)
+        least = f"at least {self.delta:g}" if self.rho is None else f"above {self.delta:g}"
+        if not given < 1 or not (given >= self.delta if self.rho is None else given > self.delta):
+            raise ArgumentError(
+                "delta",
+                f"must be {least}, the delta of the loss, and below 1, not {quote(delta)}.",
+                hint="for example delta=1e-6." if self.delta < 1e-6 else f"for example {2 * self.delta:g}.",
+            )
+        if self.epsilon is not None:
+            return self.epsilon
+        assert self.rho is not None
+        return zcdp_epsilon(self.rho, float_below((Fraction(given) - own) / (1 - own)))
+
+    @property
     def in_words(self) -> str:
         """The parameters as in a headline, with a note if they protect nobody."""
         stated = ", ".join(f"{name}={value:g}" for name, value in self.to_dict().items() if value)
@@ -145,11 +254,11 @@ class PrivacyLoss:
     def divide(self, shares: Sequence[float]) -> list[PrivacyLoss]:
         r"""Divide the loss among releases of the same records, in proportion to the shares.
 
-        The sum of the parts is not above the whole, exactly: each part is rounded down. Releases with these
-        losses together have the whole loss, since epsilons, deltas and rhos add up (Dwork, Kenthapadi,
-        McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and Steinke, "Concentrated
-        differential privacy", 2016, Lemma 1.7). Rhos with deltas do as well (Lemma 8.2 there): the events of
-        all releases occur together with probability at least
+        What the parts may spend (`exact`) is together not more than what the whole may: each part is rounded
+        down. Releases with these losses together have the whole loss, since epsilons, deltas and rhos add up
+        (Dwork, Kenthapadi, McSherry, Mironov and Naor, "Our data, ourselves", 2006, Theorem 1; Bun and
+        Steinke, "Concentrated differential privacy", 2016, Lemma 1.7). Rhos with deltas do as well (Lemma 8.2
+        there): the events of all releases occur together with probability at least
         :math:`\prod_i (1 - \delta_i) \ge 1 - \sum_i \delta_i`.
 
         Examples
@@ -163,10 +272,14 @@ class PrivacyLoss:
     def part(self, share: Fraction) -> PrivacyLoss:
         """Return a share of the loss, above 0 and at most 1, rounded down.
 
+        What the part may spend, its `exact` loss, is at most that share of the whole's.
+
         Examples
         --------
         >>> PrivacyLoss(epsilon=1.0, delta=1e-6).part(Fraction(1, 4)).epsilon
         0.25
+        >>> PrivacyLoss(epsilon=0.1).part(Fraction(1, 1)).epsilon
+        0.1
         """
         return PrivacyLoss(**{name: _part(total, share) for name, total in self.to_dict().items()})
 
@@ -211,10 +324,16 @@ def warn_if_useless(loss: PrivacyLoss) -> None:
 
 
 def _part(total: float, part: Fraction) -> float:
-    """Return a part of a number, rounded down."""
-    product = Fraction(total) * part
+    """Return the largest float whose exact value is at most a part of that of the total."""
+    product = exact(total) * part
     rounded = float(product)
-    return rounded if Fraction(rounded) <= product else math.nextafter(rounded, 0.0)
+    return rounded if exact(rounded) <= product else math.nextafter(rounded, 0.0)
+
+
+def float_below(number: Fraction) -> float:
+    """Return the largest float that is not above a number."""
+    rounded = float(number)
+    return rounded if Fraction(rounded) <= number else math.nextafter(rounded, 0.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

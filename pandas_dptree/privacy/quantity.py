@@ -56,7 +56,7 @@ class Quantity:
     >>> income.from_units(units)
     array([7.000e-02, 1.234e+01, 5.000e+02])
     >>> income.sensitivity(neighbors="add_remove", max_contributions=1)
-    Sensitivity(l1=50000, l2_squared=2500000000)
+    Sensitivity(l1=50000, l2_squared=2500000000, linf=50000)
     """
 
     column: Hashable | None = None

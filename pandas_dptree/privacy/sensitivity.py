@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,15 +25,20 @@ class Sensitivity:
         Largest sum of absolute differences over the nodes of the level, at least 1.
     l2_squared : int
         Largest sum of squared differences, at least 1.
+    linf : int, optional
+        Largest difference in a single node, at least 1. By default the largest that the other two allow.
     """
 
     l1: int
     l2_squared: int
+    linf: int = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
-        """Check that both are positive whole numbers."""
+        """Check that they are positive whole numbers."""
         object.__setattr__(self, "l1", _whole("l1", self.l1))
         object.__setattr__(self, "l2_squared", _whole("l2_squared", self.l2_squared))
+        most = min(self.l1, math.isqrt(self.l2_squared)) if self.linf is None else self.linf
+        object.__setattr__(self, "linf", _whole("linf", most))
 
 
 def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
@@ -49,7 +55,7 @@ def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Se
     Examples
     --------
     >>> count_sensitivity(neighbors="replace", max_contributions=3)
-    Sensitivity(l1=6, l2_squared=18)
+    Sensitivity(l1=6, l2_squared=18, linf=3)
     """
     return sum_sensitivity(1, 1, neighbors=neighbors, max_contributions=max_contributions)
 
@@ -101,7 +107,8 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     Since high − low ≤ 2m, :math:`\Delta_1 = 2 k m` and
     :math:`\Delta_2 = k \max(\text{high} - \text{low}, \sqrt 2\,m)`. The former is reached by k rows of
     the largest size that move from one node to another; the latter likewise, or by k rows that change from
-    low to high within one node.
+    low to high within one node. A single node moves by at most high − low or m for each pair, so
+    :math:`\Delta_\infty = k \max(\text{high} - \text{low}, m)`: that is k m if no value is negative.
 
     *Clipped leaves*: the bounds hold if each leaf sum is then clipped to an interval around zero, also for
     the levels above. Clipping turns the move :math:`d_i` of a leaf into :math:`c_i d_i` with some
@@ -113,9 +120,9 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     Examples
     --------
     >>> sum_sensitivity(0, 500, neighbors="add_remove", max_contributions=2)
-    Sensitivity(l1=1000, l2_squared=1000000)
+    Sensitivity(l1=1000, l2_squared=1000000, linf=1000)
     >>> sum_sensitivity(-30, 40, neighbors="replace")
-    Sensitivity(l1=80, l2_squared=4900)
+    Sensitivity(l1=80, l2_squared=4900, linf=70)
     """
     rows = _whole("max_contributions", max_contributions)
     if not (isinstance(low, int) and isinstance(high, int) and low <= high) or low == high == 0:
@@ -128,10 +135,14 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     largest = max(abs(low), abs(high))
     chosen = neighbors if isinstance(neighbors, str) else ""
     if chosen == "add_remove":
-        return Sensitivity(l1=rows * largest, l2_squared=(rows * largest) ** 2)
+        return Sensitivity(l1=rows * largest, l2_squared=(rows * largest) ** 2, linf=rows * largest)
     if chosen == "replace":
         widest_squared = max((high - low) ** 2, 2 * largest**2)
-        return Sensitivity(l1=2 * rows * largest, l2_squared=rows**2 * widest_squared)
+        return Sensitivity(
+            l1=2 * rows * largest,
+            l2_squared=rows**2 * widest_squared,
+            linf=rows * max(high - low, largest),
+        )
     raise ArgumentError(
         "neighbors", f"is unknown: {quote(neighbors)}.", hint='pass "add_remove" or "replace".'
     )

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli import verify
+from pandas_dptree.privacy import loss as loss_module
 from tests.helpers_verify import BY, PLACES, checked, edited, released, rows_of, signed
 
 LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
@@ -173,6 +175,17 @@ def test_forged_plans_fail(tmp_path, release):
     stored, rows = release
     missed = [what for what, forged in forged_plans(stored) if checked(tmp_path, forged, rows)[0] != 1]
     assert missed == []
+
+
+@pytest.mark.parametrize("own", [{"epsilon": 0.07}, {"rho": 0.56}])
+def test_noise_of_the_float_fails_where_the_decimal_is_smaller(tmp_path, monkeypatch, own):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    stored, rows = released(dpt.plan(domain, split="uniform", **own))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    monkeypatch.setattr(loss_module, "exact", Fraction)
+    stored, rows = released(dpt.plan(domain, split="uniform", **own))
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 1 and "FAIL        budget of 'count'" in printed
 
 
 def test_the_relation_fails_in_both_directions(tmp_path):

@@ -12,7 +12,7 @@ import pandas_dptree as dpt
 from pandas_dptree.hierarchy import domain
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_json import replaced
-from tests.helpers_plans import DOMAIN, KINDS, PLANS, RECORDS
+from tests.helpers_kinds import DOMAIN, KINDS, PLANS, RECORDS
 
 BOTH = PrivacyLoss(rho=0.02, delta=1e-6)
 every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)

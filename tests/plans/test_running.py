@@ -12,7 +12,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
-from tests.helpers_plans import DOMAIN, PLANS, RECORDS
+from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"

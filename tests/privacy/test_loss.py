@@ -14,7 +14,15 @@ from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_delta, zcdp_epsilon, zcdp_rho
+from pandas_dptree.privacy.loss import (
+    PrivacyLoss,
+    exact,
+    float_below,
+    ungated_loss,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 
 RHOS = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0]
 DELTAS = [1e-15, 1e-10, 1e-6, 1e-3, 0.1, 0.5]
@@ -156,6 +164,44 @@ def test_conversions_refuse_what_is_no_loss(convert, arguments, argument):
     assert error.value.argument == argument
 
 
+# --- typed numbers ---------------------------------------------------------------------------------------
+
+
+@given(number=st.floats(5e-324, 1e300))
+def test_a_typed_number_is_the_smaller_of_float_and_decimal(number):
+    assert exact(number) in (Fraction(number), Fraction(repr(number)))
+    assert exact(number) <= min(Fraction(number), Fraction(repr(number)))
+    assert float(exact(number)) == number  # so it is shown as it was typed
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        (0.1, Fraction(1, 10)), (0.3, Fraction(0.3)), (1e-9, Fraction(1, 10**9)), (1e-6, Fraction(1e-6)),
+        (1, 1), (np.float64(0.1), Fraction(1, 10)), (0.25, Fraction(1, 4)), (0.0, 0),
+    ],
+)  # fmt: skip
+def test_typed_numbers(number, value):
+    assert exact(number) == value
+
+
+@given(st.floats(5e-324, 1e300), st.floats(0, 0.999))
+def test_losses_are_rounded_down_to_floats(size, delta):
+    for loss in (PrivacyLoss(epsilon=size, delta=delta), PrivacyLoss(rho=size, delta=delta)):
+        least = loss.rounded_down
+        assert least.kind == loss.kind
+        for name in loss.to_dict():
+            low, most = getattr(least, name), getattr(loss.exact, name)
+            assert Fraction(low) <= most
+            assert low == float_below(most) > math.nextafter(getattr(loss, name), -1.0) * (1 - 1e-9) - 1e-300
+    assert PrivacyLoss(rho=1.0).exact.epsilon is None is PrivacyLoss(epsilon=1.0).exact.rho
+
+
+def test_a_whole_part_is_the_loss():
+    loss = PrivacyLoss(epsilon=0.1, delta=1e-9)
+    assert loss.part(Fraction(1)) == loss == loss.divide([7])[0]
+
+
 # --- parts of a loss -------------------------------------------------------------------------------------
 
 
@@ -170,7 +216,7 @@ def test_parts_of_a_loss_add_up_to_no_more_than_it(shares, epsilon, delta):
         assert {part.kind for part in parts} == {loss.kind}
         for name, whole in loss.to_dict().items():
             values = [getattr(part, name) for part in parts]
-            assert sum(map(Fraction, values)) <= Fraction(whole)
+            assert sum(map(exact, values)) <= exact(whole)
             wanted = whole * np.array(shares) / math.fsum(shares)
             np.testing.assert_allclose(values, wanted, rtol=1e-12)
 
@@ -180,9 +226,51 @@ def test_the_budget_that_is_accepted_from_files_still_implies_the_loss(epsilon, 
     """It is more than is computed here, as another library may compute it, and less than the exact value."""
     loss = PrivacyLoss(epsilon=epsilon, delta=delta)
     accepted = Gaussian().accepted_budget(loss)
-    assert accepted > Fraction(math.nextafter(zcdp_rho(epsilon, delta), math.inf))
+    least = loss.rounded_down
+    assert accepted > Fraction(math.nextafter(zcdp_rho(least.epsilon, least.delta), math.inf))
     with mpmath.workdps(50):
         assert exact_delta(mpmath.mpf(accepted.numerator) / accepted.denominator, epsilon) <= delta
-    for exact in (PrivacyLoss(rho=0.1), PrivacyLoss(rho=0.3)):
-        assert Gaussian().accepted_budget(exact) == Fraction(exact.rho)
-    assert Laplace().accepted_budget(loss) == Fraction(epsilon)
+    for rho in (0.1, 0.3):
+        assert Gaussian().accepted_budget(PrivacyLoss(rho=rho)) == exact(rho)
+    assert Laplace().accepted_budget(loss) == exact(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("loss", "delta", "epsilon"),
+    [
+        (PrivacyLoss(epsilon=0.7), 0.0, 0.7),
+        (PrivacyLoss(epsilon=0.7), 1e-9, 0.7),
+        (PrivacyLoss(epsilon=0.7, delta=1e-6), 1e-6, 0.7),
+        (PrivacyLoss(rho=0.1), 1e-6, zcdp_epsilon(0.1, 1e-6)),
+    ],
+)
+def test_the_epsilon_at_a_delta(loss, delta, epsilon):
+    assert loss.epsilon_at(delta) == epsilon
+
+
+def test_the_delta_of_a_rho_is_part_of_the_delta_at_which_epsilon_is_asked_for():
+    loss = PrivacyLoss(rho=0.02, delta=1e-7)
+    rest = (1e-6 - 1e-7) / (1 - 1e-7)
+    assert loss.epsilon_at(1e-6) == pytest.approx(zcdp_epsilon(0.02, rest), rel=1e-12)
+    assert loss.epsilon_at(1e-6) > PrivacyLoss(rho=0.02).epsilon_at(1e-6)
+    # What it promises, and the probability of failure together, are at most what was asked for.
+    assert 1e-7 + (1 - 1e-7) * zcdp_delta(0.02, loss.epsilon_at(1e-6)) <= 1e-6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "delta"),
+    [
+        (PrivacyLoss(epsilon=0.7, delta=1e-6), 1e-7),
+        (PrivacyLoss(rho=0.1), 0.0),
+        (PrivacyLoss(rho=0.1, delta=1e-6), 1e-6),
+        (PrivacyLoss(rho=0.1), 1.0),
+        (PrivacyLoss(epsilon=1.0), 1.0),
+        (PrivacyLoss(epsilon=1.0), float("nan")),
+        (PrivacyLoss(epsilon=1.0), -1e-6),
+        (PrivacyLoss(epsilon=1.0), "1e-6"),
+    ],
+)
+def test_no_epsilon_is_proven_for_that_delta(loss, delta):
+    with pytest.raises(ArgumentError, match="`delta` must be") as caught:
+        loss.epsilon_at(delta)
+    assert caught.value.argument == "delta" and caught.value.hint

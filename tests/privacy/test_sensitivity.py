@@ -23,6 +23,7 @@ def test_sensitivity_is_the_largest_move_of_all(rows):
         assert count_sensitivity(neighbors=neighbors, max_contributions=rows) == Sensitivity(
             l1=max(int(abs(d).sum()) for d in differences),
             l2_squared=max(int((d**2).sum()) for d in differences),
+            linf=max(int(abs(d).max()) for d in differences),
         )
 
 
@@ -37,10 +38,18 @@ def test_unknown_neighbors_are_refused():
         count_sensitivity(neighbors="swap")
 
 
-@pytest.mark.parametrize("arguments", [{"l1": 0, "l2_squared": 1}, {"l1": 1, "l2_squared": 0.5}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"l1": 0, "l2_squared": 1}, {"l1": 1, "l2_squared": 0.5}, {"l1": 1, "l2_squared": 1, "linf": 0}],
+)
 def test_a_sensitivity_is_whole_and_positive(arguments):
     with pytest.raises(ArgumentError, match="whole number"):
         Sensitivity(**arguments)
+
+
+@pytest.mark.parametrize(("l1", "l2_squared", "most"), [(3, 9, 3), (2, 2, 1), (6, 18, 4), (2, 100, 2)])
+def test_no_node_moves_further_than_both_norms_allow(l1, l2_squared, most):
+    assert Sensitivity(l1=l1, l2_squared=l2_squared).linf == most
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -58,6 +67,7 @@ def test_sensitivity_of_sums_is_the_largest_move_of_all(low, high, rows):
         assert sum_sensitivity(low, high, neighbors=neighbors, max_contributions=rows) == Sensitivity(
             l1=int(abs(differences).sum(axis=1).max()),
             l2_squared=int((differences**2).sum(axis=1).max()),
+            linf=int(abs(differences).max()),
         )
 
 
@@ -75,6 +85,7 @@ def test_clipping_the_leaves_moves_no_level_further(low, high):
         for level in (gaps, gaps.sum(axis=-1, keepdims=True)):
             assert abs(level).sum(axis=-1).max() <= most.l1
             assert (level**2).sum(axis=-1).max() <= most.l2_squared
+            assert abs(level).max() <= most.linf
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (2, 1), (0, 1.5), ("0", "1")])

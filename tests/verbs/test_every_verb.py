@@ -47,10 +47,7 @@ def methods(cls, path):
 
 def draws_noise(shown):
     """Tell whether it is called with a Generator, or without."""
-    if getattr(shown, "__isabstractmethod__", False) or getattr(shown, "__name__", "") in (
-        "attrs",
-        "provenance",
-    ):
+    if getattr(shown, "__isabstractmethod__", False):
         return False
     try:
         parameters = inspect.signature(shown).parameters
@@ -132,6 +129,7 @@ FUNCTIONS = {
     **calls(several, "arrays.several.", OF_CELLS, SET),
     "arrays.release": partial(dpt.arrays.release, CELLS_PLAN, CELLS),
     "arrays.several.release": partial(several.release, SET_PLAN, SET),
+    "Plan.release": partial(dpt.Plan.release, PLAN, RECORDS),
     "AdditivePlan.release": partial(PLAN.release, RECORDS),
     "JointPlan.release": partial(RECORDS.dp.plan_sums("v", BY, **KEYS, **BOUNDS, **NOISY).release, RECORDS),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),

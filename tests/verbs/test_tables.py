@@ -1,7 +1,6 @@
 """The main job, end to end: plans and releases through the public face."""
 
 import json
-from fractions import Fraction
 
 import hypothesis.strategies as st
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
+from pandas_dptree.privacy.loss import exact
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
@@ -91,7 +91,7 @@ def test_shape_types_and_spending_follow_from_the_plan_alone(drawn, consistency,
         proven = plan.noise.delta(loss["epsilon"], plan.noise_scales, sensitivity)
         assert spent <= budget or proven <= loss["delta"]
     else:
-        assert spent <= budget == Fraction(loss.get("rho", loss.get("epsilon")))
+        assert spent <= budget == exact(loss.get("rho", loss.get("epsilon")))
     released, empty = plan.release(rows), plan.release(rows.iloc[:0])
     pd.testing.assert_frame_equal(released.drop(columns="count"), empty.drop(columns="count"))
     assert released["count"].dtype == empty["count"].dtype

@@ -21,7 +21,8 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.privacy.composition import largest_budget
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.level_losses import LevelLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["AdditiveNoise", "FloatArray"]
@@ -53,8 +54,8 @@ class AdditiveNoise(ABC):
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the quantity that the levels share, as it adds up over them: an epsilon or a rho.
 
-        It is exactly the value of the float. An (epsilon, delta) allows a little more, depending on the
-        levels; `noise_scales` finds out how much.
+        It is the exact value of the number that was typed (`PrivacyLoss.exact`). An (epsilon, delta) allows a
+        little more, depending on the levels; `noise_scales` finds out how much.
 
         Raises
         ------
@@ -75,7 +76,10 @@ class AdditiveNoise(ABC):
             return False
         if self.spent(loss, sensitivity, noise_scales) <= self.accepted_budget(loss):
             return True
-        return loss.epsilon is not None and self.delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta
+        least = loss.rounded_down
+        return (
+            least.epsilon is not None and self.delta(least.epsilon, noise_scales, sensitivity) <= least.delta
+        )
 
     def accepted_budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the largest budget with which given noise scales are accepted: at least `budget`."""
@@ -87,6 +91,13 @@ class AdditiveNoise(ABC):
 
         `noise_scales` has shape (n_levels,), with inf for a level that is not measured. The sensitivity is
         that of one level.
+        """
+
+    @abstractmethod
+    def level_loss(self, noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
+        """Return what noise of this scale on one level spends, as an epsilon and as a rho.
+
+        The scale is inf for a level that is not measured. The sensitivity is that of the level.
         """
 
     @abstractmethod
@@ -167,7 +178,8 @@ class AdditiveNoise(ABC):
         -----
         **Privacy**: for a pure or zero-concentrated loss
         ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers. For an
-        approximate one, either that or ``delta(loss.epsilon, noise_scales, sensitivity) <= loss.delta``.
+        approximate one, either that or, with ``least = loss.rounded_down``,
+        ``delta(least.epsilon, noise_scales, sensitivity) <= least.delta``.
         """
         parts = np.asarray(shares, dtype=np.float64)
         if parts.ndim != 1 or not (np.isfinite(parts).all() and (parts >= 0).all() and parts.any()):
@@ -178,16 +190,18 @@ class AdditiveNoise(ABC):
                 hint="for example equal shares.",
             )
         scales_of = partial(self._scales, loss, sensitivity, parts)
-        budget: Fraction | float = self.budget(loss)
+        budget = self.budget(loss)
         if loss.kind == "approximate":
-            epsilon = cast(float, loss.epsilon)
+            least = loss.rounded_down
+            epsilon = cast(float, least.epsilon)
 
             def delta_of(budget: float) -> float:
                 scales = scales_of(budget)
                 at_the_end = scales.min() <= SMALLEST_SCALE  # there, more budget changes nothing
                 return 1.0 if at_the_end else self.delta(epsilon, scales, sensitivity)
 
-            budget = largest_budget(delta_of, loss.delta, at_least=float(budget))
+            found = largest_budget(delta_of, least.delta, at_least=float_below(budget))
+            budget = max(budget, Fraction(found))
         scales = scales_of(budget)
         if (scales[parts > 0] > LARGEST_SCALE).any():
             raise ArgumentError(

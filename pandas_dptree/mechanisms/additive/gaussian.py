@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
 from pandas_dptree.privacy.composition import gaussian_delta
+from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -52,16 +53,17 @@ class Gaussian(AdditiveNoise):
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the rho that the levels share: as stated, or the largest that implies (epsilon, delta)."""
         loss = ungated_loss(loss)
-        if loss.rho is not None:
-            return Fraction(loss.rho)
-        assert loss.epsilon is not None
-        if not loss.delta:
+        exact, least = loss.exact, loss.rounded_down
+        if exact.rho is not None:
+            return exact.rho
+        assert least.epsilon is not None
+        if not least.delta:
             raise ArgumentError(
                 "mechanism",
                 "is Gaussian noise, which never gives pure differential privacy.",
                 hint='add a delta, for example delta=1e-6, state a rho instead of epsilon, or use "laplace".',
             )
-        rho = zcdp_rho(loss.epsilon, loss.delta)
+        rho = zcdp_rho(least.epsilon, least.delta)
         if not rho > 0:
             raise ArgumentError(
                 "epsilon", f"is too small: {quote(loss.epsilon)}.", hint="allow a larger privacy loss."
@@ -80,6 +82,10 @@ class Gaussian(AdditiveNoise):
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
         return gaussian_delta(epsilon, noise_scales, sensitivity)
+
+    def level_loss(self, noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
+        """Return what one level spends: see `pandas_dptree.privacy.level_losses.gaussian_level`."""
+        return gaussian_level(noise_scale, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         return Fraction(sensitivity.l2_squared, 2), 2

@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_laplace
 from pandas_dptree.privacy.composition import laplace_delta
+from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -42,12 +43,18 @@ class Laplace(AdditiveNoise):
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the epsilon, or the rho, that the levels share."""
-        loss = ungated_loss(loss)
-        return Fraction(loss.rho if loss.epsilon is None else loss.epsilon)  # type: ignore[arg-type]
+        exact = ungated_loss(loss).exact
+        budget = exact.rho if exact.epsilon is None else exact.epsilon
+        assert budget is not None
+        return budget
 
     def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
         return laplace_delta(epsilon, noise_scales, sensitivity)
+
+    def level_loss(self, noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
+        """Return what one level spends: see `pandas_dptree.privacy.level_losses.laplace_level`."""
+        return laplace_level(noise_scale, sensitivity)
 
     def _cost(self, loss: PrivacyLoss, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         if loss.rho is not None:

@@ -1,0 +1,31 @@
+"""A plan of every kind, and records that each of them can release."""
+
+import pandas_dptree as dpt
+from tests.helpers_privacy import LOSS
+
+BY = ["region", "district"]
+RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
+DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
+REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
+PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
+FACTOR = dpt.Multiplicative(alpha=0.25)
+KINDS = {
+    type(plan).__name__: plan
+    for plan in (
+        dpt.plan(DOMAIN, **LOSS),
+        dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
+        dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
+        dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
+        dpt.plan_implicit(PREFIXES, **LOSS),
+        dpt.plan_implicit(PREFIXES, **LOSS, mechanism=FACTOR),
+    )
+}
+PLANS = {
+    **KINDS,
+    "truncated Laplace": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="truncated_laplace"),
+    "Gaussian": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian"),
+    "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
+    "private keys alone": dpt.plan(
+        None, private_keys=BY, privacy_unit=dpt.ROWS, **LOSS, mechanism="gaussian"
+    ),
+}

@@ -1,0 +1,280 @@
+"""What plans spend, in both currencies: totals, levels, and how they are shown."""
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
+from pandas_dptree.plans.losses import LevelItem, Losses
+from pandas_dptree.privacy.gated import gated_zcdp
+from pandas_dptree.privacy.level_losses import (
+    approximate_level,
+    float_above,
+    gaussian_level,
+    laplace_level,
+    rho_of_epsilon,
+)
+from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+
+BY = ["region", "district"]
+TREE = dpt.Tree.from_branching([3, 4])
+DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
+UNIT = {"privacy_unit": "person", "max_contributions": 2}
+EPSILON, DELTA, RHO = {"epsilon": 0.7}, {"epsilon": 0.7, "delta": 1e-6}, {"rho": 0.1}
+COLUMNS = {"n": "count", "cost": dpt.mean("cost", bounds=(-1, 3)), "age": dpt.sum("age", bounds=(0, 90))}
+MULTIPLICATIVE = dpt.Multiplicative(alpha=0.3)
+
+PLANS = {
+    "laplace": dpt.plan(TREE, **EPSILON),
+    "laplace, composed": dpt.plan(TREE, split="uniform", mechanism="laplace", **DELTA),
+    "laplace in rho": dpt.plan(TREE, mechanism="laplace", **RHO),
+    "gaussian": dpt.plan(TREE, mechanism="gaussian", **RHO),
+    "gaussian, composed": dpt.plan(TREE, mechanism="gaussian", **DELTA),
+    "by node": dpt.plan(DOMAIN, split="nodes", **RHO),
+    "by node, composed": dpt.plan(DOMAIN, split="nodes", **DELTA, **UNIT, neighbors="replace"),
+    "sums": dpt.plan_sums(DOMAIN, "cost", bounds=(-1, 3), neighbors="replace", **EPSILON, **UNIT),
+    "joint": dpt.plan_agg(DOMAIN, COLUMNS, neighbors="replace", **EPSILON, **UNIT),
+    "joint in rho": dpt.plan_agg(DOMAIN, COLUMNS, **RHO),
+    "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),
+    "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
+    "factorization": dpt.plan_distribution(
+        "age", bounds=(0, 80), bins=64, domain=DOMAIN, tree="factorization", **DELTA
+    ),
+    "truncated": dpt.plan(
+        DOMAIN, private_keys=["site"], mechanism="truncated_laplace", neighbors="replace", **DELTA, **UNIT
+    ),
+    "gated": dpt.plan(DOMAIN, private_keys=["site"], mechanism="gaussian", **DELTA, **UNIT),
+    "gated in rho": dpt.plan(DOMAIN, private_keys=["site"], rho=0.1, delta=1e-6, **UNIT),
+    "prefixes": dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16]), **DELTA),
+    "relative error": dpt.plan(TREE, mechanism=MULTIPLICATIVE, **DELTA),
+    "relative error, two rows": dpt.plan(TREE, mechanism=MULTIPLICATIVE, neighbors="replace", **DELTA),
+    "windows": dpt.plan(TREE, mechanism=dpt.Multiplicative(alpha=0.3, clip=True), **DELTA),
+    "relative error of prefixes": dpt.plan_implicit(
+        dpt.prefixes("ip", bits=[8, 16]), mechanism=MULTIPLICATIVE, **DELTA
+    ),
+}
+
+
+def summed(losses, name):
+    return sum((getattr(item.loss, name) for item in losses.items), Fraction())
+
+
+def is_rounded_up(total, exact):
+    return exact <= total <= exact * (1 + Fraction(1, 2**52)) and Fraction(float(total)) == total
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_totals(plan):
+    losses, stated = plan.losses, plan.loss.exact
+    assert losses is plan.losses and losses.stated == plan.loss
+    if stated.rho is None:
+        assert losses.in_epsilon == (stated.epsilon, stated.delta)
+        rho, delta = losses.in_rho
+        assert is_rounded_up(rho, summed(losses, "rho")) and is_rounded_up(delta, summed(losses, "delta"))
+        assert 0 < rho <= float_above(rho_of_epsilon(stated.epsilon)) and delta <= stated.delta
+    else:
+        assert losses.in_rho == (stated.rho, stated.delta)
+        assert summed(losses, "rho") <= stated.rho * (1 + Fraction(1, 10**15))
+        assert summed(losses, "delta") <= stated.delta
+        if any(item.loss.epsilon is None for item in losses.items):
+            assert losses.in_epsilon is None
+        else:
+            assert is_rounded_up(losses.in_epsilon[0], summed(losses, "epsilon"))
+
+
+@pytest.mark.parametrize("name", ["laplace", "sums", "joint", "distribution", "truncated", "windows"])
+def test_levels_of_one_epsilon_spend_it_together(name):
+    plan = PLANS[name]
+    epsilon, stated = summed(plan.losses, "epsilon"), plan.loss.exact
+    assert stated.epsilon * (1 - Fraction(1, 10**12)) < epsilon <= stated.epsilon
+    assert plan.losses.in_rho[0] < rho_of_epsilon(stated.epsilon)  # less than what the total implies
+
+
+@pytest.mark.parametrize(
+    "name", ["laplace, composed", "gaussian, composed", "joint, composed", "by node, composed"]
+)
+def test_composed_noise_has_a_rho_of_its_own(name):
+    """No conversion of the total: it is what the noise spends, which need not imply the stated loss."""
+    rho, delta = PLANS[name].losses.in_rho
+    assert delta == 0
+    assert zcdp_rho(0.7, 1e-6) < rho < Fraction(1, 10)
+
+
+def test_each_level_of_additive_noise():
+    (sums,) = PLANS["sums"].plans.values()
+    assert sums.sensitivity == Sensitivity(l1=1_200_000, l2_squared=72 * 10**10, linf=800_000)
+    for plan in (PLANS["laplace"], PLANS["gaussian"], sums):
+        level = gaussian_level if plan.noise.name == "gaussian" else laplace_level
+        assert plan.losses.items == tuple(
+            LevelItem(key, level(float(scale[0]), plan.sensitivity))
+            for key, scale in zip(plan.level_names, plan.node_noise_scales, strict=True)
+        )
+
+
+def test_each_quantity_of_a_joint_plan():
+    plan = PLANS["joint"]
+    assert [item.quantity for item in plan.losses.items] == [name for name in plan.plans for _ in range(3)]
+    for name, part in plan.plans.items():
+        assert [item.loss for item in plan.losses.items if item.quantity == name] == [
+            item.loss for item in part.losses.items
+        ]
+    assert list(plan.losses.to_frame())[:2] == ["quantity", "level"]
+
+
+def test_noise_by_node_spends_what_its_worst_path_spends():
+    for name in ("by node", "by node, composed"):
+        plan = PLANS[name]
+        assert any(len(scale) > 1 for scale in plan.node_noise_scales)
+        costs = [
+            [gaussian_level(float(scale), plan.sensitivity).rho for scale in np.broadcast_to(scales, size)]
+            for scales, size in zip(plan.node_noise_scales, plan.tree.level_sizes, strict=True)
+        ]
+        for level in (1, 0):
+            below = np.split(np.array(costs[level + 1], dtype=object), np.cumsum(np.broadcast_to(
+                plan.tree.child_counts[level], plan.tree.level_sizes[level]))[:-1])  # fmt: skip
+            costs[level] = [own + max(family) for own, family in zip(costs[level], below, strict=True)]
+        ((item),) = plan.losses.items
+        assert costs[0][0] <= item.loss.rho <= costs[0][0] * (1 + Fraction(1, 10**15))
+
+
+def test_each_level_of_a_distribution():
+    plan = PLANS["distribution"]
+    measured = [scale for scale in plan.strategy.noise_scales if scale < math.inf]
+    assert len(plan.losses.items) == len(plan.level_names) * len(measured) > len(measured)
+    assert summed(plan.losses, "epsilon") == len(plan.level_names) * sum(1 / Fraction(b) for b in measured)
+    factors = PLANS["factorization"]
+    moved = factors.strategy.sensitivity(neighbors="add_remove", max_contributions=1)
+    each = gaussian_level(factors.strategy.noise_scale, moved)
+    assert factors.losses.items == tuple(LevelItem(name, each) for name in factors.level_names)
+
+
+def test_truncated_noise_spends_less_level_by_level():
+    """Shares of 1 : 2 : 4 at an epsilon of 1: 0.21, where one epsilon of 1 would cost 0.46."""
+    tree = dpt.prefixes("ip", bits=[8, 16])
+    plan = dpt.plan_implicit(tree, mechanism="truncated_laplace", split="doubling", epsilon=1.0, delta=1e-6)
+    (rho, delta), parts = plan.losses.in_rho, [1 / 7, 2 / 7, 4 / 7]
+    assert float(rho) == pytest.approx(sum(x * math.tanh(x / 2) for x in parts), rel=1e-9)
+    assert round(float(rho), 2) == 0.21 and round(math.tanh(1 / 2), 2) == 0.46
+    assert Fraction(5, 10**7) < delta <= Fraction(1e-6)
+    replaced = PLANS["truncated"].losses
+    levels, noise = replaced.items, PLANS["truncated"].noise
+    assert [item.loss.epsilon for item in levels] == [4 / Fraction(b) for b in noise.noise_scales]
+    assert [float(item.loss.rho) for item in levels] == pytest.approx(
+        [4 / b * math.tanh(1 / b) for b in noise.noise_scales]  # two nodes that move by 2 each
+    )
+
+
+@pytest.mark.parametrize("name", ["gated", "gated in rho"])
+def test_gated_releases_have_the_loss_of_their_own_proof(name):
+    plan = PLANS[name]
+    rho, delta = gated_zcdp(
+        plan.noise.noise_scales, plan.noise.thresholds, neighbors="add_remove", max_contributions=2
+    )
+    assert plan.losses.items[-1].level == "thresholds" and plan.losses.items[-1].loss.delta == Fraction(delta)
+    spent = summed(plan.losses, "rho")
+    assert spent <= Fraction(rho) <= spent * (1 + Fraction(1, 10**12))
+    if name == "gated":
+        assert float(plan.losses.in_rho[0]) == pytest.approx(rho) and plan.losses.in_rho[1] == Fraction(delta)
+
+
+def test_bounded_relative_error():
+    plan, windows = PLANS["relative error"], PLANS["windows"]
+    rounds = plan.thresholds.loss_of_rounds
+    assert plan.losses.items[1].loss == approximate_level(rounds.exact.epsilon, rounds.exact.delta)
+    assert [item.level for item in windows.losses.items[2:]] == list(windows.level_names)
+    assert PLANS["relative error, two rows"].losses.items == (
+        LevelItem("all levels", approximate_level(plan.loss.exact.epsilon, plan.loss.exact.delta)),
+    )
+
+
+def test_no_number_of_rounds_spends_more_rho_than_one():
+    """So one round with all of the loss stands for them, however many the noisy total asks for."""
+    chain = PLANS["relative error"].thresholds
+    most = rho_of_epsilon(chain.loss_of_rounds.exact.epsilon)
+    for total in (1, *(int(bound) + 1 for bound in chain.bounds[:-1])):
+        rounds = chain.rounds(total)
+        assert sum((rho_of_epsilon(each.loss.exact.epsilon) for each in rounds), Fraction()) <= most
+
+
+@pytest.mark.parametrize("own", [EPSILON, DELTA, RHO])
+def test_public_counts_spend_nothing(own):
+    known = dpt.datasets.clinics()[BY].drop_duplicates().assign(count=3)
+    plan = dpt.plan_agg(DOMAIN, COLUMNS, known=known, **own)
+    assert plan.plans["n"].losses.in_epsilon == plan.plans["n"].losses.in_rho == (0, 0)
+    assert plan.losses.in_rho[0] > 0
+
+
+def test_the_smallest_noise():
+    plan = dpt.plan(TREE, epsilon=1e6)
+    assert min(map(float, np.concatenate(plan.node_noise_scales))) == SMALLEST_SCALE
+    assert plan.losses.in_epsilon == (10**6, 0) and summed(plan.losses, "epsilon") <= 10**6
+
+
+def test_a_year_of_releases():
+    """36 releases within an epsilon of 1: by basic composition, and as a sum of rhos."""
+    pure = [dpt.plan(dpt.Tree.from_branching([1]), epsilon=1 / 36, split={"level_1": 1.0})] * 36
+    assert sum(float(plan.losses.in_epsilon[0]) for plan in pure) == pytest.approx(1)
+    assert round(float(pure[0].noise.variance(pure[0].node_noise_scales[-1])[0]) ** 0.5, 1) == 50.9
+    rho = zcdp_rho(1.0, 1e-6)
+    concentrated = [dpt.plan(dpt.Tree.from_branching([1]), rho=rho / 36, split={"level_1": 1.0})] * 36
+    assert zcdp_delta(float(sum(plan.losses.in_rho[0] for plan in concentrated)), 1.0) <= 1e-6 * (1 + 1e-9)
+    gaussian = dpt.plan(
+        dpt.Tree.from_branching([1]), rho=rho / 36, split={"level_1": 1.0}, mechanism="gaussian"
+    )
+    assert round(float(gaussian.node_noise_scales[-1][0]), 1) == 27.2
+
+
+# --- how they are shown ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_the_frame_and_its_prints(plan):
+    table = plan.losses.to_frame()
+    assert list(table)[-5:] == ["level", "epsilon", "delta", "rho", "rho_delta"]
+    assert (table.dtypes.iloc[-4:] == "float64").all() and len(table) == len(plan.losses.items) + 1
+    last = table.iloc[-1]
+    assert last["level"] == "all together"
+    assert (last["rho"], last["rho_delta"]) == tuple(map(float, plan.losses.in_rho))
+    assert pd.isna(last["epsilon"]) == (plan.losses.in_epsilon is None)
+    printed, page = repr(plan.losses), plan.losses._repr_html_()
+    assert printed.startswith("Losses of one release: ") and "nan" not in printed.lower() + page.lower()
+    assert ("epsilon=" in printed) == (plan.losses.in_epsilon is not None) and "rho=" in page
+    assert page.count("<tr") == len(table) + 1
+
+
+def test_names_are_escaped_on_pages():
+    item = LevelItem("<b>", laplace_level(1.0, Sensitivity(l1=1, l2_squared=1)))
+    assert "&lt;b&gt;" in Losses(stated=PrivacyLoss(epsilon=1.0), items=(item,))._repr_html_()
+
+
+def test_losses_are_pickled_with_their_plans():
+    for name in ("laplace", "joint", "gated"):
+        plan = PLANS[name]
+        assert pickle.loads(pickle.dumps(plan.losses)) == plan.losses
+        assert pickle.loads(pickle.dumps(plan)).losses == plan.losses
+
+
+def test_all_kinds_of_plans_are_here():
+    assert {plan.kind for plan in PLANS.values()} == dpt.Plan.kinds.keys()
+
+
+def test_levels_that_are_not_measured_spend_nothing():
+    plan = dpt.plan(TREE, split={"level_2": 1.0}, **RHO)
+    found = [(item.loss.epsilon, item.loss.rho) for item in plan.losses.items[:2]]
+    assert found == [(0, 0), (0, 0)] and plan.losses.items[2].loss.epsilon is None
+
+
+@pytest.mark.parametrize(("neighbors", "rows"), list(itertools.product(("add_remove", "replace"), (1, 3))))
+def test_replaced_rows_move_two_nodes(neighbors, rows):
+    options = {"privacy_unit": "person", "max_contributions": rows, "neighbors": neighbors}
+    plan = dpt.plan(DOMAIN, epsilon=3.0, split="uniform", **options)
+    each = count_sensitivity(neighbors=neighbors, max_contributions=rows).l1 / plan.node_noise_scales[0][0]
+    nodes = 1 if neighbors == "add_remove" else 2
+    assert float(plan.losses.items[0].loss.rho) == pytest.approx(each * math.tanh(each / nodes / 2))
