@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 
 __all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap", "float_within"]
 
@@ -92,7 +92,7 @@ def float_within(most: Fraction) -> float:
     (0.2, True)
     """
     number = max(float(most), 0.0)
-    while number and min(Fraction(number), Fraction(repr(number))) > most:
+    while number and exact(number) > most:
         number = math.nextafter(number, 0.0)
     return number
 
