@@ -60,7 +60,7 @@ def test_a_script_that_is_run_twice_spends_once(files, ledger, tmp_path, capsys)
     before = (tmp_path / "table.csv").read_text()
     assert counts(files, *command) == 2
     message = capsys.readouterr().err
-    assert "with the note '2026-03' before" in message and "`--allow-repeat`" in message
+    assert "with the note '2026-03' before" in message and "allow_repeat=True" in message
     assert spent(ledger) == (0.4, 1) and (tmp_path / "table.csv").read_text() == before
     assert counts(files, *command, "--allow-repeat") == 0
     assert spent(ledger) == (0.8, 2)
