@@ -95,6 +95,7 @@ def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
         "level_weights": "--level-weight",
         "private_keys": "--private-key",
         "frame": "records",
+        "parts": "--part",
     }
     if getattr(arguments, "share", None):
         names["split"] = names["share"]

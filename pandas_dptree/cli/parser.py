@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pandas_dptree._version import __version__
+from pandas_dptree.cli import ledger
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.thresholds import Calibration
@@ -237,5 +238,6 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     check.add_argument("table", help="counts.csv; counts.csv.json is read too if it is beside it")
     check.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
 
+    ledger.add_to(commands)
     command("demo", "release counts of a simulated example population; needs no file")
     return parser

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 
 __all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap", "float_within"]
 
@@ -92,7 +92,7 @@ def float_within(most: Fraction) -> float:
     (0.2, True)
     """
     number = max(float(most), 0.0)
-    while number and min(Fraction(number), Fraction(repr(number))) > most:
+    while number and exact(number) > most:
         number = math.nextafter(number, 0.0)
     return number
 
@@ -162,7 +162,12 @@ class Balance:
         return self._rounded(self.amount.loss) > 0
 
     def __repr__(self) -> str:
-        """Format the balance: how much of the cap."""
+        """Format the balance: how much of the cap is spent, or left."""
+        return f"{self.in_words} {self.state}"
+
+    @property
+    def in_words(self) -> str:
+        """How much of the cap it is."""
         shares = [
             f"{self._short(number)} of {name}={typed:g}"
             for name, number, typed in (
@@ -171,7 +176,7 @@ class Balance:
             )
             if name != "delta" or typed or number
         ]
-        return f"{' and '.join(shares)} {self.state}"
+        return " and ".join(shares)
 
     def _short(self, number: Fraction) -> str:
         """Format a number with six digits, on the safe side."""

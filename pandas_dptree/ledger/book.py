@@ -6,22 +6,30 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, did_you_mean, listed, quote
 from pandas_dptree.ledger.accounts import Account, Several
 from pandas_dptree.ledger.entries import Terms, text_of_time, user_name
+from pandas_dptree.ledger.history import charges_as_frame, entries_as_json, plot_spending
+from pandas_dptree.ledger.page import ledger_page
 from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
+from pandas_dptree.output.report import write_page
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import EachRow
 from pandas_dptree.signatures import public
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Ledger"]
 
@@ -336,6 +344,84 @@ class Ledger:
         """
         with self._store.reading() as connection:
             return verified(connection, head, name=self._store.path.name)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return all charges, one row each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``number`` (of the entry), ``time`` (when the release was requested),
+            ``account``, ``part``, ``note``, ``name`` (in `Account.release`), ``what`` (the kind of plan, and
+            its levels), ``epsilon`` or ``rho``, ``delta``, ``left`` and ``delta_left`` (of the account or
+            part, after this charge), ``released`` (False if no output of it is known), ``plan`` (its digest),
+            ``user`` and ``digest`` (of the ledger up to this entry). Numbers are floats; `to_json` has the
+            exact fractions.
+        """
+        with self._store.reading() as connection:
+            return charges_as_frame(connection)
+
+    def to_json(self) -> str:
+        """Return everything that the ledger holds as JSON text, with exact fractions.
+
+        The digest of an entry is the SHA-256 of the digest before it, a line feed, and the content of the
+        entry as JSON with sorted keys, without spaces and in ASCII.
+        """
+        with self._store.reading() as connection:
+            return entries_as_json(connection)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the share of each cap that was spent, over time.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            For each account with charges a step line, and a dotted one for its delta. An account with parts
+            shows the part that has spent most.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        with self._store.reading() as connection:
+            return plot_spending(connection, ax)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> str | None:
+        """Format the ledger as a self-contained page to print, for whoever oversees the releases.
+
+        For each account it says who is protected, the cap, what is spent and left, and lists each release
+        with its loss and digest.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, in whole or not at all; an existing one is replaced. By default the page is
+            returned.
+        title : str, optional
+            The heading.
+
+        Returns
+        -------
+        str or None
+            The page, if no path is given.
+
+        Raises
+        ------
+        ArgumentError
+            If the title is not text, or the file cannot be written.
+        """
+        with self._store.reading() as connection:
+            page = ledger_page(connection, title=title, name=self._store.path.name)
+        if path is None:
+            return page
+        write_page(page, path)
+        return None
 
     def close(self) -> None:
         """Close the file. It is opened again when the ledger or one of its accounts is used."""

@@ -49,9 +49,7 @@ import sqlite3
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance
@@ -194,7 +192,7 @@ def _described(plan: Costed) -> str:
     return readable(f"{plan.kind}: {', '.join(map(str, plan.level_names))}")
 
 
-def _checked_digest(plan: Any, terms: Terms) -> str:
+def _checked_digest(plan: Costed, terms: Terms) -> str:
     """Check that a plan is for the account's unit and neighbours, and return the digest of the plan."""
     if plan.privacy_unit != terms.privacy_unit:
         unit = "each row" if plan.privacy_unit is None else f"each {quote(plan.privacy_unit)}"
@@ -222,9 +220,9 @@ def _checked_digest(plan: Any, terms: Terms) -> str:
     return str(plan.digest)
 
 
-def _amount(plan: Any, terms: Terms) -> Amount:
+def _amount(plan: Costed, terms: Terms) -> Amount:
     """Return what a release by the plan takes from an account, in the currency of the account."""
-    stated: tuple[Fraction, Fraction] | None = getattr(plan.losses, f"in_{terms.currency}")
+    stated = plan.losses.in_epsilon if terms.currency == "epsilon" else plan.losses.in_rho
     if stated is None:
         other = "rho" if terms.currency == "epsilon" else "epsilon"
         raise LedgerError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
-__all__ = ["ReleasedPlots", "plot_cumulative", "plot_level_errors"]
+__all__ = ["ReleasedPlots", "axes_of_size", "plot_cumulative", "plot_level_errors"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def plot_level_errors(
     `errors` has the standard errors of each plan, shape (n_levels,), in `unit`. A new figure is made without
     `ax`.
     """
-    axes = _axes((6, 0.6 + 0.5 * len(levels))) if ax is None else ax
+    axes = axes_of_size((6, 0.6 + 0.5 * len(levels))) if ax is None else ax
     position = np.arange(len(levels))
     for marker, (label, error) in zip("osD^v", errors.items(), strict=False):
         axes.plot(error, position, marker, label=label, clip_on=False)
@@ -63,7 +63,7 @@ def plot_cumulative(
     `edges` has shape (n_bins + 1,) and may be numbers or times. `count` and both ends of the `band` have
     shape (n_bins,). `label` is that of the steps. A new figure is made without `ax`.
     """
-    axes = _axes((6, 3.7)) if ax is None else ax
+    axes = axes_of_size((6, 3.7)) if ax is None else ax
     from matplotlib.dates import ConciseDateFormatter, DateLocator
 
     [steps] = axes.step(edges, np.append(0, count), where="post", label=label)
@@ -335,7 +335,7 @@ def _brief(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def _axes(size: tuple[float, float]) -> Axes:
+def axes_of_size(size: tuple[float, float]) -> Axes:
     """Open a new figure."""
     axes: Axes = _pyplot().subplots(figsize=size, layout="constrained")[1]
     return axes

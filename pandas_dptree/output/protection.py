@@ -9,7 +9,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["UNKNOWN_SOURCE", "joined", "objections", "statement"]
+__all__ = ["UNKNOWN_SOURCE", "hidden_in_words", "joined", "loss_in_words", "objections", "statement"]
 
 UNKNOWN_SOURCE = "unknown"
 """The source of noise, if a plan alone tells how a table was made."""
@@ -22,13 +22,13 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
     """
     if not provenance:
         return ["It is unknown how this table was made and what protects it: the table does not say."]
-    protection = _loss(provenance) + ", which protects nobody" * _is_useless(provenance)
+    protection = loss_in_words(provenance) + ", which protects nobody" * _is_useless(provenance)
     return [
         f"Protection: none. If the noise had been secret, it would be {protection}."
         if _repeatable(provenance)
         else f"Protection: {protection}.",
         _unit(provenance),
-        _neighbors(provenance),
+        hidden_in_words(provenance),
         _rows(provenance),
         *_clipped(provenance),
         *_known(provenance),
@@ -41,7 +41,8 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _loss(provenance: Mapping[str, Any]) -> str:
+def loss_in_words(provenance: Mapping[str, Any]) -> str:
+    """Describe a privacy loss in full."""
     epsilon, delta, rho = (provenance.get(name) for name in ("epsilon", "delta", "rho"))
     if rho is not None and delta:
         return f"approximate zero-concentrated differential privacy with ρ = {rho} and δ = {delta}"
@@ -79,7 +80,8 @@ def _unit(provenance: Mapping[str, Any]) -> str:
     return f"Who is protected: everyone who has at most {most} records."
 
 
-def _neighbors(provenance: Mapping[str, Any]) -> str:
+def hidden_in_words(provenance: Mapping[str, Any]) -> str:
+    """Describe what neighbouring data sets differ in, about those who are protected."""
     neighbors = provenance.get("neighbors")
     hidden = {  # about those whom the line before names
         "add_remove": "whether one of them is in the data at all (neighbours by addition or removal)",

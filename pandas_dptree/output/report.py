@@ -21,7 +21,7 @@ from pandas_dptree.output.atomic_files import write_whole
 from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 
-__all__ = ["report_page", "write_page"]
+__all__ = ["STYLE", "report_page", "write_page"]
 
 
 def report_page(
@@ -53,7 +53,7 @@ def report_page(
     heading = heading if title is None else title
     return _PAGE.format(
         title=escape(heading),
-        style=_STYLE,
+        style=STYLE,
         left_out=f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         table=_table(released, values, rows, provenance),
         notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
@@ -224,7 +224,7 @@ def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
     return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
 
 
-_STYLE = "\n".join(
+STYLE = "\n".join(
     [
         "body { font-family: system-ui, sans-serif; color: #222; }",
         "body { max-width: 70em; margin: 2em auto; padding: 0 1em; }",
@@ -237,6 +237,7 @@ _STYLE = "\n".join(
         "@media print { body { margin: 0; max-width: none; } tr { break-inside: avoid; } }",
     ]
 )
+"""The style of all pages."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from pandas_dptree.plans.losses import Losses
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
 
@@ -32,6 +33,10 @@ class Costed(Protocol):
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one release, as stated."""
+
+    @property
+    def losses(self) -> Losses:
+        """What one release spends, in each currency."""
 
     @property
     def neighbors(self) -> Neighbors:

@@ -52,7 +52,7 @@ def listed(ledger, query):
 
 
 def test_a_kill_at_every_statement(tmp_path):
-    """Two charges and two marks: after a kill, both charges are there or none, and all of the file is valid."""
+    """Two charges and two marks: after a kill, both charges are there or none, and the file is valid."""
     before = create(tmp_path)
     charge(before["patients"], note="before")
     before.close()
@@ -156,7 +156,7 @@ def run_and_kill(tmp_path, n_workers, n_releases, cap, seed=0):
 
 
 def check_after_kills(ledger, folder, n_kills, cap):
-    """Nothing is overspent, each release has its charge, and each charge without a release was lost to a kill."""
+    """Nothing is overspent, each release has its charge, and each charge without one was lost to a kill."""
     head = ledger.verify()
     account = ledger["patients"]
     charges = {

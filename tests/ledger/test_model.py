@@ -85,8 +85,8 @@ class Ledgers(RuleBasedStateMachine):
         return name
 
     @rule(
-        requests=st.lists(st.tuples(names, WHERE, PLANS), min_size=1, max_size=3), note=NOTES, insist=st.booleans(),
-        only_check=st.booleans(),
+        requests=st.lists(st.tuples(names, WHERE, PLANS), min_size=1, max_size=3), note=NOTES,
+        insist=st.booleans(), only_check=st.booleans(),
     )  # fmt: skip
     def charge(self, requests, note, insist, only_check):
         """Charge one or several accounts: all that the model expects, or none."""

@@ -156,7 +156,7 @@ ALIEN = "entry {} is not one that a ledger writes"
         ([change(5, note="one", plan="digest of plan 1/10 0"), chained], ["entry 5 does not say"]),
         ([swap(2, 4), chained], ["entry 2 charges the account 'patients', which"]),
         ([change(3, fixed_records=False, delta="1/10"), chained], ["entry 3 opens an account with parts"]),
-        ([change(3, neighbors="replace"), chained], ["entry 3 opens an account with parts that"]),
+        ([change(3, neighbors="replace"), chained], ["entry 3 opens an account with parts"]),
         ([change(3, neighbors="both"), chained], [ALIEN.format(3)]),
         ([change(1, format=2), chained], [ALIEN.format(1)]),
         (["DELETE FROM entry WHERE number = 1", chained], ["entry 1 does not state the format"]),
