@@ -21,6 +21,7 @@ TOPICS = {
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
     "ingest": ["one_record", "private_keys_neighbors"],
+    "ledger": ["crashes", "model"],
     "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
     "plans": [
         "distribution_json", "forged_plans", "private_keys_bounds", "private_keys_privacy", "typed_numbers",

@@ -33,11 +33,11 @@ class Amount:
 
     def __add__(self, other: Amount) -> Amount:
         """Add both components."""
-        return Amount(self.loss + other.loss, self.delta + other.delta)
+        return Amount(self.loss + other.loss, self.delta + other.delta if other.delta else self.delta)
 
     def __sub__(self, other: Amount) -> Amount:
         """Subtract both components."""
-        return Amount(self.loss - other.loss, self.delta - other.delta)
+        return Amount(self.loss - other.loss, self.delta - other.delta if other.delta else self.delta)
 
     def fits(self, within: Amount) -> bool:
         """Whether neither component is larger than that of another amount."""

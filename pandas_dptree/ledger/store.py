@@ -280,7 +280,9 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         connection = _connected(path, "mode=rw")
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     except sqlite3.OperationalError as error:
-        if _name_of(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) and not _log(path).exists():
+        if _name_of(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) and not os.path.exists(
+            f"{path}-wal"
+        ):
             return _connected(path, "mode=ro&immutable=1"), True
         raise
     return connection, mode != "wal" or not os.access(path, os.W_OK)
@@ -323,22 +325,17 @@ def _check_format(path: Path) -> None:
         )
 
 
-def _log(path: Path) -> Path:
-    """Return the path of the write-ahead log."""
-    return Path(f"{path}-wal")
-
-
 def _identities(path: Path) -> tuple[object, ...]:
     """Identify the file and its write-ahead log, by the numbers that the file system has for them."""
+    return tuple(_identity(each) for each in (str(path), f"{path}-wal"))
 
-    def identity(file: Path) -> object:
-        try:
-            found = os.stat(file)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
 
-    return identity(path), identity(_log(path))
+def _identity(path: str) -> object:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _sync_folder(folder: Path) -> None:

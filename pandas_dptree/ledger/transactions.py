@@ -104,7 +104,8 @@ def left_of(cap: Amount, spent: Mapping[str, Amount], part: str | None) -> Amoun
     whole = spent.get(WHOLE, Amount())
     if part is not None:
         return cap - whole - spent.get(part, Amount())
-    return cap - whole - Amount.largest(each for name, each in spent.items() if name != WHOLE)
+    parts = [each for name, each in spent.items() if name != WHOLE]
+    return cap - whole - Amount.largest(parts) if parts else cap - whole
 
 
 def prepared(

@@ -11,6 +11,7 @@ from tests.benchmarks import (
     bench_distribution,
     bench_files,
     bench_implicit,
+    bench_ledger,
     bench_planning,
     bench_private_keys,
     bench_release,
@@ -29,6 +30,7 @@ def main() -> int:
         bench_distribution,
         bench_files,
         bench_arrays,
+        bench_ledger,
     )
     table = pd.DataFrame([row for bench in benches for row in bench.run()])
     python, cores = platform.python_version(), os.cpu_count()
