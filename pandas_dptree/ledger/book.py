@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from types import TracebackType
@@ -133,7 +134,7 @@ class Ledger:
             "kind": "ledger",
             "format": FORMAT,
             "version": __version__,
-            "identity": os.urandom(16).hex(),  # so that no two ledgers have the same digests
+            "identity": uuid.uuid4().hex,  # so that no two ledgers have the same digests
             "user": user_name(),
             "time": text_of_time(now),
         }

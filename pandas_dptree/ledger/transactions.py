@@ -30,16 +30,19 @@ distributions,
           e^{(\alpha - 1) D_\alpha(R_y \| R_y')}
           \le e^{(\alpha - 1)\alpha\rho_1} e^{(\alpha - 1)\alpha(\rho - \rho_1)}.
 
-These are known results: Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", 2016, for
-:math:`(\epsilon, \delta)`; Feldman and Zrnic, "Individual privacy accounting via a Rényi filter", 2021, for
-:math:`\rho`; Whitehouse, Ramdas, Rogers and Wu, "Fully adaptive composition in differential privacy", 2023,
-for both with deltas.
+Nothing in this requires that the data sets stay the same. They may change from release to release, even in
+reaction to earlier outputs, as long as they remain neighbours by the same unit.
+
+These are known results: Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters: pay-as-you-go
+composition", 2016, for :math:`(\epsilon, \delta)`; Feldman and Zrnic, "Individual privacy accounting via a
+Rényi filter", 2021, for :math:`\rho`; Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in
+differential privacy", 2023, for both with deltas.
 
 **Parts.** If each unit is in one part only, and its records do not react to releases, then only releases of
-the whole and of its part depend on the unit, and the claim applies to these. If records may react, this
-remains true for pure differential privacy and fails for approximate (Henzinger, Safavi and Vadhan,
-"Concurrent composition for differentially private continual mechanisms", 2024); accounts in rho are treated
-like the latter.
+the whole and of its part depend on the unit, and the claim applies to these. If records may react, parallel
+composition remains true for pure differential privacy, and fails in general for approximate (Henzinger,
+Safavi and Vadhan, "Concurrent composition for differentially private continual mechanisms", 2024); accounts
+in rho are treated like the latter.
 """
 
 from __future__ import annotations
