@@ -10,7 +10,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, DPTreeError, InsufficientBudgetError, quote, warn
+from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance, float_within
 from pandas_dptree.ledger.entries import Terms, checked_note
 from pandas_dptree.ledger.releases import prepared_releases
@@ -192,7 +192,7 @@ class Account(Chargeable):
         whole = sum(sizes)
         parts = []
         for size in sizes:
-            loss = float_within(left.amount.loss * size / whole)
+            loss = float_within(left.usable.loss * size / whole)
             if not loss:
                 raise InsufficientBudgetError(
                     f"The account {quote(self.name)} has {left}, which cannot be divided.",
@@ -201,7 +201,7 @@ class Account(Chargeable):
                     remaining=left,
                     hint="the budget is spent.",
                 )
-            delta = float_within(left.amount.delta * size / whole)
+            delta = float_within(left.usable.delta * size / whole)
             parts.append(PrivacyLoss(**{self.terms.currency: loss, "delta": delta}))
         return parts
 
@@ -394,20 +394,10 @@ def _charge_requests(
 
 
 def mark(store: Store, charges: Iterable[Charge]) -> None:
-    """Record that the outputs of charges exist.
-
-    By now the noise is drawn. So if this fails, the outputs must not be lost: there is a warning instead.
-    """
-    numbers = [(charge.number,) for charge in charges]
-    try:
-        with store.writing() as connection:
-            connection.executemany("INSERT OR IGNORE INTO released VALUES (?)", numbers)
-    except DPTreeError as error:
-        warn(
-            f"{error.fact} So the ledger will list {len(numbers)} charges as without output, though they "
-            "have one.",
-            hint=error.hint,
-        )
+    """Record that the outputs of charges exist."""
+    with store.writing() as connection:
+        numbers = [(charge.number,) for charge in charges]
+        connection.executemany("INSERT OR IGNORE INTO released VALUES (?)", numbers)
 
 
 def _checked_shares(shares: object) -> list[Fraction]:

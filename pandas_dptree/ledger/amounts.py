@@ -13,6 +13,9 @@ from pandas_dptree.privacy.loss import PrivacyLoss, exact
 
 __all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap", "float_within"]
 
+_CRUMB = Fraction(1, 10**12)
+"""Of a cap: the float 1e-6 is below a millionth, so a release with this delta leaves 5e-23 of it."""
+
 Currency = Literal["epsilon", "rho"]
 """What an account adds up, besides delta."""
 
@@ -137,21 +140,32 @@ class Balance:
     @property
     def epsilon(self) -> float | None:
         """The epsilon: rounded down if left, otherwise up. None for an account in rho."""
-        return self._rounded(self.amount.loss) if self.cap.rho is None else None
+        return self._rounded(self.usable.loss) if self.cap.rho is None else None
 
     @property
     def rho(self) -> float | None:
         """The rho: rounded down if left, otherwise up. None for an account in epsilon."""
-        return None if self.cap.rho is None else self._rounded(self.amount.loss)
+        return None if self.cap.rho is None else self._rounded(self.usable.loss)
 
     @property
     def delta(self) -> float:
         """The delta: rounded down if left, otherwise up."""
-        return self._rounded(self.amount.delta)
+        return self._rounded(self.usable.delta)
+
+    @property
+    def usable(self) -> Amount:
+        """The amount, without what rounding has left over: less than a trillionth of the cap is nothing."""
+        if self.state != "left":
+            return self.amount
+        cap = exact_cap(self.cap)
+        return Amount(
+            self.amount.loss if self.amount.loss >= cap.loss * _CRUMB else Fraction(),
+            self.amount.delta if self.amount.delta >= cap.delta * _CRUMB else Fraction(),
+        )
 
     def to_dict(self) -> dict[str, float]:
         """Return the parameters by name, in the form in which verbs take them."""
-        stated: dict[str, float] = {currency_of(self.cap): self._rounded(self.amount.loss)}
+        stated: dict[str, float] = {currency_of(self.cap): self._rounded(self.usable.loss)}
         return {**stated, "delta": self.delta} if self.cap.delta or self.amount.delta else stated
 
     def _rounded(self, number: Fraction) -> float:
@@ -159,7 +173,7 @@ class Balance:
 
     def __bool__(self) -> bool:
         """Whether any loss is spent, or left."""
-        return self._rounded(self.amount.loss) > 0
+        return self._rounded(self.usable.loss) > 0
 
     def __repr__(self) -> str:
         """Format the balance: how much of the cap is spent, or left."""
@@ -171,8 +185,8 @@ class Balance:
         shares = [
             f"{self._short(number)} of {name}={typed:g}"
             for name, number, typed in (
-                (currency_of(self.cap), self.amount.loss, getattr(self.cap, currency_of(self.cap))),
-                ("delta", self.amount.delta, self.cap.delta),
+                (currency_of(self.cap), self.usable.loss, getattr(self.cap, currency_of(self.cap))),
+                ("delta", self.usable.delta, self.cap.delta),
             )
             if name != "delta" or typed or number
         ]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, kind_of_object, quote
+from pandas_dptree.errors import ArgumentError, DPTreeError, kind_of_object, quote, warn
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
@@ -120,12 +120,26 @@ def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, 
             outcomes[name] = finish(Origin(rng, charges.get(name)), done)
             if unfinished:
                 done()
-    if account is not None:
-        account.mark_released(charges.values())
     tables = {name: outcome.table for name, outcome in outcomes.items()}
+    released = next(iter(tables.values())) if len(tables) == 1 else tables
+    if account is not None:
+        _mark_released(account, charges, released)
     for outcome in outcomes.values():
-        warn_if_empty(outcome.table if len(tables) == 1 else tables, outcome.totals, outcome.causes)
+        warn_if_empty(released, outcome.totals, outcome.causes)
     return tables
+
+
+def _mark_released(account: Chargeable, charges: Mapping[Hashable, Charge], released: Any) -> None:
+    """Mark charges as released. If that fails, the tables must not be lost, so there is only a warning."""
+    try:
+        account.mark_released(charges.values())
+    except DPTreeError as error:
+        warn(
+            f"{error.fact} So the ledger will list {len(charges)} charges as without output, though they "
+            "have one.",
+            hint=error.hint,
+            released=released,
+        )
 
 
 def _account(running: Running) -> Chargeable | None:

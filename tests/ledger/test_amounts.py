@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.ledger.amounts import Amount, Balance, cap_of, exact_cap, float_within
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 
 FRACTIONS = st.fractions(min_value=0, max_value=30, max_denominator=10**9)
 
@@ -47,6 +47,14 @@ def test_nothing_fits_in_nothing():
     assert float_within(Fraction(1, 10**400)) == 0.0
 
 
+def test_what_rounding_leaves_over_is_nothing():
+    cap = PrivacyLoss(rho=1.0, delta=1e-6)
+    rest = exact_cap(cap) - Amount(Fraction(1), exact(1e-6))
+    left = Balance(amount=rest, cap=cap, state="left")
+    assert rest.delta > 0 and left.amount == rest and left.usable == Amount()
+    assert not left and left.delta == 0.0 and left.to_dict() == {"rho": 0.0, "delta": 0.0}
+
+
 @given(FRACTIONS, FRACTIONS)
 def test_floats_are_on_the_safe_side(loss, delta):
     left, spent = balance(loss, "left", delta), balance(loss, "spent", delta)
@@ -60,6 +68,9 @@ def test_floats_are_on_the_safe_side(loss, delta):
     [
         (balance("15/1000"), "0.015 of rho=0.02 left"),
         (balance(0), "nothing of rho=0.02 left"),
+        (balance(Fraction(1, 10**16)), "nothing of rho=0.02 left"),
+        (balance(Fraction(1, 10**13)), "1e-13 of rho=0.02 left"),
+        (balance(Fraction(1, 10**16), "requested"), "1e-16 of rho=0.02 requested"),
         (balance("1/3"), "0.333333 of rho=0.02 left"),
         (balance("1/3", "spent"), "0.333334 of rho=0.02 spent"),
         (balance("1/100", "requested"), "0.01 of rho=0.02 requested"),

@@ -197,6 +197,17 @@ def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
     assert seen[2] is alone
 
 
+def test_a_mark_that_cannot_be_written_loses_no_table(events, monkeypatch):
+    def fail(charges):
+        raise dpt.LedgerError("The disk is full.", hint="make room.")
+
+    account = Account(events)
+    monkeypatch.setattr(account, "mark_released", fail)
+    with pytest.raises(dpt.DPTreeWarning, match="will list 1 charges as without output") as caught:
+        PLANS["AdditivePlan"].release(RECORDS, ledger=account, note=NOTE)
+    assert caught.value.released.attrs["dp"]["ledger"]["charge"] == 7
+
+
 VERBS = {
     "counts": lambda **options: RECORDS.dp.tree_counts(["region"], domain="observed", epsilon=1.0, **options),
     "sums": lambda **options: RECORDS.dp.tree_sums(
