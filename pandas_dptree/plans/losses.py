@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from html import escape
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ class LevelItem(NamedTuple):
     """What is measured, in plans of several quantities."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Losses:
     r"""What the noise of one release spends: of each level, and in total, in two currencies.
 
@@ -68,7 +69,7 @@ class Losses:
     stated: PrivacyLoss
     items: tuple[LevelItem, ...]
 
-    @property
+    @cached_property
     def in_epsilon(self) -> tuple[Fraction, Fraction] | None:
         """Epsilon and delta of one release; None if it has no epsilon.
 
@@ -83,7 +84,7 @@ class Losses:
         known = [epsilon for epsilon in epsilons if epsilon is not None]
         return (_sum(known), self._delta) if len(known) == len(epsilons) else None
 
-    @property
+    @cached_property
     def in_rho(self) -> tuple[Fraction, Fraction]:
         """Rho and delta of one release.
 
