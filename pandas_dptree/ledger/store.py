@@ -289,14 +289,15 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect to an existing file. The settings read its schema, and so its write-ahead log."""
+    """Connect to an existing ledger. The settings read its schema, and so its write-ahead log."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
-    except sqlite3.Error:
+        _check_identity(connection, path)
+    except (sqlite3.Error, LedgerError):
         connection.close()
         raise
     return connection
@@ -313,9 +314,18 @@ def _check_format(path: Path) -> None:
             f"{_named(path)} does not exist.",
             hint="create it with dpt.Ledger.create(path, account=..., ...), or correct the path.",
         )
-    with contextlib.closing(_connected(path, "mode=ro&immutable=1")) as connection:
-        [identity] = connection.execute("PRAGMA application_id").fetchone()
-        [version] = connection.execute("PRAGMA user_version").fetchone()
+    try:
+        _connected(path, "mode=ro&immutable=1").close()
+    except sqlite3.DatabaseError as error:
+        # Another process may be copying the log into the file. Then only a connection with locks can tell.
+        if not _name_of(error).startswith("SQLITE_CORRUPT"):
+            raise
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the header is that of a ledger which this version can read."""
+    [identity] = connection.execute("PRAGMA application_id").fetchone()
+    [version] = connection.execute("PRAGMA user_version").fetchone()
     if identity != APPLICATION_ID:
         raise LedgerError(f"{_named(path)} is not a ledger.", hint=_CORRECT)
     if version > FORMAT:
