@@ -91,7 +91,9 @@ QUICK = {"mechanism": "truncated_laplace"}
 """Its noise is found faster."""
 CALLS = {
     "tree_counts": (dpt.tree_counts, TABLE),
-    "tree_counts of prefixes": (dpt.tree_counts, {**RECORDS, "by": dpt.binary("age", bits=8), "delta": 1e-6, **QUICK}),
+    "tree_counts of prefixes": (
+        dpt.tree_counts, {**RECORDS, "by": dpt.binary("age", bits=8), "delta": 1e-6, **QUICK},
+    ),
     "tree_counts of private keys": (dpt.tree_counts, {**TABLE, **PRIVATE, "domain": STATES}),
     "tree_sums": (dpt.tree_sums, SUMS),
     "tree_means": (dpt.tree_means, SUMS),
