@@ -177,7 +177,7 @@ def check_after_kills(ledger, folder, n_kills, cap):
 
 @pytest.mark.parametrize(
     ("n_releases", "cap"),
-    [(60, 1.0), (60, 0.4), pytest.param(1000, 7.5, marks=pytest.mark.slow)],
+    [(30, 1.0), (60, 0.4), pytest.param(1000, 7.5, marks=pytest.mark.slow)],
     ids=["room for all", "cap reached", "many"],
 )
 def test_processes_that_are_killed(tmp_path, n_releases, cap):

@@ -166,7 +166,9 @@ def test_uniform_trees_are_split_by_level(branching, objective):
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 20))]
+)
 def test_strange_weights_do_no_harm(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, depth=int(rng.integers(2, 6)))

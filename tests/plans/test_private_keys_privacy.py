@@ -246,7 +246,9 @@ def test_too_few_rows_of_a_unit_are_found(k):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "truncated_laplace"])
-@pytest.mark.parametrize("name", ["one level", "two levels", "public"])
+@pytest.mark.parametrize(
+    "name", ["one level", *(pytest.param(name, marks=pytest.mark.slow) for name in ("two levels", "public"))]
+)
 def test_the_table_is_a_function_of_what_was_released(mechanism, name):
     """The same one for all neighbours, although their nodes have other numbers."""
     tree, base, units = SMALL[name]

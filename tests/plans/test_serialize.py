@@ -105,7 +105,7 @@ def spends_what_it_states(plan):
     return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     drawn=domains_and_rows(),
     alpha=st.floats(0.01, 0.99),

@@ -99,7 +99,14 @@ def test_replace_below_a_measured_root_is_bounded(thresholds, rows):
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("thresholds", [(None, 3, 4), (None, None, 4), (None, 4, None), (None, 2, 2)])
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        (None, 3, 4),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ((None, None, 4), (None, 4, None))),
+        (None, 2, 2),
+    ],
+)
 def test_counts_about_the_thresholds_are_bounded(neighbors, thresholds):
     release, most = Release((1.1, 0.9, 0.8), thresholds), 0.0
     for rows in (1, 2):

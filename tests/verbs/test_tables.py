@@ -74,7 +74,7 @@ def test_every_library_gives_the_same_table(visits, clinics):
         pd.testing.assert_frame_equal(table, tables[0])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     drawn=domains_and_rows(),
     consistency=st.sampled_from(MODES),
