@@ -136,7 +136,7 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
             [
                 f"{each.number:,}",
                 escape(content["time"].replace("T", " ").removesuffix("Z")),
-                f"<bdi>{escape(content['note'])}</bdi>{escape(again)}",
+                f'<span class="note"><bdi>{escape(content["note"])}</bdi>{escape(again)}</span>',
                 *([f"<bdi>{escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
                 f"{name}<bdi>{escape(content['what'])}</bdi>{output}<br>"
                 f'<span class="digest">plan {escape(content["plan"])}<br>ledger {each.digest}</span>',
@@ -160,6 +160,7 @@ _STYLE = "\n".join(
         "table { border-collapse: collapse; font-size: 15px; margin: 1em 0; }",
         "th, td { border-bottom: 1px solid #ccc; padding: 4px 10px; text-align: left; vertical-align: top; }",
         "td { font-variant-numeric: tabular-nums; }",
+        ".note { display: block; max-width: 20em; overflow-wrap: anywhere; }",
         ".digest { font-family: monospace; font-size: 11px; color: #555; overflow-wrap: anywhere; }",
     ]
 )
