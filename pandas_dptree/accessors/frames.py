@@ -15,8 +15,9 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
+from pandas_dptree.output.html_page import write_page
 from pandas_dptree.output.plots import ReleasedPlots
-from pandas_dptree.output.report import report_page, write_page
+from pandas_dptree.output.report import report_page
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan

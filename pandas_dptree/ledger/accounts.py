@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -20,7 +18,7 @@ from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, checked_shares
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
 
@@ -185,9 +183,10 @@ class Account(Chargeable):
         -----
         Numbers are rounded down. A release is charged the smaller of the float and its shortest decimal, so
         the sum of all shares is at most what is left, exactly. Nothing is reserved: other releases may be
-        charged in between.
+        charged in between. The shares depend on what is left. A script that may run twice divides the cap
+        instead, ``account.cap.divide(12)``, so that its plans are the same again, and are refused.
         """
-        sizes = _checked_shares(shares)
+        sizes = checked_shares(shares)
         left = self.remaining
         whole = sum(sizes)
         parts = []
@@ -398,15 +397,3 @@ def mark(store: Store, charges: Iterable[Charge]) -> None:
     with store.writing() as connection:
         numbers = [(charge.number,) for charge in charges]
         connection.executemany("INSERT OR IGNORE INTO released VALUES (?)", numbers)
-
-
-def _checked_shares(shares: object) -> list[Fraction]:
-    hint = "for example divide(12), or divide([3, 1])."
-    sizes = [1] * shares if isinstance(shares, int) and not isinstance(shares, bool) else shares
-    if isinstance(sizes, str) or not isinstance(sizes, Sequence) or not sizes:
-        raise ArgumentError(
-            "shares", f"must be a positive whole number or a list of numbers, not {quote(shares)}.", hint=hint
-        )
-    if not all(isinstance(size, int | float | Fraction) and 0 < size < math.inf for size in sizes):
-        raise ArgumentError("shares", f"must be positive and finite numbers, not {quote(shares)}.", hint=hint)
-    return [Fraction(size) for size in sizes]

@@ -21,7 +21,7 @@ from pandas_dptree.ledger.releases import by_name, check_plans, prepared_release
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
-from pandas_dptree.output.report import write_page
+from pandas_dptree.output.html_page import write_page
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out

@@ -6,23 +6,20 @@ import sqlite3
 from collections.abc import Sequence
 from html import escape
 
-from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms
 from pandas_dptree.ledger.history import Charged, charges_of, terms_of_all
 from pandas_dptree.ledger.store import head_of, spent_of
 from pandas_dptree.ledger.transactions import left_of
+from pandas_dptree.output.html_page import check_title, html_page
 from pandas_dptree.output.protection import hidden_in_words, joined, loss_in_words
-from pandas_dptree.output.report import STYLE
 
 __all__ = ["ledger_page"]
 
 
 def ledger_page(connection: sqlite3.Connection, *, title: str | None, name: str) -> str:
     """Make a page; see `Ledger.to_html`."""
-    if title is not None and not isinstance(title, str):
-        raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
+    check_title(title)
     charges: dict[str, list[Charged]] = {account: [] for account in terms_of_all(connection)}
     for each in charges_of(connection):
         charges[each.terms.name].append(each)
@@ -30,14 +27,12 @@ def ledger_page(connection: sqlite3.Connection, *, title: str | None, name: str)
         _section(connection, terms, charges[account]) for account, terms in terms_of_all(connection).items()
     ]
     head = head_of(connection)
-    return _PAGE.format(
-        title=escape(title or "Privacy budgets, and what was spent"),
-        style=f"{STYLE}\n{_STYLE}",
-        sections="\n".join(sections),
-        name=escape(name),
-        n_entries=f"{head.number:,}",
-        head=escape(head.digest),
-        version=escape(__version__),
+    checking = _CHECKING.format(name=escape(name), n_entries=f"{head.number:,}", head=escape(head.digest))
+    return html_page(
+        title or "Privacy budgets, and what was spent",
+        "\n".join([*sections, checking]),
+        style=_STYLE,
+        origin="It repeats what the ledger says, which proves nothing by itself.",
     )
 
 
@@ -141,7 +136,7 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
             [
                 f"{each.number:,}",
                 escape(content["time"].replace("T", " ").removesuffix("Z")),
-                f"<bdi>{escape(content['note'])}</bdi>{escape(again)}",
+                f'<span class="note"><bdi>{escape(content["note"])}</bdi>{escape(again)}</span>',
                 *([f"<bdi>{escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
                 f"{name}<bdi>{escape(content['what'])}</bdi>{output}<br>"
                 f'<span class="digest">plan {escape(content["plan"])}<br>ledger {each.digest}</span>',
@@ -165,32 +160,14 @@ _STYLE = "\n".join(
         "table { border-collapse: collapse; font-size: 15px; margin: 1em 0; }",
         "th, td { border-bottom: 1px solid #ccc; padding: 4px 10px; text-align: left; vertical-align: top; }",
         "td { font-variant-numeric: tabular-nums; }",
+        ".note { display: block; max-width: 20em; overflow-wrap: anywhere; }",
         ".digest { font-family: monospace; font-size: 11px; color: #555; overflow-wrap: anywhere; }",
     ]
 )
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{sections}
-<h2>How this can be checked</h2>
+_CHECKING = """<h2>How this can be checked</h2>
 <p>The ledger <bdi>{name}</bdi> has {n_entries} entries. The digest of the last one stands for all:</p>
 <p class="digest">{head}</p>
 <p>Keep it where those who run the ledger cannot write. With it,
 <code>dptree ledger verify {name} --head …</code>
-finds whether an entry that this page lists was changed or removed later.</p>
-<footer><p>Page made with pandas_dptree {version}. It repeats what the ledger says, which proves nothing by
-itself.</p></footer>
-</body>
-</html>
-"""
+finds whether an entry that this page lists was changed or removed later.</p>"""

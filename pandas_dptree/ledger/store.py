@@ -275,9 +275,10 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     A folder that cannot be written has no room for SQLite's shared memory. If nobody can be writing either,
     as there is no write-ahead log, the file is read as it is.
     """
-    _check_format(path)
+    _check_file(path)
     try:
         connection = _connected(path, "mode=rw")
+        _check_format(connection, path)
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     except sqlite3.OperationalError as error:
         if _name_of(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) and not os.path.exists(
@@ -289,41 +290,49 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect to an existing ledger. The settings read its schema, and so its write-ahead log."""
+    """Connect to an existing file. The settings read its schema, and so its write-ahead log."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
-        _check_identity(connection, path)
-    except (sqlite3.Error, LedgerError):
+    except sqlite3.Error:
         connection.close()
         raise
     return connection
 
 
-def _check_format(path: Path) -> None:
+def _check_file(path: Path) -> None:
     """Check that a file is a ledger, without writing to it or its neighbours.
 
     SQLite itself must read the header: if the file is open in this process already, closing any other
     descriptor of it would release the locks of that connection.
+
+    While another process merges the write-ahead log, or if it ended in the middle, the file alone is between
+    two states, and SQLite calls it malformed. Together with the log it is whole. Then `_connect` decides.
     """
-    if not path.is_file():
+    try:
+        is_file = path.is_file()
+    except PermissionError:
         raise LedgerError(
-            f"{_named(path)} does not exist.",
+            f"{_named(path)} cannot be opened: you may not look into its folder.", hint=_MAY_READ
+        ) from None
+    if not is_file:
+        raise LedgerError(
+            f"{_named(path)} {'is a folder' if path.is_dir() else 'does not exist'}.",
             hint="create it with dpt.Ledger.create(path, account=..., ...), or correct the path.",
         )
-    try:
-        _connected(path, "mode=ro&immutable=1").close()
-    except sqlite3.DatabaseError as error:
-        # Another process may be copying the log into the file. Then only a connection with locks can tell.
-        if not _name_of(error).startswith("SQLITE_CORRUPT"):
-            raise
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        try:
+            _check_format(connection, path)
+        except sqlite3.DatabaseError as error:
+            if not _name_of(error).startswith("SQLITE_CORRUPT"):
+                raise
 
 
-def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that the header is that of a ledger which this version can read."""
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that an open file is a ledger of a known format."""
     [identity] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if identity != APPLICATION_ID:
@@ -359,8 +368,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 _CORRECT: Final = "pass the path of a file that dpt.Ledger.create has made."
+_MAY_READ: Final = "check that you may read it. To be written, its folder must be writable too."
 _MAY_WRITE: Final = (
-    "you need permission to write to the file and its folder, since SQLite keeps a log beside it."
+    "you need permission to write to the file and its folder, since SQLite keeps a log beside it, and to the "
+    "files of this log, whose names end in -wal and -shm: another user may have left them."
 )
 _ERRORS: Final = {
     "SQLITE_BUSY": (
@@ -377,7 +388,7 @@ _ERRORS: Final = {
     "SQLITE_PERM": ("cannot be opened.", "ask for permission to read and write the file and its folder."),
     "SQLITE_CANTOPEN": (
         "cannot be opened.",
-        "check that you may read it. To be written, its folder must be writable too.",
+        _MAY_READ,
     ),
     "SQLITE_NOTADB": ("is not a ledger: it is not an SQLite database.", _CORRECT),
     "SQLITE_CORRUPT": (

@@ -150,7 +150,7 @@ def prepared(
         seen.add(key)
         last = _last_repeat(connection, request, digest, note)
         if last is not None and not allow_repeat:
-            raise _repeated(last, request, note)
+            raise _repeated(last, request, requests, note)
         left = left_of(terms[account].exact_cap, spent[account], request.part)
         if not amount.fits(left):
             raise _insufficient(amount, left, request, requests, terms[account])
@@ -252,15 +252,18 @@ def _last_repeat(
     return None if found is None else (found[0], found[1], bool(found[2]))
 
 
-def _repeated(last: tuple[int, str, bool], request: Request, note: str) -> RepeatedReleaseError:
+def _repeated(
+    last: tuple[int, str, bool], request: Request, requests: Sequence[Request], note: str
+) -> RepeatedReleaseError:
     number, time, released = last
     output = (
         "and was released"
         if released
         else "but no output of it is known: the process may have ended before it was returned"
     )
+    plan = "This plan" if len(requests) == 1 else f"The plan {quote(request.name)}"
     return RepeatedReleaseError(
-        f"This plan was charged to the account {_named(request)} with the note {quote(note)} before: charge "
+        f"{plan} was charged to the account {_named(request)} with the note {quote(note)} before: charge "
         f"{number}, requested at {time}, {output}. Nothing was charged now.",
         account=request.account,
         number=number,
@@ -307,5 +310,5 @@ def _which(request: Request, requests: Sequence[Request]) -> str:
         return "the release"
     before = [each for each in requests[: requests.index(request)] if each.account == request.account]
     return f"the release {quote(request.name)}" + (
-        f", after {len(before)} others in the same call" if before else ""
+        f", after {len(before)} other{'s' if len(before) > 1 else ''} in the same call," if before else ""
     )

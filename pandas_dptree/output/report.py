@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from html import escape
-from os import PathLike
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
-from pandas_dptree.output.atomic_files import write_whole
+from pandas_dptree.output.html_page import check_title, html_page
 from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 
-__all__ = ["STYLE", "report_page", "write_page"]
+__all__ = ["report_page"]
 
 
 def report_page(
@@ -33,8 +29,7 @@ def report_page(
     plan: Described | None = None,
 ) -> str:
     """Make a page: see `DataFrame.dp.to_html`."""
-    if title is not None and not isinstance(title, str):
-        raise ArgumentError("title", f"must be text, not {quote(title)}.", hint='for example title="Visits".')
+    check_title(title)
     released = Released.of(table)
     chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
     values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
@@ -51,15 +46,21 @@ def report_page(
         f", by {joined(list(map(str, released.keys)))}" if title is None and released.keys else ""
     )
     heading = heading if title is None else title
-    return _PAGE.format(
-        title=escape(heading),
-        style=STYLE,
-        left_out=f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
-        table=_table(released, values, rows, provenance),
-        notes="\n".join(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
-        warning="\n".join(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
-        protection="\n".join(f"<li>{escape(line)}</li>" for line in statement(provenance)),
-        version=escape(__version__),
+    body = [
+        f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
+        *(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
+        _table(released, values, rows, provenance),
+        '<div class="notes">',
+        *(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
+        "</div>\n<h2>What protects this table</h2>\n<ul>",
+        *(f"<li>{escape(line)}</li>" for line in statement(provenance)),
+        "</ul>",
+    ]
+    return html_page(
+        heading,
+        "\n".join(filter(None, body)),
+        style=_STYLE,
+        origin="It repeats what the table says of itself, which proves nothing.",
     )
 
 
@@ -96,20 +97,6 @@ def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
             hint="pass the plan by which the table was released, or leave it out.",
         )
     return stated or {**plan.provenance(), "rng": UNKNOWN_SOURCE}
-
-
-def write_page(page: str, path: str | PathLike[str]) -> None:
-    """Write a page to a file, completely or not at all; raise an `ArgumentError` if that is impossible."""
-    # errors="replace" is for lone surrogates, which UTF-8 cannot encode
-    fill = partial(Path.write_text, data=page, encoding="utf-8", errors="replace", newline="\n")
-    try:
-        write_whole(Path(path), fill)
-    except (OSError, TypeError, ValueError):
-        raise ArgumentError(
-            "path",
-            f"cannot be written: {path if isinstance(path, PathLike) else quote(path)}.",
-            hint="name a file in a folder that exists, and that you may write to.",
-        ) from None
 
 
 def _describe_left_out(levels: Sequence[tuple[str, int]]) -> str:
@@ -224,46 +211,10 @@ def _numbers(numbers: npt.NDArray[np.float64], digits: int) -> list[str]:
     return ["–" if np.isnan(number) else f"{number + 0.0:,.{digits}f}" for number in numbers.tolist()]
 
 
-STYLE = "\n".join(
+_STYLE = "\n".join(
     [
-        "body { font-family: system-ui, sans-serif; color: #222; }",
-        "body { max-width: 70em; margin: 2em auto; padding: 0 1em; }",
-        "h1 { font-size: 1.5em; } h2 { font-size: 1.1em; margin-top: 2em; }",
         "#released td.gt_right { font-variant-numeric: tabular-nums; white-space: nowrap; }",
         ".depth0 { font-weight: bold; }",
         *(f".depth{depth} {{ padding-inline-start: {1.4 * (depth - 1):.1f}em; }}" for depth in range(1, 10)),
-        ".warning { border: 2px solid #b00020; padding: 0.5em 1em; font-weight: bold; }",
-        ".notes, footer { color: #555; font-size: 0.9em; }",
-        "@media print { body { margin: 0; max-width: none; } tr { break-inside: avoid; } }",
     ]
 )
-"""The style of all pages."""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{left_out}
-{warning}
-{table}
-<div class="notes">
-{notes}
-</div>
-<h2>What protects this table</h2>
-<ul>
-{protection}
-</ul>
-<footer><p>Page made with pandas_dptree {version}. It repeats what the table says of itself, which proves
-nothing.</p></footer>
-</body>
-</html>
-"""

@@ -20,6 +20,7 @@ from pandas_dptree.errors import ArgumentError, quote, warn
 __all__ = [
     "ExactLoss",
     "PrivacyLoss",
+    "checked_shares",
     "exact",
     "float_below",
     "ungated_loss",
@@ -251,8 +252,8 @@ class PrivacyLoss:
             )
         return ""
 
-    def divide(self, shares: Sequence[float]) -> list[PrivacyLoss]:
-        r"""Divide the loss among releases of the same records, in proportion to the shares.
+    def divide(self, shares: int | Sequence[float]) -> list[PrivacyLoss]:
+        r"""Divide the loss among releases of the same records, in equal parts or in proportion to the shares.
 
         What the parts may spend (`exact`) is together not more than what the whole may: each part is rounded
         down. Releases with these losses together have the whole loss, since epsilons, deltas and rhos add up
@@ -261,13 +262,30 @@ class PrivacyLoss:
         there): the events of all releases occur together with probability at least
         :math:`\prod_i (1 - \delta_i) \ge 1 - \sum_i \delta_i`.
 
+        Parameters
+        ----------
+        shares : int or sequence of float
+            The number of equal shares; or the sizes of the shares, in proportion.
+
+        Returns
+        -------
+        list of PrivacyLoss
+
+        Raises
+        ------
+        ArgumentError
+            If a share is not positive.
+
         Examples
         --------
         >>> PrivacyLoss(epsilon=1.0).divide([1, 3])
         [PrivacyLoss(epsilon=0.25, delta=0.0, rho=None), PrivacyLoss(epsilon=0.75, delta=0.0, rho=None)]
+        >>> PrivacyLoss(rho=0.5).divide(4)[0].rho
+        0.125
         """
-        whole = sum(map(Fraction, shares), Fraction())
-        return [self.part(Fraction(share) / whole) for share in shares]
+        sizes = checked_shares(shares)
+        whole = sum(sizes)
+        return [self.part(size / whole) for size in sizes]
 
     def part(self, share: Fraction) -> PrivacyLoss:
         """Return a share of the loss, above 0 and at most 1, rounded down.
@@ -321,6 +339,31 @@ def warn_if_useless(loss: PrivacyLoss) -> None:
             hint="choose an epsilon of about 1 or a rho of about 0.1, and a delta far below 1 / n for n "
             "people; larger values are for tests and simulations.",
         )
+
+
+def checked_shares(shares: object) -> list[Fraction]:
+    """Return the exact sizes of shares, which are given as numbers or as how many equal ones there are.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no share, or one is not positive and finite.
+
+    Examples
+    --------
+    >>> checked_shares(2), checked_shares([0.5, 3])
+    ([Fraction(1, 1), Fraction(1, 1)], [Fraction(1, 2), Fraction(3, 1)])
+    """
+    hint = "for example divide(12), or divide([3, 1])."
+    given = shares.tolist() if isinstance(shares, np.integer | np.ndarray) else shares
+    sizes = [1] * given if isinstance(given, int) and not isinstance(given, bool) else given
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence) or not sizes:
+        raise ArgumentError(
+            "shares", f"must be a positive whole number or a list of numbers, not {quote(shares)}.", hint=hint
+        )
+    if not all(isinstance(size, int | float | Fraction) and 0 < size < math.inf for size in sizes):
+        raise ArgumentError("shares", f"must be positive and finite numbers, not {quote(shares)}.", hint=hint)
+    return [Fraction(size) for size in sizes]
 
 
 def _part(total: float, part: Fraction) -> float:

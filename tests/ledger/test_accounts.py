@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import ArgumentError, InsufficientBudgetError
+from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, RepeatedReleaseError
 from tests.helpers_ledger import StandIn, charge, create
 
 
@@ -74,6 +74,16 @@ def test_shares_are_of_what_is_left(patients):
 def test_other_shares_are_refused(patients, shares):
     with pytest.raises(ArgumentError, match="`shares`"):
         patients.divide(shares)
+
+
+def test_a_script_that_divides_the_cap_is_refused_the_second_time(patients):
+    def script():
+        loss = patients.cap.divide(12)[0]
+        return charge(patients, StandIn(typed(loss.rho)), note="2026-01")
+
+    script()
+    with pytest.raises(RepeatedReleaseError):
+        script()
 
 
 def test_display(tmp_path):

@@ -145,7 +145,7 @@ def later_format(path):
             "is not a ledger: it is not an SQLite database",
         ),
         (lambda path: path.write_bytes(b""), "is not a ledger"),
-        (lambda path: path.mkdir(), "does not exist"),
+        (lambda path: path.mkdir(), "is a folder"),
         (other_database, "is not a ledger"),
         (later_format, "later version of pandas_dptree: it has format 2"),
     ],

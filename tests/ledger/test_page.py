@@ -65,3 +65,11 @@ def test_the_page_is_written_to_a_file(ledger, tmp_path):
         ledger.to_html(tmp_path / "missing" / "page.html")
     with pytest.raises(ArgumentError, match="`title` must be text"):
         ledger.to_html(title=3)
+
+
+def test_a_long_note_does_not_push_the_other_columns_away(tmp_path):
+    with create(tmp_path) as ledger:
+        charge(ledger["patients"], note="x" * 200)
+        page = ledger.to_html()
+    assert ".note { display: block; max-width: 20em; overflow-wrap: anywhere; }" in page
+    assert f'<td><span class="note"><bdi>{"x" * 200}</bdi></span></td>' in page

@@ -212,22 +212,6 @@ def test_a_log_that_is_removed_while_open(ledger, patients):
         charge(patients, note="next")
 
 
-def test_a_file_whose_log_is_being_copied_into_it(ledger, patients, tmp_path):
-    """The first page counts pages that are not in the file yet; the log has all of them."""
-    for number in range(100):
-        charge(patients, StandIn("1/1000", name=str(number)))
-    before, log = Path(ledger.path).read_bytes(), Path(f"{ledger.path}-wal").read_bytes()
-    head = ledger.head
-    ledger.close()
-    after = Path(ledger.path).read_bytes()
-    assert len(after) > len(before)
-    copied = tmp_path / "copied.sqlite"
-    copied.write_bytes(after[:4096] + before[4096:])
-    Path(f"{copied}-wal").write_bytes(log)
-    with dpt.Ledger.open(copied) as opened:
-        assert opened.verify() == head
-
-
 def test_a_damaged_file(ledger, patients):
     for i in range(50):
         charge(patients, SMALL, note=str(i))
@@ -237,6 +221,25 @@ def test_a_damaged_file(ledger, patients):
         file.write(os.urandom(20_000))
     with pytest.raises(LedgerError, match=r"is damaged.\nHint: keep a copy"):
         charge(patients, note="next")
+
+
+def test_a_log_that_was_merged_in_part(ledger, patients, tmp_path):
+    """A merge begins with the first page, which states a size that the file has only at the end."""
+    for i in range(50):
+        charge(patients, SMALL, note=str(i))
+    half, merged = tmp_path / "half.sqlite", tmp_path / "merged.sqlite"
+    for copy in (half, merged):
+        for end in ("", "-wal"):
+            shutil.copy(f"{ledger.path}{end}", f"{copy}{end}")
+    with dpt.Ledger.open(merged):
+        pass
+    with open(half, "r+b") as file:
+        file.write(merged.read_bytes()[:4096])
+    assert half.stat().st_size < merged.stat().st_size
+    with dpt.Ledger.open(half) as opened:
+        assert opened.verify() == ledger.head
+        charge(opened["patients"], note="next")
+        assert opened["patients"].n_charges == 51
 
 
 def as_nobody(code):
@@ -311,6 +314,30 @@ def test_a_file_that_cannot_be_read(open_folder):
     assert "LedgerError: The ledger 'budget.sqlite' cannot be opened" in found.stderr
     found = as_nobody(f"create(pathlib.Path({str(open_folder)!r}), 'new.sqlite')")
     assert "LedgerError: The ledger 'new.sqlite' cannot be created: Permission denied" in found.stderr
+
+
+@needs_root
+def test_a_folder_that_cannot_be_entered(open_folder):
+    with create(open_folder) as ledger:
+        pass
+    os.chmod(open_folder, 0o700)
+    found = as_nobody(TRY.format(path=ledger.path))
+    assert "LedgerError: The ledger 'budget.sqlite' cannot be opened: you may not look into" in found.stderr
+
+
+@needs_root
+def test_a_log_that_another_user_left(open_folder):
+    """SQLite does not remove the log of a reader who may not write to the file. The hint names it."""
+    with create(open_folder) as ledger:
+        charge(ledger["patients"])
+    os.chmod(open_folder, 0o777)
+    for end in ("-wal", "-shm"):
+        Path(f"{ledger.path}{end}").touch(0o444)
+    os.chmod(ledger.path, 0o666)
+    found = as_nobody(TRY.format(path=ledger.path))
+    assert "cannot be written" in found.stdout and "-wal and -shm: another user" in found.stdout, (
+        found.stdout + found.stderr
+    )
 
 
 @needs_root

@@ -154,7 +154,9 @@ def test_other_plans_notes_accounts_and_parts_are_no_repeats(tmp_path):
 
 def test_all_or_none(ledger, patients):
     before = state(ledger)
-    with pytest.raises(InsufficientBudgetError, match="the release 'third', after 2 others in the same call"):
+    with pytest.raises(
+        InsufficientBudgetError, match="the release 'third', after 2 others in the same call, needs"
+    ):
         charge(
             patients,
             first=StandIn("4/10", name="1"),
@@ -166,6 +168,12 @@ def test_all_or_none(ledger, patients):
     assert [each.number for each in charged.values()] == [3, 4]
     assert charged["second"].digest == ledger.head.digest
     assert not patients.remaining
+
+
+def test_the_repeated_one_of_several_is_named(patients):
+    charge(patients, costs=StandIn(name="costs"))
+    with pytest.raises(RepeatedReleaseError, match=r"^The plan 'costs' was charged"):
+        charge(patients, counts=StandIn(name="counts"), costs=StandIn(name="costs"))
 
 
 def test_the_same_plan_twice_in_one_call(ledger, patients):

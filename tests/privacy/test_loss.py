@@ -221,6 +221,20 @@ def test_parts_of_a_loss_add_up_to_no_more_than_it(shares, epsilon, delta):
             np.testing.assert_allclose(values, wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("shares", [3, np.int64(3), [2.0, 2.0, 2.0], np.ones(3), [Fraction(1, 3)] * 3])
+def test_equal_parts_of_a_loss(shares):
+    assert PrivacyLoss(rho=0.75).divide(shares) == [PrivacyLoss(rho=0.25)] * 3
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [0, -1, True, 2.5, "12", [], [1, 0], [1, -1], [1, float("nan")], ["a"], None, {1: 2}, np.ones((2, 2))],
+)
+def test_other_shares_of_a_loss_are_refused(shares):
+    with pytest.raises(ArgumentError, match="`shares`"):
+        PrivacyLoss(rho=0.75).divide(shares)
+
+
 @given(epsilon=st.floats(1e-3, 50.0), delta=st.floats(1e-15, 0.5))
 def test_the_budget_that_is_accepted_from_files_still_implies_the_loss(epsilon, delta):
     """It is more than is computed here, as another library may compute it, and less than the exact value."""
