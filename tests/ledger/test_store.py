@@ -212,6 +212,22 @@ def test_a_log_that_is_removed_while_open(ledger, patients):
         charge(patients, note="next")
 
 
+def test_a_file_whose_log_is_being_copied_into_it(ledger, patients, tmp_path):
+    """The first page counts pages that are not in the file yet; the log has all of them."""
+    for number in range(100):
+        charge(patients, StandIn("1/1000", name=str(number)))
+    before, log = Path(ledger.path).read_bytes(), Path(f"{ledger.path}-wal").read_bytes()
+    head = ledger.head
+    ledger.close()
+    after = Path(ledger.path).read_bytes()
+    assert len(after) > len(before)
+    copied = tmp_path / "copied.sqlite"
+    copied.write_bytes(after[:4096] + before[4096:])
+    Path(f"{copied}-wal").write_bytes(log)
+    with dpt.Ledger.open(copied) as opened:
+        assert opened.verify() == head
+
+
 def test_a_damaged_file(ledger, patients):
     for i in range(50):
         charge(patients, SMALL, note=str(i))
