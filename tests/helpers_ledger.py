@@ -22,8 +22,7 @@ class StandIn:
     privacy_unit: object = "person"
     neighbors: str = "add_remove"
     digest: str | None = field(default=None)
-    kind: str = "additive"
-    level_names: tuple = ("total", "state")
+    subject: str = "counts by state"
 
     def __post_init__(self):
         if self.digest is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from pandas_dptree.errors import ArgumentError, listed
@@ -10,7 +11,20 @@ from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.plans.options import Running
 
-__all__ = ["running_options"]
+__all__ = ["SHELL_PHRASES", "print_charge", "running_options"]
+
+SHELL_PHRASES = {
+    "open it with dpt.Ledger.open(path)": "use it, or add an account with `dptree ledger add`",
+    "create it with dpt.Ledger.create(path, account=..., ...)": "create it with `dptree ledger create`",
+    "that dpt.Ledger.create has made": "that `dptree ledger create` has made",
+    "allow_repeat=True": "--allow-repeat",
+    "account.divide(n) gives n parts of what is left that fit": "`dptree ledger show` tells what is left",
+    "ledger.add_account(...)": "`dptree ledger add`",
+    "ledger.head.digest": "what `dptree ledger show` prints",
+    "ledger.to_frame()": "`dptree ledger show`",
+    "ledger.verify()": "`dptree ledger verify`",
+}
+"""What the messages of ledgers say in Python, and what they say in the shell."""
 
 
 def running_options(arguments: argparse.Namespace) -> Running:
@@ -35,6 +49,13 @@ def running_options(arguments: argparse.Namespace) -> Running:
         "note": arguments.note,
         "allow_repeat": arguments.allow_repeat,
     }
+
+
+def print_charge(running: Running) -> None:
+    """Print what is left of the account, if one was charged."""
+    account = running.get("ledger")
+    if isinstance(account, Account):
+        print(f"Charged. {account}", file=sys.stderr)
 
 
 def _account(path: Path, name: str | None) -> Account:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from pandas_dptree import datasets
 from pandas_dptree.cli import verify
-from pandas_dptree.cli.charging import running_options
+from pandas_dptree.cli.charging import SHELL_PHRASES, print_charge, running_options
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
 from pandas_dptree.errors import (
@@ -99,6 +99,8 @@ def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
     }
     if getattr(arguments, "share", None):
         names["split"] = names["share"]
+    for phrase, in_shell in SHELL_PHRASES.items():
+        message = message.replace(phrase, in_shell)
     return re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)
 
 
@@ -113,6 +115,7 @@ def _counts(arguments: argparse.Namespace) -> None:
     options = {**_options(arguments), **private, **running}
     released = tables.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
+    print_charge(running)
 
 
 def _sums(arguments: argparse.Namespace) -> None:
@@ -121,6 +124,7 @@ def _sums(arguments: argparse.Namespace) -> None:
     options = {**values, **_options(arguments), **running}
     released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
+    print_charge(running)
 
 
 def _means(arguments: argparse.Namespace) -> None:
@@ -129,6 +133,7 @@ def _means(arguments: argparse.Namespace) -> None:
     options = {**values, **_options(arguments), **running}
     released = tables.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
     write_table(released, arguments.out, force=arguments.force)
+    print_charge(running)
 
 
 def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
@@ -259,6 +264,7 @@ def _release(arguments: argparse.Namespace) -> None:
     records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
     released = plan.release(records, **running)
     write_table(released, arguments.out, force=arguments.force)
+    print_charge(running)
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -79,12 +79,13 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _create(arguments: argparse.Namespace) -> None:
     with Ledger.create(arguments.ledger, **_terms(arguments)) as ledger:
+        print(ledger[arguments.account])
         _print_head(ledger)
 
 
 def _add(arguments: argparse.Namespace) -> None:
     with Ledger.open(arguments.ledger) as ledger:
-        ledger.add_account(**_terms(arguments))
+        print(ledger.add_account(**_terms(arguments)))
         _print_head(ledger)
 
 
@@ -98,10 +99,11 @@ def _show(arguments: argparse.Namespace) -> None:
             print(account)
             for part in account.parts or ():
                 print(f"  part {part!r}: {account.part(part).remaining}")
-        columns = ["number", "time", "account", "part", "note", "what", "epsilon", "rho", "delta", "released"]
-        charges = ledger.to_frame()[columns].dropna(axis=1, how="all")
+        columns = ["number", "time", "account", "part", "note", "name", "what", "epsilon", "rho", "delta"]
+        charges = ledger.to_frame()[[*columns, "released"]].dropna(axis=1, how="all")
         if len(charges):
             charges["time"] = charges["time"].dt.strftime("%Y-%m-%d %H:%M:%S")
+            charges = charges.rename(columns={"number": "entry", "time": "requested (UTC)"})
             print("", charges.to_string(index=False, na_rep="", float_format="{:g}".format), sep="\n")
         print()
         _print_head(ledger)

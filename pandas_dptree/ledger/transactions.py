@@ -179,7 +179,7 @@ def commit(
             "delta": str(charge.amount.delta),
             "plan": request.plan.digest,
             "name": None if request.name is None else readable(str(request.name)),
-            "what": _described(request.plan),
+            "what": readable(request.plan.subject),
             "note": note,
             "repeats": first.get(key, charge.repeats),
             "user": user,
@@ -189,11 +189,6 @@ def commit(
         first[key] = heads[-1].number
         add_to_spent(connection, request.account, request.part or WHOLE, charge.total)
     return heads
-
-
-def _described(plan: Costed) -> str:
-    """Describe what a plan releases: its kind and its levels, which are public."""
-    return readable(f"{plan.kind}: {', '.join(map(str, plan.level_names))}")
 
 
 def _checked_digest(plan: Costed, terms: Terms) -> str:

@@ -67,6 +67,10 @@ class AdditivePlan(Measurement):
     # Description
 
     @property
+    def _measured(self) -> str:
+        return "counts" if self.quantity == COUNT else f"sums of {self.quantity.column}"
+
+    @property
     def headline(self) -> str:
         """The release in one sentence: noise, privacy loss, privacy unit, split and consistency."""
         column = self.quantity.column

@@ -139,6 +139,17 @@ class Plan(ABC):
 
     @property
     @abstractmethod
+    def _measured(self) -> str:
+        """What is released of each node, in a few words."""
+
+    @property
+    def subject(self) -> str:
+        """What is released, and by which keys, in a few words: a ledger lists releases by it."""
+        keys = ", ".join(map(str, self.level_names[1:]))
+        return f"{self._measured} by {keys}" if keys else self._measured
+
+    @property
+    @abstractmethod
     def headline(self) -> str:
         """The release in one sentence."""
 

@@ -19,12 +19,8 @@ class Costed(Protocol):
     """What an account needs to know of a plan."""
 
     @property
-    def kind(self) -> str:
-        """The kind of plan, as in JSON."""
-
-    @property
-    def level_names(self) -> tuple[Hashable, ...]:
-        """Names of the levels, from the root to the leaves."""
+    def subject(self) -> str:
+        """What is released, and by which keys, in a few words."""
 
     @property
     def digest(self) -> str | None:

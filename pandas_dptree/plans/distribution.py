@@ -340,6 +340,10 @@ class DistributionPlan(Plan):
         )
 
     @property
+    def _measured(self) -> str:
+        return f"distribution of {self.bins.column}"
+
+    @property
     def headline(self) -> str:
         """The release in one sentence."""
         return (

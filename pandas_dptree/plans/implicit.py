@@ -153,6 +153,10 @@ class ImplicitPlan(Plan):
         """Where the public keys came from; None if no keys are public."""
         return self.hierarchy.source if isinstance(self.hierarchy, Domain) else None
 
+    @property
+    def _measured(self) -> str:
+        return "counts"
+
     def to_frame(self) -> pd.DataFrame:
         """Return the plan as a frame.
 

@@ -189,6 +189,15 @@ class JointPlan(Plan):
         return self._first.mechanism_name
 
     @property
+    def _measured(self) -> str:
+        shown = {name: self._shown(name) for name in self.plans}
+        return ", ".join(
+            f"{how}s" if how == "count" else f"{how}s of {self.plans[name].quantity.column}"
+            for name, how in shown.items()
+            if how != "not shown"
+        )
+
+    @property
     def headline(self) -> str:
         """The release in one sentence: quantities and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(

@@ -163,6 +163,10 @@ class RelativeErrorPlan(Plan):
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
 
     @property
+    def _measured(self) -> str:
+        return "counts with bounded relative error"
+
+    @property
     def mechanism_name(self) -> str:
         """The name of the mechanism in ``attrs`` and JSON."""
         return "multiplicative"

@@ -34,10 +34,11 @@ def spent(ledger):
         ("means", ["--column", "cost", "--bounds", "0", "500"]),
     ],
 )
-def test_a_release_is_charged_and_names_its_charge(files, ledger, verb, more, tmp_path):
+def test_a_release_is_charged_and_names_its_charge(files, ledger, verb, more, tmp_path, capsys):
     out = tmp_path / "table.csv"
     assert run(files, verb, *more, "--epsilon", "0.4", "--out", str(out), *charging(ledger)) == 0
     assert spent(ledger) == (0.4, 1)
+    assert f"Charged. {ledger['rows']}\n" in capsys.readouterr().err
     (row,) = ledger.to_frame().to_dict("records")
     stated = json.loads(out.with_name("table.csv.json").read_text())["attrs"]
     assert stated["ledger"] == {"account": "rows", "charge": row["number"], "digest": ledger.head.digest}
@@ -60,7 +61,7 @@ def test_a_script_that_is_run_twice_spends_once(files, ledger, tmp_path, capsys)
     before = (tmp_path / "table.csv").read_text()
     assert counts(files, *command) == 2
     message = capsys.readouterr().err
-    assert "with the note '2026-03' before" in message and "allow_repeat=True" in message
+    assert "with the note '2026-03' before" in message and "--allow-repeat" in message
     assert spent(ledger) == (0.4, 1) and (tmp_path / "table.csv").read_text() == before
     assert counts(files, *command, "--allow-repeat") == 0
     assert spent(ledger) == (0.8, 2)

@@ -45,7 +45,7 @@ def test_show(path, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "0.75 of epsilon=1 left, 1 charge\n" in printed
     assert (
-        "2026-03-01 12:30:15 patients    a 2026-03 additive: total, state     0.25      0     False"
+        "2026-03-01 12:30:15 patients    a 2026-03 counts by state     0.25      0     False"
         in printed
     )
     assert f"Head: {dpt.Ledger.open(path).head.digest}" in printed
@@ -97,7 +97,7 @@ def test_an_existing_ledger_is_kept(path, capsys):
     head = dpt.Ledger.open(path).head
     assert run("create", path, *TERMS) == run("add", path, *TERMS) == 2
     printed = capsys.readouterr().err
-    assert "exists already.\nHint: open it" in printed and "`--account` exists already: 'patients'" in printed
+    assert "exists already.\nHint: use it" in printed and "`--account` exists already: 'patients'" in printed
     assert dpt.Ledger.open(path).head == head
 
 

@@ -41,7 +41,7 @@ def test_frame(year):
     assert list(frame["released"]) == [True] * 6 + [False]
     assert list(frame["name"].fillna("-")) == ["-"] * 5 + ["costs", "-"]
     assert frame["time"].iloc[1] == pd.Timestamp("2026-03-31T12:30:15", tz="UTC")
-    assert set(frame["what"]) == {"additive: total, state"}
+    assert set(frame["what"]) == {"counts by state"}
     assert frame["digest"].iloc[-1] == year.head.digest
     assert frame["user"].notna().all()
 

@@ -54,7 +54,7 @@ def test_several_tables_are_charged_together(ledger, patients, visits):
     assert patients.spent.rho == 0.3
     frame = ledger.to_frame()
     assert list(frame["name"]) == ["counts", "costs"] and frame["released"].all()
-    assert list(frame["what"]) == ["additive: total, region, district", "joint: total, region, district"]
+    assert list(frame["what"]) == ["counts by region, district", "means of cost, counts by region, district"]
     assert ledger.verify(charged[0]["digest"]) == ledger.head
 
 
