@@ -13,7 +13,7 @@ from pandas_dptree.ledger.amounts import Amount, Balance, float_within
 from pandas_dptree.ledger.entries import Terms, checked_note
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
-from pandas_dptree.ledger.transactions import Request, commit, left_of, prepared
+from pandas_dptree.ledger.transactions import Request, commit, left_of, prepared, warn_of_reused_notes
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
 from pandas_dptree.plans.options import Running
@@ -370,7 +370,10 @@ def _check_requests(
     """Raise what `_charge_requests` would raise now, and charge nothing."""
     note = checked_note(note)
     with store.reading() as connection:
-        prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
+        asked = list(requests.values())
+        prepared(connection, asked, note, allow_repeat=allow_repeat)
+        if not allow_repeat:
+            warn_of_reused_notes(connection, asked, note)
 
 
 def _charge_requests(

@@ -41,8 +41,8 @@ CREATE TABLE released (charge INTEGER PRIMARY KEY REFERENCES entry (number));
 CREATE UNIQUE INDEX account_by_name ON entry (json_extract(content, '$.name'))
     WHERE json_extract(content, '$.kind') = 'account';
 CREATE INDEX charge_by_request ON entry (
-    json_extract(content, '$.plan'), json_extract(content, '$.note'),
-    json_extract(content, '$.account'), json_extract(content, '$.part')
+    json_extract(content, '$.note'), json_extract(content, '$.account'),
+    json_extract(content, '$.part'), json_extract(content, '$.plan')
 ) WHERE json_extract(content, '$.kind') = 'charge';
 CREATE TRIGGER entry_follows BEFORE INSERT ON entry
     WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entry)

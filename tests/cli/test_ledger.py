@@ -44,10 +44,7 @@ def test_show(path, tmp_path, capsys):
     assert run("show", path) == 0
     printed = capsys.readouterr().out
     assert "0.75 of epsilon=1 left, 1 charge\n" in printed
-    assert (
-        "2026-03-01 12:30:15 patients    a 2026-03 counts by state     0.25      0     False"
-        in printed
-    )
+    assert "2026-03-01 12:30:15 patients    a 2026-03 counts by state     0.25      0     False" in printed
     assert f"Head: {dpt.Ledger.open(path).head.digest}" in printed
     assert run("show", path, "--html", str(tmp_path / "page.html")) == 0
     assert "2026-03" in (tmp_path / "page.html").read_text("utf-8")

@@ -1,5 +1,7 @@
 """What accounts take, and what they refuse."""
 
+import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -244,3 +246,17 @@ def test_times_are_as_requested(ledger, patients):
             "SELECT json_extract(content, '$.time') FROM entry WHERE number = 3"
         ).fetchall()
     assert time == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_note_that_another_plan_used_is_mentioned_before_anything_is_charged(patients, ledger):
+    charge(patients, StandIn("1/10"), note="2026-03")
+    other = StandIn("2/10", name="other")
+    with pytest.warns(dpt.DPTreeWarning, match="with the note '2026-03' before, by another plan: charge 3"):
+        patients.check({None: other}, "2026-03", allow_repeat=False)
+    assert patients.n_charges == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patients.check({None: other}, "2026-04", allow_repeat=False)
+        patients.check({None: other}, "2026-03", allow_repeat=True)
+        patients.check({"ages": other}, "2026-03", allow_repeat=False)  # a table of its own name
+        patients.check({None: replace(other, subject="sums of cost")}, "2026-03", allow_repeat=False)
