@@ -14,7 +14,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, did_you_mean, listed, quote
 from pandas_dptree.ledger.accounts import Account, Several
-from pandas_dptree.ledger.entries import Terms, text_of_time, user_name
+from pandas_dptree.ledger.entries import Terms, in_normal_form, text_of_time, user_name
 from pandas_dptree.ledger.history import charges_as_frame, entries_as_json, plot_spending
 from pandas_dptree.ledger.page import ledger_page
 from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
@@ -50,6 +50,7 @@ class Ledger:
     The file is an SQLite database. Threads and processes may use it at the same time, and it survives crashes
     and forks; each process opens it for itself. Keep it on a local disk, not on a network file system. Close
     it before you copy it, as its last charges may be in a second file beside it, whose name ends in ``-wal``.
+    For the same reason, give a container the whole folder, never the file alone, and make no hard links.
     Whoever may write to the file can also replace it: a restored backup forgets the charges made since. So
     note `head` elsewhere, and pass it to `verify`.
 
@@ -73,7 +74,6 @@ class Ledger:
                 hint="open a ledger with dpt.Ledger.open(path), or make one with dpt.Ledger.create(...).",
             )
         self._store = store
-        self._terms: dict[str, Terms] = {}
 
     @classmethod
     @public
@@ -243,15 +243,11 @@ class Ledger:
         return len(list(iter(self)))
 
     def _find(self, account: object) -> Terms | None:
-        if not isinstance(account, str):
+        name = in_normal_form(account)
+        if not isinstance(name, str):
             return None
-        if account not in self._terms:
-            with self._store.reading() as connection:
-                terms = terms_of(connection, account)
-            if terms is None:
-                return None
-            self._terms[account] = terms
-        return self._terms[account]
+        with self._store.reading() as connection:
+            return terms_of(connection, name)
 
     @public
     def release(
@@ -342,6 +338,9 @@ class Ledger:
         Whoever changes an entry must compute all digests after it anew, which anybody with write access can
         do. Whoever removes the last entries leaves a valid chain. Both, and a restored backup, are only found
         with a `head` that was noted after the entries in question, where this person cannot write.
+
+        No digest covers the marks of charges that have an output. So a mark that was added to a charge, or
+        removed, is not found.
         """
         with self._store.reading() as connection:
             return verified(connection, head, name=self._store.path.name)
@@ -415,12 +414,14 @@ class Ledger:
         Raises
         ------
         ArgumentError
-            If the title is not text, or the file cannot be written.
+            If the title is not text, or the file is the ledger or cannot be written.
         """
         with self._store.reading() as connection:
             page = ledger_page(connection, title=title, name=self._store.path.name)
         if path is None:
             return page
+        if self._store.is_file(path):
+            raise ArgumentError("path", "is the ledger itself.", hint='for example "ledger.html".')
         write_page(page, path)
         return None
 

@@ -30,6 +30,7 @@ __all__ = [
     "canonical",
     "checked_note",
     "digest_after",
+    "in_normal_form",
     "readable",
     "text_of_time",
     "user_name",
@@ -59,7 +60,8 @@ def digest_after(previous: str, text: str) -> str:
 
 def text_of_time(time: datetime) -> str:
     """Return a time in UTC, in seconds, as in ISO 8601."""
-    return time.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")  # noqa: UP017
+    utc = time.astimezone(timezone.utc)  # noqa: UP017
+    return f"{utc.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 @cache
@@ -78,14 +80,22 @@ def readable(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def checked_note(note: object) -> str:
-    """Check a note, and return it in its normal form: composed characters, no surrounding blanks."""
+    """Check a note, and return it in its normal form."""
     return _printable("note", note, 'say what the release is for, in one line: for example note="2026-03".')
 
 
+def in_normal_form(text: object) -> object:
+    """Return the form in which a text is stored: composed characters, no surrounding blanks.
+
+    So a name is found by the text that it was made with. What is not text is returned as it is.
+    """
+    return unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else text
+
+
 def _printable(argument: str, text: object, hint: str) -> str:
-    if not isinstance(text, str):
+    normal = in_normal_form(text)
+    if not isinstance(normal, str):
         raise ArgumentError(argument, f"must be text, not {quote(text)}.", hint=hint)
-    normal = unicodedata.normalize("NFC", text).strip()
     if not normal:
         raise ArgumentError(argument, "must not be empty.", hint=hint)
     if len(normal) > MOST_CHARACTERS:
@@ -178,13 +188,14 @@ class Terms:
                 f"cannot be chosen: the account {quote(self.name)} was opened without parts.",
                 hint='parts are declared when an account is opened, as in parts=["2026-01", "2026-02"].',
             )
-        if not isinstance(part, str) or part not in self.parts:
+        normal = in_normal_form(part)
+        if normal not in self.parts:
             raise ArgumentError(
                 "part",
                 f"is unknown to the account {quote(self.name)}: {quote(part)}.",
                 hint=f"{did_you_mean([part], self.parts)}its parts are {listed(self.parts)}.",
             )
-        return part
+        return str(normal)
 
     def to_content(self, time: datetime) -> dict[str, Any]:
         """Return the content of the entry that opens the account."""

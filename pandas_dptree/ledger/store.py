@@ -31,6 +31,9 @@ FORMAT: Final = 1
 WHOLE: Final = ""
 """In the table `spent`, the part that stands for charges on the whole account."""
 
+_BESIDE: Final = ("-wal", "-journal", "-shm")
+"""How the names of SQLite's files beside a database end."""
+
 SCHEMA: Final = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT NOT NULL, digest TEXT NOT NULL);
 CREATE TABLE spent (
@@ -59,8 +62,9 @@ CREATE TRIGGER released_kept BEFORE DELETE ON released
 """`entry` is the truth. `spent` caches its sums. `released` marks the charges whose output is known to exist;
 a mark has no time, since running times depend on records."""
 
-_SETTINGS: Final = ("synchronous=FULL", "foreign_keys=ON", "recursive_triggers=ON")
-"""FULL: a commit returns when it is on disk. Recursive triggers also refuse INSERT OR REPLACE."""
+_SETTINGS: Final = ("synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "recursive_triggers=ON")
+"""FULL: a commit returns when it is on disk; on macOS that needs fullfsync, as a plain fsync leaves data in
+the drive's cache. Recursive triggers also refuse INSERT OR REPLACE."""
 
 
 class Head(NamedTuple):
@@ -102,7 +106,7 @@ class Store:
     def create(cls, path: str | os.PathLike[str], contents: Iterable[Mapping[str, Any]]) -> Store:
         """Make a file with these entries, completely or not at all, and return a store for it."""
         store = cls(path)
-        leftover = [end for end in ("-wal", "-journal", "-shm") if Path(f"{store.path}{end}").exists()]
+        leftover = [end for end in _BESIDE if Path(f"{store.path}{end}").exists()]
         if store.path.exists():
             raise LedgerError(
                 f"{_named(store.path)} exists already.",
@@ -149,10 +153,15 @@ class Store:
             ) from None
         return store
 
+    def is_file(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path is that of the ledger, or of one of SQLite's files beside it."""
+        return os.path.realpath(path) in {f"{self.path}{end}" for end in ("", *_BESIDE)}
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read within one transaction, so that everything read is from the same moment."""
         with self.lock, _explained(self.path), _transaction(self._opened(), "BEGIN") as connection:
+            self._check_identity(_identities(self.path)[:1])
             yield connection
 
     @contextlib.contextmanager
@@ -163,12 +172,17 @@ class Store:
             if self._read_only:
                 raise LedgerError(f"{_named(self.path)} cannot be written.", hint=_MAY_WRITE)
             with _transaction(connection, "BEGIN IMMEDIATE"):
-                if self._files != _identities(self.path):
-                    raise LedgerError(
-                        f"{_named(self.path)} was moved, removed or replaced after it was opened.",
-                        hint="open it again. If a backup was restored, charges made since are missing.",
-                    )
+                self._check_identity(_identities(self.path))
+                _check_names(self.path)
                 yield connection
+
+    def _check_identity(self, found: tuple[object, ...]) -> None:
+        """Check that the file, and for writing its log, are still those that were opened."""
+        if self._files[: len(found)] != found:
+            raise LedgerError(
+                f"{_named(self.path)} was moved, removed or replaced after it was opened.",
+                hint="open it again. If a backup was restored, charges made since are missing.",
+            )
 
     def close(self) -> None:
         """Close the file. It is opened again when needed."""
@@ -186,13 +200,17 @@ class Store:
         return True
 
     def _opened(self) -> sqlite3.Connection:
-        """Return the connection of this process."""
+        """Return the connection of this process, without a transaction."""
         if self._connection is not None and self._process != os.getpid():
             raise LedgerError(
                 f"{_named(self.path)} was open when this process was forked in a way that Python does not "
                 "see, so its locks do not work here.",
                 hint="close the ledger before the fork: ledger.close().",
             )
+        if self._connection is not None and (self._read_only or self._connection.in_transaction):
+            # A file that is read without locks may have changed; or an interrupt came between Python's steps
+            # into or out of a transaction.
+            self.close()
         if self._connection is None:
             self._connection, self._read_only = _connect(self.path)
             self._process, self._files = os.getpid(), _identities(self.path)
@@ -239,9 +257,12 @@ def add_to_spent(connection: sqlite3.Connection, account: str, part: str, total:
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 _PAUSED: list[Store] = []
+_FORKING = threading.Lock()
+"""Held during a fork: threads that fork at the same time would wait for each other's stores forever."""
 
 
 def _before_fork() -> None:
+    _FORKING.acquire()
     for store in list(_STORES):
         store.pause()
         _PAUSED.append(store)
@@ -250,6 +271,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _PAUSED:
         _PAUSED.pop().lock.release()
+    _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
@@ -258,13 +280,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
-    connection.execute(begin)
     try:
+        connection.execute(begin)  # an interrupt may follow the wait for a lock
         yield connection
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):  # the first error says what is wrong
+        with contextlib.suppress(sqlite3.Error):  # the first error says what is wrong
+            if connection.in_transaction:
                 connection.execute("ROLLBACK")
         raise
 
@@ -273,12 +295,14 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     """Open an existing ledger; return whether it can only be read.
 
     A folder that cannot be written has no room for SQLite's shared memory. If nobody can be writing either,
-    as there is no write-ahead log, the file is read as it is.
+    as there is no write-ahead log, the file is read as it is. So it is for whoever may not write to the file:
+    SQLite's files beside it would belong to them, and keep out those who may.
     """
     _check_file(path)
+    if not os.access(path, os.W_OK) and not os.path.exists(f"{path}-wal"):
+        return _connected(path, "mode=ro&immutable=1"), True
     try:
         connection = _connected(path, "mode=rw")
-        _check_format(connection, path)
         [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     except sqlite3.OperationalError as error:
         if _name_of(error).startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) and not os.path.exists(
@@ -290,14 +314,15 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect to an existing file. The settings read its schema, and so its write-ahead log."""
+    """Connect to an existing ledger. The settings read its schema, and so its write-ahead log."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
+        _check_header(connection, path)
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
-    except sqlite3.Error:
+    except (sqlite3.Error, LedgerError):
         connection.close()
         raise
     return connection
@@ -323,16 +348,16 @@ def _check_file(path: Path) -> None:
             f"{_named(path)} {'is a folder' if path.is_dir() else 'does not exist'}.",
             hint="create it with dpt.Ledger.create(path, account=..., ...), or correct the path.",
         )
-    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        try:
-            _check_format(connection, path)
-        except sqlite3.DatabaseError as error:
-            if not _name_of(error).startswith("SQLITE_CORRUPT"):
-                raise
+    _check_names(path)
+    try:
+        _connected(path, "mode=ro&immutable=1").close()
+    except sqlite3.DatabaseError as error:
+        if not _name_of(error).startswith("SQLITE_CORRUPT"):
+            raise
 
 
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that an open file is a ledger of a known format."""
+def _check_header(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the header of a file is that of a ledger."""
     [identity] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if identity != APPLICATION_ID:
@@ -342,6 +367,21 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{_named(path)} was made by a later version of pandas_dptree: it has format {version}.",
             hint="update pandas_dptree.",
         )
+
+
+def _check_names(path: Path) -> None:
+    """Check that a file has no second name (a symbolic link is none, as it was followed).
+
+    SQLite finds the write-ahead log by the name of the file. Processes that open one file by two names have
+    two logs: neither sees the charges of the other, and both could spend the whole cap.
+    """
+    with contextlib.suppress(OSError):  # a file that is missing is reported elsewhere
+        if os.stat(path).st_nlink > 1:
+            raise LedgerError(
+                f"{_named(path)} has a second name, a hard link, by which others would not see its charges.",
+                hint=f"find the other name, as by: find / -samefile {path.name}. Remove it, or copy the "
+                "closed ledger to a new file.",
+            )
 
 
 def _identities(path: Path) -> tuple[object, ...]:
@@ -393,8 +433,8 @@ _ERRORS: Final = {
     "SQLITE_NOTADB": ("is not a ledger: it is not an SQLite database.", _CORRECT),
     "SQLITE_CORRUPT": (
         "is damaged.",
-        "keep a copy, and restore the last backup. Charges made since then are missing there, so compare it "
-        "with the last head digest that was noted.",
+        "try again. If it remains so, keep a copy of all its files, and restore the last backup. Charges "
+        "made since then are missing there, so compare it with the last head digest that was noted.",
     ),
     "SQLITE_CONSTRAINT": (
         "refuses the change: entries are only appended.",

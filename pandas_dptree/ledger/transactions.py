@@ -52,6 +52,7 @@ import sqlite3
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import lru_cache
 
 from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError, quote, warn
@@ -133,6 +134,8 @@ def prepared(
                 )
             terms[account] = found
             spent[account] = {part: amount for part, (amount, _) in spent_of(connection, account).items()}
+        if request.part is not None:
+            terms[account].check_part(request.part)  # these terms may not be those that it was chosen from
         digest = _checked_digest(request.plan, terms[account])
         amount = _amount(request.plan, terms[account])
         key = (account, request.part, digest)
@@ -229,7 +232,12 @@ def _amount(plan: Costed, terms: Terms) -> Amount:
             f"{other}.",
             hint=f"plan with {terms.currency}=..., or charge an account in {other}.",
         )
-    return Amount(*stated)
+    if not all(isinstance(number, int | Fraction) and number >= 0 for number in stated):
+        raise LedgerError(
+            f"The plan states a loss that cannot be charged: {quote(stated)}.",
+            hint="losses are exact and not negative: pairs of fractions.Fraction, as plan.losses has.",
+        )
+    return Amount(*map(Fraction, stated))
 
 
 def _last_repeat(

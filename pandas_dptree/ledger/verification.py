@@ -71,7 +71,10 @@ def _physical(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
-    """Compare tables, indexes and triggers with those of a new ledger."""
+    """Compare tables, indexes and triggers with those of a new ledger, and the format in the header."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version != FORMAT:
+        yield f"the header of the file states the format {version}"
     query = "SELECT type, name, sql FROM sqlite_master"
     with closing(sqlite3.connect(":memory:")) as fresh:
         fresh.executescript(SCHEMA)

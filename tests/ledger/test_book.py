@@ -1,7 +1,9 @@
 """Ledgers: how they are made, opened and read."""
 
+import os
 import pickle
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -23,6 +25,21 @@ def test_accounts_are_found_by_name(ledger, patients):
         ledger["Clinic"]
     with pytest.raises(ArgumentError, match="is unknown: 3"):
         ledger[3]
+
+
+def test_names_are_found_by_the_text_that_they_were_made_with(ledger):
+    decomposed = " cafe\u0301 "
+    made = ledger.add_account(decomposed, epsilon=1.0, privacy_unit="guest", parts=[decomposed])
+    assert ledger[decomposed] == ledger["caf\xe9"] == made and decomposed in ledger
+    assert made.part(decomposed).selected == "caf\xe9"
+
+
+def test_terms_are_those_of_the_file(ledger, tmp_path):
+    assert ledger["patients"].cap.rho == 1.0
+    ledger.close()
+    os.unlink(ledger.path)
+    create(tmp_path, rho=0.5).close()
+    assert ledger["patients"].cap.rho == 0.5
 
 
 def test_names_are_not_taken_twice(ledger):
@@ -123,7 +140,7 @@ def test_a_missing_file_is_not_made(tmp_path):
 
 
 def other_database(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("CREATE TABLE entry (number, content, digest)")
         connection.commit()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -128,6 +128,7 @@ def test_useless_caps_are_pointed_out():
 def test_times_are_in_utc_and_seconds():
     east = datetime(2026, 3, 1, 1, 30, 15, 999_999, tzinfo=timezone(timedelta(hours=2)))
     assert entries.text_of_time(east) == "2026-02-28T23:30:15Z"
+    assert entries.text_of_time(datetime(26, 3, 1, tzinfo=UTC)) == "0026-03-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("error", [OSError, KeyError, ImportError])

@@ -180,5 +180,6 @@ class Ledgers(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestLedgers = Ledgers.TestCase
+# A note that is used again, with another plan, is mentioned.
+TestLedgers = pytest.mark.filterwarnings("ignore:The account:pandas_dptree.DPTreeWarning")(Ledgers.TestCase)
 TestLedgers.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

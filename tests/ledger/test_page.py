@@ -65,6 +65,9 @@ def test_the_page_is_written_to_a_file(ledger, tmp_path):
         ledger.to_html(tmp_path / "missing" / "page.html")
     with pytest.raises(ArgumentError, match="`title` must be text"):
         ledger.to_html(title=3)
+    with pytest.raises(ArgumentError, match="`path` is the ledger itself"):
+        ledger.to_html(ledger.path)
+    assert ledger.verify() == ledger.head
 
 
 def test_a_long_note_does_not_push_the_other_columns_away(tmp_path):

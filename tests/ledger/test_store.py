@@ -10,8 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,10 +31,17 @@ def test_settings(ledger):
     with ledger._store.reading() as connection:
         found = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "application_id")
+            for name in (
+                "journal_mode",
+                "synchronous",
+                "fullfsync",
+                "foreign_keys",
+                "busy_timeout",
+                "application_id",
+            )
         }
     assert found == {
-        "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000,
+        "journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 60_000,
         "application_id": int.from_bytes(b"dptr", "big"),
     }  # fmt: skip
 
@@ -235,7 +245,7 @@ def test_a_damaged_file(ledger, patients):
     with open(ledger.path, "r+b") as file:
         file.seek(4096)
         file.write(os.urandom(20_000))
-    with pytest.raises(LedgerError, match=r"is damaged.\nHint: keep a copy"):
+    with pytest.raises(LedgerError, match=r"is damaged.\nHint: try again. If it remains so, keep a copy"):
         charge(patients, note="next")
 
 
@@ -258,17 +268,22 @@ def test_a_log_that_was_merged_in_part(ledger, patients, tmp_path):
         assert opened["patients"].n_charges == 51
 
 
-def as_nobody(code):
-    """Run code in a process that gives up its privileges once it has imported what it needs."""
+def started_as_nobody(code):
+    """Start code in a process that gives up its privileges once it has imported what it needs."""
     imports = (
         "import os, pathlib, pandas_dptree as dpt\nfrom tests.helpers_ledger import StandIn, charge, create"
     )
     lines = [imports, "os.setgroups([])", "os.setgid(65534)", "os.setuid(65534)", code]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     root = Path(dpt.__file__).parents[1]
-    return subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], cwd=root, env=env, capture_output=True, text=True
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", "\n".join(lines)], cwd=root, env=env, text=True, **pipes)
+
+
+def as_nobody(code):
+    """Run such code, and return what it printed."""
+    with started_as_nobody(code) as process:
+        return SimpleNamespace(**dict(zip(("stdout", "stderr"), process.communicate(), strict=True)))
 
 
 needs_root = pytest.mark.skipif(
@@ -435,3 +450,119 @@ def test_pauses_wait_for_transactions_of_other_threads(ledger):
         assert pausing.result(60)[0]
     with store.reading() as connection:
         assert head_of(connection).number == 3
+
+
+class Interrupted:
+    """A connection on which an interrupt arrives while it waits for the lock of a transaction."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+    def execute(self, statement):
+        self.connection.execute(statement)
+        if statement.startswith("BEGIN"):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("access", ["reading", "writing"])
+def test_an_interrupt_leaves_no_lock(ledger, patients, access):
+    charge(patients)
+    store: Store = ledger._store
+    original = store._connection
+    store._connection = Interrupted(original)
+    with pytest.raises(KeyboardInterrupt), getattr(store, access)():
+        pass
+    assert not original.in_transaction
+    store._connection = original
+    assert charge(patients, note="next").number == 4
+
+
+def test_a_transaction_that_was_never_entered_is_undone_by_the_next(ledger, patients):
+    """An interrupt may come after the transaction began and before its block, and a traceback keep it."""
+    unentered = ledger._store.writing()
+    append(unentered.__enter__(), {"kind": "x"})
+    assert charge(patients).number == 3
+    del unentered
+    gc.collect()
+    assert charge(patients, note="next").number == 4
+    ledger.verify()
+
+
+def test_threads_that_fork_at_the_same_time(ledger, monkeypatch):
+    store: Store = ledger._store
+    lock = store.lock
+
+    class Yielding:
+        """A lock after whose release other threads go on first."""
+
+        acquire = lock.acquire
+
+        def release(self):
+            lock.release()
+            time.sleep(0.2)
+
+    monkeypatch.setattr(store, "lock", Yielding())
+    monkeypatch.setattr(store, "close", lambda: None)
+
+    def fork():
+        stores._before_fork()
+        stores._after_fork()
+
+    threads = [threading.Thread(target=fork, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert not any(thread.is_alive() for thread in threads) and not stores._PAUSED
+
+
+def test_a_file_with_two_names_is_refused(ledger, patients, tmp_path):
+    """Each name has a write-ahead log of its own, so two processes could spend the whole cap each."""
+    charge(patients)
+    other = tmp_path / "other.sqlite"
+    os.link(ledger.path, other)
+    with pytest.raises(LedgerError, match=r"'budget\.sqlite' has a second name, a hard link"):
+        charge(patients, note="next")
+    with pytest.raises(LedgerError, match=r"'other\.sqlite' has a second name"):
+        dpt.Ledger.open(other)
+    other.unlink()
+    assert charge(patients, note="next").number == 4
+
+
+def test_a_file_into_which_its_log_is_being_moved(ledger, patients, tmp_path):
+    """The header may be there before the pages that it counts. That is no damage: the log has it too."""
+    for n in range(40):
+        charge(patients, SMALL, note=str(n))
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(f"{ledger.path}-wal", f"{copy}-wal")
+    header = bytearray(Path(ledger.path).read_bytes())
+    header[28:32] = (1000).to_bytes(4, "big")  # the number of pages
+    copy.write_bytes(header)
+    with (
+        pytest.raises(sqlite3.DatabaseError, match="malformed"),
+        closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro&immutable=1", uri=True)) as connection,
+    ):
+        connection.execute("SELECT * FROM entry")
+    assert dpt.Ledger.open(copy).verify() == ledger.head
+
+
+@needs_root
+def test_a_reader_without_locks_sees_later_charges(open_folder):
+    with create(open_folder) as ledger:
+        charge(ledger["patients"])
+    os.chmod(ledger.path, 0o644)
+    code = """
+ledger = dpt.Ledger.open({path!r})
+print(ledger["patients"].n_charges, flush=True)
+input()
+print(ledger["patients"].n_charges, ledger.verify().number)
+"""
+    with started_as_nobody(code.format(path=ledger.path)) as reader:
+        assert reader.stdout.readline() == "1\n"
+        charge(ledger["patients"], note="next")
+        ledger.close()
+        out, error = reader.communicate("\n", timeout=60)
+    assert out == "2 4\n", error

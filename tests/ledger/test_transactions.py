@@ -1,15 +1,18 @@
 """What accounts take, and what they refuse."""
 
+import os
 import warnings
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError
+from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, LedgerError, RepeatedReleaseError
 from pandas_dptree.ledger.amounts import Amount
 from pandas_dptree.ledger.store import WHOLE
 from pandas_dptree.ledger.transactions import left_of
@@ -260,3 +263,26 @@ def test_a_note_that_another_plan_used_is_mentioned_before_anything_is_charged(p
         patients.check({None: other}, "2026-03", allow_repeat=True)
         patients.check({"ages": other}, "2026-03", allow_repeat=False)  # a table of its own name
         patients.check({None: replace(other, subject="sums of cost")}, "2026-03", allow_repeat=False)
+
+
+def test_a_part_must_be_one_of_the_account_that_is_charged(tmp_path):
+    """An account may have been opened on a file that was replaced since."""
+    with create(tmp_path, parts=["north", "south"], epsilon=1.0) as earlier:
+        north = earlier["patients"].part("north")
+    os.unlink(earlier.path)
+    with create(tmp_path, epsilon=1.0) as ledger:
+        with pytest.raises(ArgumentError, match="was opened without parts"):
+            charge(north)
+        assert ledger["patients"].n_charges == 0
+
+
+@pytest.mark.parametrize(
+    "loss", [(Fraction(-1, 10), Fraction()), (Fraction(1, 10), Fraction(-1)), (0.1, 0.0), (Decimal("0.1"), 0)]
+)
+def test_losses_are_exact_and_not_negative(patients, monkeypatch, loss):
+    """A negative one would be a refund, and a float would round the sum."""
+    charge(patients)
+    monkeypatch.setattr(StandIn, "losses", SimpleNamespace(in_rho=loss))
+    with pytest.raises(LedgerError, match="states a loss that cannot be charged"):
+        charge(patients, note="next")
+    assert patients.spent.amount.loss == Fraction(1, 10)

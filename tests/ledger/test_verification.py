@@ -167,6 +167,7 @@ ALIEN = "entry {} is not one that a ledger writes"
         (["UPDATE entry SET content = '[]' WHERE number = 4", chained], [ALIEN.format(4)]),
         (["DELETE FROM released", "DELETE FROM entry"], ["there are no entries"]),
         # the schema
+        (["PRAGMA user_version = 0"], ["the header of the file states the format 0"]),
         (["DROP INDEX account_by_name",
           "INSERT INTO entry SELECT 10, content, digest FROM entry WHERE number = 2", chained],
          ["entry 10 opens the account 'patients' again", "the index account_by_name is missing"]),
