@@ -566,3 +566,25 @@ print(ledger["patients"].n_charges, ledger.verify().number)
         ledger.close()
         out, error = reader.communicate("\n", timeout=60)
     assert out == "2 4\n", error
+
+
+def test_whoever_may_not_write_leaves_no_files_beside_the_ledger(ledger, patients, monkeypatch):
+    """They would belong to this user, and keep out those who may write."""
+    charge(patients, SMALL)
+    ledger.close()
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with dpt.Ledger.open(ledger.path) as opened:
+        assert opened.verify().number == 3
+        assert not Path(f"{ledger.path}-wal").exists() and not Path(f"{ledger.path}-shm").exists()
+        with pytest.raises(LedgerError, match="cannot be written"):
+            charge(opened["patients"], SMALL, note="another")
+
+
+def test_reading_notices_that_the_file_was_replaced(ledger, patients, tmp_path):
+    ledger.close()
+    backup = shutil.copy(ledger.path, tmp_path / "backup.sqlite")
+    charge(patients, SMALL)
+    os.replace(backup, ledger.path)
+    for read in (ledger.verify, ledger.to_frame, lambda: ledger.head, lambda: patients.remaining):
+        with pytest.raises(LedgerError, match="was moved, removed or replaced after it was opened"):
+            read()
