@@ -13,7 +13,14 @@ from pandas_dptree.ledger.amounts import Amount, Balance, float_within
 from pandas_dptree.ledger.entries import Terms, checked_note
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
-from pandas_dptree.ledger.transactions import Request, commit, left_of, prepared, warn_of_reused_notes
+from pandas_dptree.ledger.transactions import (
+    Request,
+    charge_by_another_plan,
+    commit,
+    left_of,
+    prepared,
+    warn_of_reused_note,
+)
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
 from pandas_dptree.plans.options import Running
@@ -369,11 +376,13 @@ def _check_requests(
 ) -> None:
     """Raise what `_charge_requests` would raise now, and charge nothing."""
     note = checked_note(note)
+    asked = list(requests.values())
     with store.reading() as connection:
-        asked = list(requests.values())
         prepared(connection, asked, note, allow_repeat=allow_repeat)
-        if not allow_repeat:
-            warn_of_reused_notes(connection, asked, note)
+        others = [] if allow_repeat else [charge_by_another_plan(connection, each, note) for each in asked]
+    for request, number in zip(asked, others, strict=False):
+        if number is not None:
+            warn_of_reused_note(request, note, number)
 
 
 def _charge_requests(

@@ -308,7 +308,7 @@ class Ledger:
         with self._store.reading() as connection:
             return head_of(connection)
 
-    def verify(self, head: str | None = None) -> Head:
+    def verify(self, head: str | Head | None = None) -> Head:
         """Check that the ledger was not changed, by computing everything anew.
 
         Checks are: the numbers and digests of all entries, the caps at every step, the cached sums, that no
@@ -317,7 +317,7 @@ class Ledger:
 
         Parameters
         ----------
-        head : str, optional
+        head : str or Head, optional
             A digest of this ledger that was noted earlier: ``ledger.head.digest``, or the digest of a charge
             in ``attrs["dp"]`` or on the page of a released table. One of the entries must have it.
 

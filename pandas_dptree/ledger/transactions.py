@@ -61,7 +61,16 @@ from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_nam
 from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
 from pandas_dptree.plans.charging import Costed
 
-__all__ = ["Prepared", "Request", "commit", "left_of", "prepared", "terms_of", "warn_of_reused_notes"]
+__all__ = [
+    "Prepared",
+    "Request",
+    "charge_by_another_plan",
+    "commit",
+    "left_of",
+    "prepared",
+    "terms_of",
+    "warn_of_reused_note",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,28 +264,30 @@ def _last_repeat(
     return None if found is None else (found[0], found[1], bool(found[2]))
 
 
-def warn_of_reused_notes(connection: sqlite3.Connection, requests: Sequence[Request], note: str) -> None:
-    """Warn if a table of the same kind was charged with this note before, by another plan.
+def charge_by_another_plan(connection: sqlite3.Connection, request: Request, note: str) -> int | None:
+    """Find the last charge of a table of the same kind with this note, by another plan."""
+    name = None if request.name is None else readable(str(request.name))
+    found = connection.execute(
+        "SELECT max(number) FROM entry WHERE json_extract(content, '$.kind') = 'charge' "
+        "AND json_extract(content, '$.note') = ? AND json_extract(content, '$.account') = ? "
+        "AND json_extract(content, '$.part') IS ? AND json_extract(content, '$.plan') <> ? "
+        "AND json_extract(content, '$.name') IS ? AND json_extract(content, '$.what') = ?",
+        (note, request.account, request.part, request.plan.digest, name, readable(request.plan.subject)),
+    ).fetchone()
+    return None if found[0] is None else int(found[0])
+
+
+def warn_of_reused_note(request: Request, note: str, number: int) -> None:
+    """Warn that a table of the same kind was charged with this note before, by another plan.
 
     It may be meant, but it is also what happens if a script is run twice whose plans depend on what is left.
     """
-    for request in requests:
-        name = None if request.name is None else readable(str(request.name))
-        found = connection.execute(
-            "SELECT max(number) FROM entry WHERE json_extract(content, '$.kind') = 'charge' "
-            "AND json_extract(content, '$.note') = ? AND json_extract(content, '$.account') = ? "
-            "AND json_extract(content, '$.part') IS ? AND json_extract(content, '$.plan') <> ? "
-            "AND json_extract(content, '$.name') IS ? AND json_extract(content, '$.what') = ?",
-            (note, request.account, request.part, request.plan.digest, name, readable(request.plan.subject)),
-        ).fetchone()
-        if found[0] is not None:
-            warn(
-                f"The account {_named(request)} was charged for {request.plan.subject} with the note "
-                f"{quote(note)} before, by another plan: charge {found[0]}. This release is charged in "
-                "addition.",
-                hint="if a script was run again, use the table that was released then. Plans made from "
-                "account.cap are the same in each run; those made from what is left are not.",
-            )
+    warn(
+        f"The account {_named(request)} was charged for {request.plan.subject} with the note {quote(note)} "
+        f"before, by another plan: charge {number}. This release is charged in addition.",
+        hint="if a script was run again, use the table that was released then. Plans made from account.cap "
+        "are the same in each run; those made from what is left are not.",
+    )
 
 
 def _repeated(

@@ -26,7 +26,7 @@ _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def verified(connection: sqlite3.Connection, head: str | None, *, name: str) -> Head:
+def verified(connection: sqlite3.Connection, head: str | Head | None, *, name: str) -> Head:
     """Check a ledger within one transaction, and return its head; see `Ledger.verify`."""
     noted = None if head is None else _checked_head(head)
     replay = _Replay(noted=noted)
@@ -52,7 +52,8 @@ def verified(connection: sqlite3.Connection, head: str | None, *, name: str) -> 
 
 
 def _checked_head(head: object) -> str:
-    text = head.strip().lower() if isinstance(head, str) else ""
+    digest = head.digest if isinstance(head, Head) else head
+    text = digest.strip().lower() if isinstance(digest, str) else ""
     if not _DIGEST.fullmatch(text):
         raise ArgumentError(
             "head",

@@ -9,7 +9,7 @@ The order is the same for all kinds of plans, for frames and arrays, and for sev
 
 An error in the first two steps therefore costs nothing. A crash after the third loses budget, never privacy.
 The account never sees records, and the time that it stores is that of the first step: how long reading takes
-depends on the records.
+depends on the records. (So does the time of a script's next release, which is requested when this is done.)
 """
 
 from __future__ import annotations

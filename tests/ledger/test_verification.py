@@ -251,3 +251,9 @@ def test_many_problems_are_cut_in_the_message(original, tmp_path):
         edited(original, tmp_path, "UPDATE entry SET digest = 'x'").verify()
     assert len(error.value.problems) == 9
     assert str(error.value).count("\n- ") == 9 and "\n- ...\nHint: " in str(error.value)
+
+
+def test_the_head_itself_can_be_passed(ledger, patients):
+    noted = ledger.head
+    charge(patients)
+    assert ledger.verify(noted) == ledger.verify(noted.digest) == ledger.head
