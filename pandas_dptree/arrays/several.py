@@ -203,6 +203,7 @@ def plan(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> zeros = xr.DataArray(np.zeros(50, int), dims=["state"])
     >>> planned = dpt.arrays.several.plan(

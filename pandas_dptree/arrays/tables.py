@@ -91,6 +91,7 @@ def tree_counts(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> visits = xr.DataArray(
     ...     [[30, 5], [20, 9], [70, 2]], dims=["city", "month"],
@@ -146,6 +147,7 @@ def tree_sums(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> kwh = xr.DataArray(np.ones((4, 24)), dims=["meter", "hour"], name="kwh",
     ...                    coords={"street": ("meter", ["Elm", "Elm", "Oak", "Oak"])})
@@ -195,6 +197,7 @@ def plan(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> array = xr.DataArray(np.zeros((50, 12), int), dims=["state", "month"])
     >>> dpt.arrays.plan(array, ["state"], rho=0.5, split="uniform").noise_scales.round(3).tolist()
