@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, quote
-from pandas_dptree.ledger.amounts import Amount, Balance, float_within
+from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms, checked_note
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
@@ -25,7 +25,7 @@ from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
-from pandas_dptree.privacy.loss import PrivacyLoss, checked_shares
+from pandas_dptree.privacy.loss import PrivacyLoss, checked_shares, float_within
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
 
@@ -176,8 +176,8 @@ class Account(Chargeable):
         Returns
         -------
         list of PrivacyLoss
-            Pass one to a verb with ``**loss.to_dict()``, or ``rho=loss.rho``. A delta beside a rho is only
-            taken by releases with private keys.
+            Pass one to a verb as ``rho=loss.rho``, or for an account in epsilon as ``**loss.to_dict()``. Of
+            an account in rho, only releases with private keys take the delta too.
 
         Raises
         ------

@@ -9,9 +9,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-from pandas_dptree.privacy.loss import PrivacyLoss, exact
+from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 
-__all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap", "float_within"]
+__all__ = ["Amount", "Balance", "Currency", "cap_of", "currency_of", "exact_cap"]
 
 _CRUMB = Fraction(1, 10**12)
 """Of a cap: the float 1e-6 is below a millionth, so a release with this delta leaves 5e-23 of it."""
@@ -81,23 +81,6 @@ def cap_of(currency: Currency, amount: Amount) -> PrivacyLoss:
         if currency == "epsilon"
         else PrivacyLoss(rho=loss, delta=delta)
     )
-
-
-def float_within(most: Fraction) -> float:
-    """Return the largest number of at least 0 that can be passed as a loss and is charged at most this.
-
-    A float is charged the smaller of its exact value and its shortest decimal. So what is left of 1 after
-    eight times 0.1 is the float 0.2, although this float is above 2/10.
-
-    Examples
-    --------
-    >>> float_within(Fraction(2, 10)), float_within(Fraction(1, 3)) <= Fraction(1, 3)
-    (0.2, True)
-    """
-    number = max(float(most), 0.0)
-    while number and exact(number) > most:
-        number = math.nextafter(number, 0.0)
-    return number
 
 
 def _float_covering(least: Fraction) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "checked_shares",
     "exact",
     "float_below",
+    "float_within",
     "ungated_loss",
     "warn_if_useless",
     "zcdp_delta",
@@ -299,7 +300,9 @@ class PrivacyLoss:
         >>> PrivacyLoss(epsilon=0.1).part(Fraction(1, 1)).epsilon
         0.1
         """
-        return PrivacyLoss(**{name: _part(total, share) for name, total in self.to_dict().items()})
+        return PrivacyLoss(
+            **{name: float_within(exact(total) * share) for name, total in self.to_dict().items()}
+        )
 
 
 def ungated_loss(loss: PrivacyLoss) -> PrivacyLoss:
@@ -366,11 +369,21 @@ def checked_shares(shares: object) -> list[Fraction]:
     return [Fraction(size) for size in sizes]
 
 
-def _part(total: float, part: Fraction) -> float:
-    """Return the largest float whose exact value is at most a part of that of the total."""
-    product = exact(total) * part
-    rounded = float(product)
-    return rounded if exact(rounded) <= product else math.nextafter(rounded, 0.0)
+def float_within(most: Fraction) -> float:
+    """Return the largest number of at least 0 that can be passed as a loss and is charged at most this.
+
+    A float is charged the smaller of its exact value and its shortest decimal. So what is left of 1 after
+    eight times 0.1 is the float 0.2, although this float is above 2/10.
+
+    Examples
+    --------
+    >>> float_within(Fraction(2, 10)), float_within(Fraction(1, 3)) <= Fraction(1, 3)
+    (0.2, True)
+    """
+    number = max(float(most), 0.0)
+    while number and exact(number) > most:
+        number = math.nextafter(number, 0.0)
+    return number
 
 
 def float_below(number: Fraction) -> float:

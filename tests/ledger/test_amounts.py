@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree.ledger.amounts import Amount, Balance, cap_of, exact_cap, float_within
-from pandas_dptree.privacy.loss import PrivacyLoss, exact
+from pandas_dptree.ledger.amounts import Amount, Balance, cap_of, exact_cap
+from pandas_dptree.privacy.loss import PrivacyLoss, exact, float_within
 
 FRACTIONS = st.fractions(min_value=0, max_value=30, max_denominator=10**9)
 
