@@ -5,7 +5,7 @@ Messages contain the names and types of columns, never their values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,15 +14,21 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, quote, warn
-from pandas_dptree.hierarchy.columns import arrow_column, suggest_columns, to_pandas
-from pandas_dptree.hierarchy.dataframe_libraries import supported
+from pandas_dptree.errors import ArgumentError, ColumnsError, DPTreeError, kind_of_object, quote, warn
+from pandas_dptree.hierarchy.columns import suggest_columns, to_pandas
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
+from pandas_dptree.ingest.scan.batches import Batch
+from pandas_dptree.ingest.scan.frames_in_memory import PandasFrame, PolarsFrame
+from pandas_dptree.ingest.scan.source import Source
+from pandas_dptree.ingest.scan.sources import open_source
 
-__all__ = ["Records", "check_columns", "check_frame", "warn_if_released"]
+__all__ = ["BATCH_ROWS", "Records", "check_columns", "check_frame", "warn_if_released"]
 
 Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+BATCH_ROWS = 2**20
+"""How many records are read at a time, at most, unless stated otherwise."""
 
 _RECORDS_ARGUMENTS = ("frame", "records")
 """Names of the argument that holds the records, in Python and in the shell."""
@@ -35,13 +41,13 @@ _UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
 class Records:
     """Some columns of a frame, opened once. Frames are read only by this class.
 
-    Nothing is loaded before a column is requested, and then all columns at once. Reading may fail, and errors
-    may quote values: call it within `discreetly`.
+    Nothing is read before a batch or a column is requested. Reading may fail, and errors may quote values: call
+    it within `discreetly`.
 
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy) or pyarrow.
+        Of any engine that `ingest.scan.sources.open_source` names.
     columns : sequence of hashable
         The columns that will be read. The others are never loaded.
 
@@ -49,25 +55,45 @@ class Records:
     ----------
     columns : list of hashable
         Without repetition.
-    table : pandas.DataFrame, narwhals.DataFrame or narwhals.LazyFrame
-        A pyarrow table is converted to pandas, because pyarrow can group by only some of its types.
+    in_memory : bool
+        Whether the records are in memory, so that reading them again costs little.
+    read_once : bool
+        Whether the records can be read only once.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:
         self.columns = list(dict.fromkeys(columns))
-        check_columns(frame, self.columns)
-        table = _dataframe(frame, "frame")
-        native = nw.to_native(table, pass_through=True)
-        if nw.dependencies.is_pyarrow_table(native):
-            table = pd.DataFrame({name: arrow_column(native.column(name)) for name in self.columns})
-        self.table: Table = table
+        self._source = _checked(frame, self.columns, "frame")
+        self.in_memory = self._source.in_memory
+        self.read_once = self._source.read_once
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of records, secret like them; None if it is not known before they are read."""
+        return self._source.n_rows()
+
+    @property
+    def cluster(self) -> Any | None:
+        """A frame of dask or Spark with these columns alone, for `ingest.workers`; None for other engines."""
+        return self._source.cluster(self.columns)
 
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Return the pandas or narwhals data types of columns, by name."""
-        if isinstance(self.table, pd.DataFrame):
-            return {name: self.table[name].dtype for name in columns}
-        schema = self.table.collect_schema()
-        return {name: schema[str(name)] for name in columns}
+        """Return the pandas or narwhals data types of columns, by name. Nothing is read."""
+        return self._source.types(columns)
+
+    def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
+        """Read the records, each once, in batches of at most `rows` rows. Close the iterator to stop early."""
+        return self._source.batches(self.columns, rows)
+
+    @cached_property
+    def table(self) -> Table:
+        """The records as one table. A pyarrow table becomes one of pandas, which can group by all its types."""
+        if isinstance(self._source, PandasFrame):
+            return self._source.frame
+        if isinstance(self._source, PolarsFrame):
+            return self._source.opened
+        batches = list(self.batches())
+        return pd.DataFrame({name: _joined([batch.column(name) for batch in batches]) for name in self.columns})
 
     def column(self, name: Hashable) -> pd.Series:
         """Load a column, in the order of the records."""
@@ -101,7 +127,7 @@ class Records:
 
 def check_frame(frame: Any) -> None:
     """Check that the records are in a supported dataframe."""
-    _dataframe(frame, "frame")
+    _opened(frame, "frame")
 
 
 def warn_if_released(data: Any) -> None:
@@ -121,17 +147,21 @@ def warn_if_released(data: Any) -> None:
 
 def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
     """Check that a frame, the argument `argument`, is a dataframe and has each column exactly once."""
+    _checked(frame, columns, argument)
+
+
+def _checked(frame: Any, columns: Sequence[Hashable], argument: str) -> Source:
+    """Open a frame, and check its columns as `check_columns` does."""
+    source = _opened(frame, argument)
+    try:
+        present = source.names()
+    except DPTreeError:
+        raise
+    except Exception:
+        raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
     hint = "check the spelling; the names of its columns are listed by frame.columns."
-    table = _dataframe(frame, argument)
-    if isinstance(table, pd.DataFrame):
-        present: list[Hashable] = list(table.columns)
-        if table.columns.nlevels > 1:
-            hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
-    else:
-        try:
-            present = list(table.collect_schema())
-        except Exception:
-            raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
+    if isinstance(frame, pd.DataFrame) and frame.columns.nlevels > 1:
+        hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
     missing = [name for name in columns if name not in present]
     if missing:
         raise ColumnsError(
@@ -146,21 +176,31 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
         raise ColumnsError(
             argument, "has several columns named", columns=repeated, hint="rename the duplicates."
         )
+    return source
 
 
-def _dataframe(frame: Any, argument: str) -> Table:
+def _opened(frame: Any, argument: str) -> Source:
     """Open the records, the argument `argument`, if they are in a supported dataframe."""
-    table = supported(frame, argument)
-    if table is None:
+    source = open_source(frame, argument)
+    if source is None:
         raise ArgumentError(
             argument,
             f"must be a dataframe, not {kind_of_object(frame)}.",
             hint="for arrays, use their own methods, such as array.dp.tree_counts(by, ...) and "
             "array.dp.release(plan)."
             if isinstance(frame, (xr.DataArray, xr.Dataset))
-            else "pass a frame of pandas or polars, or a pyarrow.Table.",
+            else "pass a frame of pandas, polars, duckdb, dask or Spark, or a pyarrow.Table.",
         )
-    return table
+    return source
+
+
+def _joined(columns: list[pd.Series]) -> pd.Series:
+    """Join columns without a conversion: as they are if they are of one type, or as objects."""
+    if not columns:
+        return pd.Series([], dtype=object)
+    if len({column.dtype for column in columns}) == 1:
+        return pd.concat(columns, ignore_index=True)
+    return pd.Series([value for column in columns for value in column], dtype=object)
 
 
 def _distinct(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
