@@ -5,9 +5,9 @@ Messages contain the names and types of columns, never their values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -20,7 +20,7 @@ from pandas_dptree.hierarchy.dataframe_libraries import supported
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
 
-__all__ = ["Records", "check_columns", "check_frame", "warn_if_released"]
+__all__ = ["Batch", "Records", "check_columns", "check_frame", "warn_if_released"]
 
 Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -30,6 +30,21 @@ _RECORDS_ARGUMENTS = ("frame", "records")
 _UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
 """Types that not every library can group by, or only if the values are hashable. Polars 1.22 puts different
 128-bit integers into one group."""
+
+
+class Batch(NamedTuple):
+    """Some rows of the records."""
+
+    read: Callable[[Hashable], pd.Series]
+    n: int
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.n
+
+    def column(self, name: Hashable) -> pd.Series:
+        """Return a column."""
+        return self.read(name)
 
 
 class Records:
@@ -73,6 +88,19 @@ class Records:
         """Load a column, in the order of the records."""
         held = self._loaded
         return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Return the number of rows, if it is known."""
+        return len(self.table) if isinstance(self.table, pd.DataFrame) else None
+
+    def batches(self, rows: int = 2**20) -> Iterator[Batch]:
+        """Yield batches."""
+        held = {name: self.column(name) for name in self.columns}
+        n = len(next(iter(held.values()))) if held else 0
+        for start in range(0, n, rows):
+            part = {name: column.iloc[start : start + rows] for name, column in held.items()}
+            yield Batch(part.__getitem__, min(rows, n - start))
 
     @cached_property
     def _loaded(self) -> pd.DataFrame | nw.DataFrame[Any]:

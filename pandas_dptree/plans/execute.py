@@ -19,9 +19,7 @@ from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.contributions import contributions
-from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
@@ -202,16 +200,14 @@ def exact_leaves(
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)
-    bounded: dict[str, Any] = {
-        "max_contributions": plan.max_contributions,
-        "random_words": partial(random_words, source),
-    }
-    read = partial(contributions, data, plan.domain, privacy_unit=plan.privacy_unit)
-    if list(quantities) == [COUNT]:
-        given = read()
-        return discreetly(plan.domain.by, lambda: [count_leaves(given, plan.tree.n_leaves, **bounded)])
-    given = read(values=quantities)
-    return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
+    return leaf_totals(
+        data,
+        plan.domain,
+        quantities,
+        privacy_unit=plan.privacy_unit,
+        max_contributions=plan.max_contributions,
+        random_words=partial(random_words, source),
+    )
 
 
 def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:
