@@ -54,9 +54,10 @@ class Units:
     kind: int
     words: UIntArray
 
-    def __getitem__(self, rows: Any) -> Units:
-        """Select rows."""
-        return Units(self.kind, self.words[rows])
+    def __getitem__(self, rows: slice | IntArray) -> Units:
+        """Select rows, by their positions."""
+        chosen = self.words[rows] if isinstance(rows, slice) else self.words.take(rows, axis=0)
+        return Units(self.kind, chosen)
 
     @property
     def sort(self) -> tuple[int, int]:
