@@ -53,8 +53,8 @@ _filters: warnings.catch_warnings[None] | None = None
 def silence() -> Iterator[None]:
     """Ignore warnings until the last of all threads that are in here has left.
 
-    Filters of warnings belong to the process. If each thread restored those that it found, they could be those
-    that another thread had set.
+    Filters of warnings belong to the process. If each thread restored those that it found, these could be
+    what another thread had set.
     """
     global _within, _filters
     with _lock:

@@ -1,10 +1,11 @@
-"""Records of dask and Spark, counted by functions that run on the workers: the engine moves numbers and bytes.
+"""Records of dask and Spark, counted by functions that run on the workers.
 
-No engine sees a privacy unit. In each partition our own function reads the records and makes packets, each for a
-bucket that it picks by a keyed hash of the unit. The engine brings all packets of a bucket to one place, where
-another function counts them. What arrives here are tallies, never a record.
+The engine moves only numbers and bytes, and never decides which units are equal. In each partition a function
+of this package reads the records and makes packets. Each is for a bucket, picked by a keyed hash of the unit.
+The engine brings all packets of a bucket to one place, where another function counts them. What arrives on the
+driver are tallies, never a record.
 
-Tallies are results of tasks, and functions have no side effects. So a task that is run again, because a worker
+A tally is the result of a task, and the functions have no side effects. So what is run again, since a worker
 was lost or seemed slow, counts once.
 """
 
@@ -14,7 +15,6 @@ import importlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, DPTreeError
 from pandas_dptree.ingest.safe_errors import silence
 from pandas_dptree.ingest.workers.replies import Count, Deal, Functions, Merge, Work, failure
@@ -25,10 +25,10 @@ _ENGINES = {"dask": "on_dask", "pyspark": "on_spark"}
 
 _READ_ALONE = {
     "dask": "check that frame[columns].map_partitions(len).compute() works",
-    "pyspark": "check that frame.select(columns).mapInArrow(iter, frame.select(columns).schema).count() works, "
-    "and that PYSPARK_PYTHON is this Python",
+    "pyspark": "check that frame.select(columns).mapInArrow(iter, frame.select(columns).schema).count() "
+    "works, and that PYSPARK_PYTHON is the Python of this process",
 }
-"""What should work without this package."""
+"""What should work without this package: the hint if the engine fails."""
 
 Answer = TypeVar("Answer")
 
@@ -101,7 +101,7 @@ def _tallies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> I
     replies = _module(engine).replies(frame, list(dict.fromkeys(columns)), functions)
     try:
         while (reply := _discreetly(lambda: next(replies, None), engine)) is not None:
-            if error := failure(reply, engine, __version__):
+            if error := failure(reply, engine):
                 raise error
             yield reply[1:]
     finally:

@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 import importlib
+import secrets
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from pandas_dptree._version import __version__
+from pandas_dptree.errors import ColumnsError
 from pandas_dptree.ingest.workers.replies import (
-    ABSENT,
-    OTHER_VERSION,
     Functions,
     FunctionsReference,
     PandasBatch,
+    discreet,
+    found,
     merged,
     opened,
-    discreet,
     reply,
     sealed,
 )
 
-__all__ = ["client_of", "count_partition", "deal_partition", "merge_replies", "replies", "work_group"]
+__all__ = ["client_of", "partitions", "replies"]
 
 FAN_IN = 8
-"""How many tallies are merged at a time, and how many are left for the caller."""
+"""How many tallies are merged at a time, and how many are left for the caller, at most."""
 
 MOST_PIECES = 2**14
-"""Tasks that move the packets of some partitions to some buckets. dask takes about a millisecond for each."""
+"""Tasks that move packets of some partitions to some buckets. dask takes about a millisecond for each."""
 
 MOST_BUNDLES = 2**7
 """Sets of partitions whose packets are joined before they are moved."""
 
 LARGE = 2**23
-"""Bytes that are sent to each worker rather than kept by the scheduler; dask warns of larger ones."""
+"""Larger functions are sent to each worker rather than kept by the scheduler, which dask warns of."""
 
 MOST_ROWS = 2**20
 """A larger partition is read in several batches."""
 
 Dealt = dict[int, list[bytes]] | bytes
 """The packets of each bucket, or a reply that says why there are none."""
+
+_WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
+"""Types of whole numbers that floats cannot all represent."""
 
 
 def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
@@ -50,23 +55,68 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
     content = sealed(functions, importlib.import_module("cloudpickle").dumps)
     if client is None or len(content()[1]) < LARGE:
         shared = dask.delayed(content)
-    else:  # on every worker: what only one of them holds is lost with it
+    else:  # to every worker, since what only one of them holds is lost with it
         shared = client.scatter(content, broadcast=True, hash=False)
         scattered = [shared]
-    run = _Tasks(dask, shared)
-    parts = frame[list(columns)].to_delayed()
-    tallies = run.counted(parts) if functions.work is None else run.in_buckets(parts, functions.n_buckets)
-    results = run.merged(tallies)
+    tasks = _Tasks(dask.delayed, shared)
+    parts = partitions(frame, columns)
+    if functions.work is None:
+        tallies = tasks.counted(parts)
+    else:
+        tallies = tasks.in_buckets(parts, functions.n_buckets)
+    results = tasks.merged(tallies)
     if client is None:
-        yield from dask.compute(*results, optimize_graph=True)
+        yield from (each for each in dask.compute(*results) if each is not None)
         return
     futures = client.compute(results)
     try:
         for future in importlib.import_module("distributed").as_completed(list(futures)):
-            yield future.result()
+            if (result := future.result()) is not None:
+                yield result
             future.release()
     finally:
         client.cancel([*futures, *scattered])
+
+
+def partitions(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
+    """Return the partitions of a frame as dask.delayed objects that hold these columns, exactly.
+
+    dask would read whole numbers of a Parquet file as floats in each partition where one is missing, and so
+    2**53 + 1 as 2**53.
+
+    Raises
+    ------
+    ColumnsError
+        If whole numbers were read that way, and more was done to the frame than to select some of it.
+    """
+    kinds = importlib.import_module("dask.dataframe.dask_expr._expr")
+    parquet = importlib.import_module("dask.dataframe.dask_expr.io.parquet").ReadParquet
+    selected = frame[list(columns)]
+    readers = [
+        each
+        for each in selected.expr.find_operations(parquet)
+        if not (each.operand("kwargs") or {}).get("dtype_backend")
+    ]
+    read = {name for each in readers for name in each.columns}
+    rounded = [name for name, dtype in selected.dtypes.items() if dtype in _WIDE and name in read]
+    if rounded:
+        selections = (kinds.Projection, kinds.Partitions, parquet)
+        if not all(isinstance(each, selections) for each in selected.expr.walk()):
+            raise ColumnsError(
+                "frame",
+                "holds whole numbers that dask may have rounded, in the columns",
+                columns=rounded,
+                hint='read the files as dask.dataframe.read_parquet(path, dtype_backend="pyarrow").',
+            )
+        expression = selected.expr
+        for each in readers:
+            kwargs = {**(each.operand("kwargs") or {}), "dtype_backend": "pyarrow"}
+            # Without the cache, which holds the types that were found before.
+            exact = each.substitute_parameters({"kwargs": kwargs, "_dataset_info_cache": None})
+            expression = expression.substitute(each, exact)
+        selected = importlib.import_module("dask.dataframe.dask_expr").new_collection(expression)
+    parts: list[Any] = selected.to_delayed()
+    return parts
 
 
 def client_of() -> Any:
@@ -77,43 +127,47 @@ def client_of() -> Any:
 
 
 class _Tasks:
-    """Makes the tasks of one run. Their keys say what they do, and nothing else."""
+    """Makes the tasks of one run. Their keys, which dask logs and displays, say only what they do."""
 
-    def __init__(self, dask: Any, shared: Any) -> None:
-        self.delayed, self.shared = dask.delayed, shared
-        self.run = importlib.import_module("uuid").uuid4().hex
+    def __init__(self, delayed: Any, shared: Any) -> None:
+        self.delayed, self.shared, self.run = delayed, shared, secrets.token_hex(8)
 
-    def task(self, function: str, place: str, *arguments: Any) -> Any:
-        task = self.delayed(_remote(function), pure=False, traverse=True)
-        key = f"dptree-{function.replace('_', '-')}-{self.run}-{place}"
-        return task(self.shared, *arguments, dask_key_name=key)
+    def task(self, function: Callable[..., Any], place: str, *arguments: Any) -> Any:
+        """Call a function of this module on a worker."""
+        key = f"dptree-{function.__name__}-{self.run}-{place}"
+        remote = self.delayed(_remote(function.__name__), pure=False)
+        return remote(self.shared, *arguments, dask_key_name=key)
 
     def counted(self, parts: Sequence[Any]) -> list[Any]:
-        return [self.task("count_partition", f"{place}", part) for place, part in enumerate(parts)]
+        """Count each partition."""
+        return [self.task(count_partition, f"{place}", part) for place, part in enumerate(parts)]
 
     def in_buckets(self, parts: Sequence[Any], n_buckets: int) -> list[Any]:
         """Move packets from partitions to groups of buckets, with a bounded number of tasks."""
-        dealt = [self.task("deal_partition", f"{place}", part) for place, part in enumerate(parts)]
-        size = -(-len(dealt) // MOST_BUNDLES)
-        if size > 1:
+        dealt = [self.task(deal_partition, f"{place}", part) for place, part in enumerate(parts)]
+        if (size := -(-len(dealt) // MOST_BUNDLES)) > 1:
             sets = [dealt[start : start + size] for start in range(0, len(dealt), size)]
-            dealt = [self.task("bundled", f"{place}", each) for place, each in enumerate(sets)]
-        n_groups = min(n_buckets, max(MOST_PIECES // max(len(dealt), 1), 1))
+            dealt = [self.task(bundled, f"{place}", each) for place, each in enumerate(sets)]
+        n_groups = min(n_buckets, max(MOST_PIECES // len(dealt), 1))
         return [
-            self.task("work_group", f"{group}", [self.piece(each, place, group, n_groups) for place, each in enumerate(dealt)])
+            self.task(work_group, f"{group}", self.pieces(dealt, group, n_groups))
             for group in range(n_groups)
         ]
 
-    def piece(self, dealt: Any, place: int, group: int, n_groups: int) -> Any:
-        key = f"dptree-piece-{self.run}-{place}-{group}"
-        return self.delayed(_piece(), pure=False)(dealt, group, n_groups, dask_key_name=key)
+    def pieces(self, dealt: Sequence[Any], group: int, n_groups: int) -> list[Any]:
+        """Select the packets of a group of buckets, from each source."""
+        select = self.delayed(_select(), pure=False)
+        return [
+            select(each, group, n_groups, dask_key_name=f"dptree-select-{self.run}-{place}-{group}")
+            for place, each in enumerate(dealt)
+        ]
 
     def merged(self, tallies: list[Any]) -> list[Any]:
         """Merge tallies on the workers, until a few are left."""
         height = 0
         while len(tallies) > FAN_IN:
             sets = [tallies[start : start + FAN_IN] for start in range(0, len(tallies), FAN_IN)]
-            tallies = [self.task("merge_replies", f"{height}-{place}", each) for place, each in enumerate(sets)]
+            tallies = [self.task(merge_replies, f"{height}-{place}", each) for place, each in enumerate(sets)]
             height += 1
         return tallies
 
@@ -148,15 +202,17 @@ def bundled(shared: FunctionsReference, dealt: Sequence[Dealt]) -> Dealt:
 
 
 def work_group(shared: FunctionsReference, pieces: Sequence[Dealt]) -> bytes | None:
-    """Count some buckets, each with the packets of all partitions, on a worker. None if there are no packets."""
+    """Count some buckets, with the packets of all partitions, on a worker. None if there are no packets."""
     packets = bundled(shared, pieces)
-    if isinstance(packets, bytes):
-        return packets
-    if not packets:
-        return None
-    functions = opened(shared)
-    work = functions.work
-    return merged(shared, (reply(lambda: work(iter(packets.pop(bucket)))) for bucket in sorted(packets)))
+    if isinstance(packets, bytes) or not packets:
+        return packets or None
+
+    def tallies() -> Iterator[bytes]:
+        work: Any = opened(shared).work
+        for bucket in sorted(packets):
+            yield reply(partial(work, iter(packets.pop(bucket))))
+
+    return merged(shared, tallies())
 
 
 def merge_replies(shared: FunctionsReference, replies: Sequence[bytes | None]) -> bytes | None:
@@ -166,39 +222,27 @@ def merge_replies(shared: FunctionsReference, replies: Sequence[bytes | None]) -
 
 
 def _batches(partition: pd.DataFrame) -> Iterator[PandasBatch]:
-    return (
-        PandasBatch(partition.iloc[start : start + MOST_ROWS]) for start in range(0, len(partition), MOST_ROWS)
-    )
+    for start in range(0, len(partition), MOST_ROWS):
+        yield PandasBatch(partition.iloc[start : start + MOST_ROWS])
 
 
 def _remote(function: str) -> Callable[..., Any]:
-    """Return a function that calls one of this module on a worker.
-
-    It is nested, so that it is pickled by value: neither the scheduler nor a worker needs this package to read
-    it, and a worker without the package can reply just that.
-    """
-    version, absent, other = __version__, ABSENT, OTHER_VERSION
+    """Return a function that calls one of this module on a worker. It is pickled by value, as `found` says."""
+    look_up = found(__name__, function)
 
     def run(*arguments: Any) -> Any:
-        try:
-            import pandas_dptree
-
-            if pandas_dptree.__version__ != version:
-                return other + pandas_dptree.__version__.encode()
-            from pandas_dptree.ingest.workers import on_dask
-        except Exception:
-            return absent
-        return getattr(on_dask, function)(*arguments)
+        there = look_up()
+        return there if isinstance(there, bytes) else there(*arguments)
 
     return run
 
 
-def _piece() -> Callable[[Dealt, int, int], Dealt]:
-    """Return a function that selects the packets of a group of buckets. It too is pickled by value."""
+def _select() -> Callable[[Dealt, int, int], Dealt]:
+    """Return a function that selects the packets of a group of buckets. It is pickled by value."""
 
-    def piece(dealt: Dealt, group: int, n_groups: int) -> Dealt:
+    def select(dealt: Dealt, group: int, n_groups: int) -> Dealt:
         if isinstance(dealt, bytes):
             return dealt
         return {bucket: packets for bucket, packets in dealt.items() if bucket % n_groups == group}
 
-    return piece
+    return select

@@ -1,4 +1,4 @@
-"""Functions on the partitions of a Spark dataframe. Spark moves their packets and tallies in rows of bytes."""
+"""Functions on the partitions of a Spark dataframe. Spark moves packets and tallies in rows of bytes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
-from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.workers.replies import (
-    ABSENT,
-    OTHER_VERSION,
     ArrowBatch,
     Functions,
     FunctionsReference,
     discreet,
+    found,
     merged,
     opened,
     reply,
     sealed,
 )
 
-__all__ = ["count_rows", "deal_rows", "merge_rows", "replies", "work_rows"]
+__all__ = ["replies"]
 
 SCHEMA = "bucket int, source int, place int, piece binary"
-"""A packet is cut into pieces. `source` is the task that made it, and `place` numbers the pieces of a task."""
+"""A packet is cut into pieces, numbered by `place`. `source` is the task that made them."""
 
-LEFT = 8
+MOST_LEFT = 8
 """How many tallies are left for the caller, at most."""
 
 BATCH_ROWS = 2**17
@@ -39,7 +37,7 @@ BATCH_BYTES = 2**26
 """The largest size of an Arrow batch of pieces."""
 
 REFUSED = -1
-"""The bucket of replies that say why a partition has no packets."""
+"""The bucket of a reply that says why a partition has no packets. It is sorted before all others."""
 
 MORE, LAST = b"\0", b"\1"
 """The first byte of each piece of a packet."""
@@ -51,30 +49,30 @@ class Piece(NamedTuple):
     bucket: int
     source: int
     place: int
-    content: bytes
+    piece: bytes
 
 
 def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
     """Run functions on all partitions, and yield a few replies."""
     session = frame.sparkSession
-    records = _selected(frame, columns)
     size = _piece_size(session)
+    records = _selected(frame, columns)
     with _shared(session, functions) as shared:
 
-        def on_workers(frame: Any, function: str) -> Any:
-            return frame.mapInArrow(_remote(function, shared, tuple(columns), size), SCHEMA)
+        def on_workers(frame: Any, function: Callable[..., Any]) -> Any:
+            return frame.mapInArrow(_remote(function.__name__, shared, tuple(columns), size), SCHEMA)
 
         if functions.work is None:
-            tallies = on_workers(records, "count_rows")
+            tallies = on_workers(records, count_rows)
         else:
-            packets = on_workers(records, "deal_rows")
             n_tasks = min(functions.n_buckets, int(session.conf.get("spark.sql.shuffle.partitions", "200")))
-            tallies = on_workers(_gathered(packets, n_tasks, "bucket"), "work_rows")
-        # After another shuffle, since an iterator on the driver runs one task of the last stage after the other.
-        sums = on_workers(_gathered(tallies, LEFT, "source"), "merge_rows")
+            packets = on_workers(records, deal_rows)
+            tallies = on_workers(_gathered(packets, n_tasks, "bucket"), work_rows)
+        # Shuffled once more, since a local iterator runs the tasks of the last stage one after the other.
+        sums = on_workers(_gathered(tallies, MOST_LEFT, "source"), merge_rows)
         rows = sums.toLocalIterator(prefetchPartitions=True)
-        for _, packet in _packets(Piece(*row[:3], bytes(row[3])) for row in rows):
-            yield packet
+        pieces = (Piece(bucket, source, place, bytes(piece)) for bucket, source, place, piece in rows)
+        yield from (packet for _, packet in _packets(pieces))
 
 
 def _selected(frame: Any, columns: Sequence[Hashable]) -> Any:
@@ -84,7 +82,7 @@ def _selected(frame: Any, columns: Sequence[Hashable]) -> Any:
 
 
 def _gathered(pieces: Any, n_tasks: int, by: str) -> Any:
-    """Move all pieces with the same `by` to the same task, in a fixed order. Spark hashes our numbers only."""
+    """Move pieces with the same `by` to the same task, in a fixed order. Spark hashes our numbers only."""
     return pieces.repartition(n_tasks, by).sortWithinPartitions("bucket", "source", "place")
 
 
@@ -95,7 +93,7 @@ def _piece_size(session: Any) -> int:
     if rows <= 0:
         raise ArgumentError(
             "frame",
-            f"is in a Spark session without a limit of {name}.",
+            f"is of a Spark session without a limit in {name}.",
             hint=f'set one, as in spark.conf.set("{name}", 10_000).',
         )
     return max(BATCH_BYTES // rows, 2**10)
@@ -115,44 +113,37 @@ def _shared(session: Any, functions: Functions) -> Iterator[FunctionsReference]:
         broadcast.destroy()
 
 
-def _remote(function: str, shared: FunctionsReference, columns: tuple[Hashable, ...], size: int) -> Callable[..., Any]:
-    """Return a function that calls one of this module on a worker.
-
-    It is nested, so that it is pickled by value: a worker without this package can reply just that.
-    """
-    version, absent, other, refused, last = __version__, ABSENT, OTHER_VERSION, REFUSED, LAST
+def _remote(
+    function: str, shared: FunctionsReference, columns: tuple[Hashable, ...], size: int
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return a function that calls one of this module on a worker. It is pickled by value, as `found` says."""
+    look_up, names = found(__name__, function), Piece._fields
+    refused, last = [[REFUSED], [0], [0]], LAST
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
-        try:
-            import pandas_dptree
-
-            answer = b""
-            if pandas_dptree.__version__ != version:
-                answer = other + pandas_dptree.__version__.encode()
-            else:
-                from pandas_dptree.ingest.workers import on_spark
-        except Exception:
-            answer = absent
-        if answer:
-            row = [[refused], [0], [0], [last + answer]]
-            types = [pyarrow.int32()] * 3 + [pyarrow.binary()]
-            arrays = [pyarrow.array(each, kind) for each, kind in zip(row, types, strict=True)]
-            yield pyarrow.RecordBatch.from_arrays(arrays, names=["bucket", "source", "place", "piece"])
+        there = look_up()
+        if isinstance(there, bytes):
+            pyarrow = importlib.import_module("pyarrow")
+            numbers = [pyarrow.array(each, pyarrow.int32()) for each in refused]
+            piece = pyarrow.array([last + there], pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([*numbers, piece], names=list(names))
         else:
-            yield from getattr(on_spark, function)(shared, batches, columns, size)
+            yield from there(shared, batches, columns, size)
 
     return run
 
 
-def count_rows(shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int) -> Iterator[Any]:
+def count_rows(
+    shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int
+) -> Iterator[Any]:
     """Count one partition, on a worker."""
     tally = reply(lambda: opened(shared).first(_joined(batches, columns)))
     yield from _written([(0, tally)], size)
 
 
-def deal_rows(shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int) -> Iterator[Any]:
+def deal_rows(
+    shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int
+) -> Iterator[Any]:
     """Make the packets of one partition, on a worker."""
 
     def dealt() -> Iterator[tuple[int, bytes]]:
@@ -162,33 +153,42 @@ def deal_rows(shared: FunctionsReference, batches: Iterator[Any], columns: tuple
 
     def replied() -> Iterator[tuple[int, bytes]]:
         packets = dealt()
-        while (found := discreet(lambda: next(packets, None))) is not None:
-            yield (REFUSED, found) if isinstance(found, bytes) else found
+        while (each := discreet(lambda: next(packets, None))) is not None:
+            yield (REFUSED, each) if isinstance(each, bytes) else each
 
     yield from _written(replied(), size)
 
 
-def work_rows(shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int) -> Iterator[Any]:
-    """Count some buckets, one after the other, each with the packets of all partitions, on a worker."""
+def work_rows(
+    shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int
+) -> Iterator[Any]:
+    """Count some buckets, one after the other, with the packets of all partitions, on a worker."""
 
-    def tallies() -> Iterator[bytes]:
-        work = opened(shared).work
+    def tallies(packets: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+        work: Any = opened(shared).work
         for bucket, group in groupby(packets, key=lambda each: each[0]):
             own = (packet for _, packet in group)
-            yield next(own) if bucket == REFUSED or work is None else reply(partial(work, own))
+            yield next(own) if bucket == REFUSED else reply(partial(work, own))
 
-    packets = _packets(_pieces(batches))
-    first = list(islice(packets, 1))
-    packets = chain(first, packets)
-    yield from _written([(0, merged(shared, tallies()))] if first else [], size)
+    yield from _written(_merged(shared, batches, tallies), size)
 
 
-def merge_rows(shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int) -> Iterator[Any]:
+def merge_rows(
+    shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int
+) -> Iterator[Any]:
     """Merge tallies, on a worker."""
+    yield from _written(_merged(shared, batches, lambda packets: (packet for _, packet in packets)), size)
+
+
+def _merged(
+    shared: FunctionsReference,
+    batches: Iterator[Any],
+    tallies: Callable[[Iterator[tuple[int, bytes]]], Iterator[bytes]],
+) -> Iterator[tuple[int, bytes]]:
+    """Merge the tallies of all packets of a task; there are none without packets."""
     packets = _packets(_pieces(batches))
-    first = list(islice(packets, 1))
-    replies = (packet for _, packet in chain(first, packets))
-    yield from _written([(0, merged(shared, replies))] if first else [], size)
+    if first := list(islice(packets, 1)):
+        yield 0, merged(shared, tallies(chain(first, packets)))
 
 
 def _joined(batches: Iterator[Any], columns: tuple[Hashable, ...]) -> Iterator[ArrowBatch]:
@@ -207,17 +207,13 @@ def _written(packets: Iterable[tuple[int, bytes]], size: int) -> Iterator[Any]:
     """Cut packets into pieces, in Arrow batches of the columns of `SCHEMA`."""
     pyarrow = importlib.import_module("pyarrow")
     source = importlib.import_module("pyspark").TaskContext.get().partitionId()
-    kinds = dict(bucket=pyarrow.int32(), source=pyarrow.int32(), place=pyarrow.int32(), piece=pyarrow.binary())
-    pieces = (
-        Piece(bucket, source, place, piece)
-        for place, (bucket, piece) in enumerate(
-            (bucket, piece) for bucket, packet in packets for piece in _cut(packet, size)
-        )
-    )
-    while held := list(islice(pieces, max(BATCH_BYTES // size, 1))):
+    kinds = [pyarrow.int32()] * 3 + [pyarrow.binary()]
+    cut = ((bucket, piece) for bucket, packet in packets for piece in _cut(packet, size))
+    rows = ((bucket, source, place, piece) for place, (bucket, piece) in enumerate(cut))
+    while held := list(islice(rows, max(BATCH_BYTES // size // 8, 1))):
         columns = zip(*held, strict=True)
-        arrays = [pyarrow.array(each, kind) for each, kind in zip(columns, kinds.values(), strict=True)]
-        yield pyarrow.RecordBatch.from_arrays(arrays, names=[*kinds])
+        arrays = [pyarrow.array(each, kind) for each, kind in zip(columns, kinds, strict=True)]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=list(Piece._fields))
 
 
 def _cut(packet: bytes, size: int) -> Iterator[bytes]:
@@ -234,7 +230,7 @@ def _packets(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
     """Join the pieces of each packet, and yield it with its bucket."""
     held: list[bytes] = []
     for each in pieces:
-        held.append(each.content[1:])
-        if each.content[:1] == LAST:
+        held.append(each.piece[1:])
+        if each.piece[:1] == LAST:
             yield each.bucket, b"".join(held)
             held = []

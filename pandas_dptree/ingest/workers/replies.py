@@ -1,4 +1,4 @@
-"""What is sent to workers, and what they reply: a tally, or why there is none, but never a value of a record."""
+"""What is sent to workers, and what they reply: a tally, or why there is none; never a value of a record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
+from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.columns import arrow_column
 from pandas_dptree.ingest.safe_errors import silence
 
 __all__ = [
-    "ABSENT",
-    "OTHER_VERSION",
     "ArrowBatch",
     "Batch",
     "Count",
@@ -32,6 +31,7 @@ __all__ = [
     "Work",
     "discreet",
     "failure",
+    "found",
     "merged",
     "opened",
     "reply",
@@ -93,7 +93,8 @@ class ArrowBatch:
     def column(self, name: Any) -> pd.Series:
         """Wrap a column for pandas, unchanged.
 
-        But a time with a zone is given in UTC. It is the same time, and the names of some zones are unknown here.
+        But a time with a zone is given in UTC. It is the same time, and not every zone has a name that pandas
+        knows.
         """
         column = self.table.column(self.names.index(name))
         zone = getattr(column.type, "tz", None)
@@ -155,6 +156,26 @@ def opened(functions: FunctionsReference) -> Functions:
         return _opened[name]
 
 
+def found(module: str, function: str) -> Callable[[], Callable[..., Any] | bytes]:
+    """Return a function that looks up another one on a worker, or returns the reply that it is not there.
+
+    It is nested, so that it is pickled by value: neither a scheduler nor a worker needs this package for that.
+    """
+    version, absent, other_version = __version__, ABSENT, OTHER_VERSION
+
+    def look_up() -> Callable[..., Any] | bytes:
+        try:
+            installed: str = importlib.import_module("pandas_dptree._version").__version__
+            if installed != version:
+                return other_version + installed.encode()
+            function_there: Callable[..., Any] = getattr(importlib.import_module(module), function)
+            return function_there
+        except Exception:
+            return absent
+
+    return look_up
+
+
 class _RefusedError(Exception):
     """A reply without a tally, found among those to be merged."""
 
@@ -197,7 +218,7 @@ def _tally(reply: bytes) -> bytes:
     return reply[1:]
 
 
-def failure(reply: bytes, engine: str, version: str) -> ArgumentError | None:
+def failure(reply: bytes, engine: str) -> ArgumentError | None:
     """Return the error that a reply stands for; None if it is a tally."""
     code = reply[:1]
     if code == DONE:
@@ -206,12 +227,12 @@ def failure(reply: bytes, engine: str, version: str) -> ArgumentError | None:
         return ArgumentError(
             "frame",
             f"is on workers of {engine} that cannot import pandas_dptree.",
-            hint=f"install pandas_dptree {version} in the Python environment of all workers.",
+            hint=f"install pandas_dptree {__version__} in the Python environment of all workers.",
         )
     if code == OTHER_VERSION:
         return ArgumentError(
             "frame",
-            f"is on workers of {engine} with pandas_dptree {reply[1:].decode()}, and this process has {version}.",
+            f"is on workers of {engine} with pandas_dptree {reply[1:].decode()}, not {__version__}.",
             hint="install the same version on all workers.",
         )
     if code == NO_MEMORY:
