@@ -27,7 +27,7 @@ from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.ingest.spill import Buckets
 from pandas_dptree.ingest.steps import (
     N_BUCKETS,
-    Bound,
+    BoundedTally,
     CountBucket,
     CountPartition,
     DealPartition,
@@ -93,7 +93,7 @@ def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Coun
     if unit is None:
         return discreetly(records.columns, partial(_count, records, tally))
     key = bounding["random_words"](2)
-    bound = Bound(tally, unit, bounding["max_contributions"], key)
+    bound = BoundedTally(tally, unit, bounding["max_contributions"], key)
     return discreetly(records.columns, partial(_bound_and_count, records, bound, bounding.get("temp_folder")))
 
 
@@ -107,7 +107,9 @@ def _count(records: Records, tally: Tally[Counted]) -> Counted:
     return tally.merged(in_threads(partial(count_batch, tally), records.batches()))
 
 
-def _bound_and_count(records: Records, bound: Bound[Counted], folder: str | os.PathLike[str] | None) -> Counted:
+def _bound_and_count(
+    records: Records, bound: BoundedTally[Counted], folder: str | os.PathLike[str] | None
+) -> Counted:
     """Count the records that units keep."""
     if has_workers(records.cluster):
         counted = count_buckets(

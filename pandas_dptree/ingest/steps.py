@@ -1,4 +1,4 @@
-"""The steps of reading records, in this process and on the workers of clusters. Secret: nothing here may leave.
+"""The steps of reading records, in this process and on workers. Secret: nothing here may leave the package.
 
 A batch is counted; or its rows are dealt into buckets, and each bucket is bounded and counted. What passes
 between the processes of a cluster is bytes: rows of a bucket, and what was counted.
@@ -20,7 +20,7 @@ from pandas_dptree.ingest.tallies import Rows, Tally
 from pandas_dptree.ingest.units import Key, Units, units_of
 
 __all__ = [
-    "N_BUCKETS", "Bound", "CountBucket", "CountPartition", "DealPartition", "Merge", "count_batch", "unpacked"
+    "N_BUCKETS", "BoundedTally", "CountBucket", "CountPartition", "DealPartition", "Merge", "count_batch", "unpacked"
 ]  # fmt: skip
 
 Counted = TypeVar("Counted")
@@ -36,7 +36,7 @@ def count_batch(tally: Tally[Counted], batch: Batch) -> Counted:
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Bound(Generic[Counted]):
+class BoundedTally(Generic[Counted]):
     """Counts the records that units keep: batches are dealt into buckets, and these are counted.
 
     Attributes
@@ -105,6 +105,7 @@ class Merge:
     tally: Tally[Any]
 
     def __call__(self, parts: Iterator[bytes]) -> bytes:
+        """Merge pickled parts."""
         return self.packed(map(unpacked, parts))
 
     def packed(self, parts: Iterator[Any]) -> bytes:
@@ -119,6 +120,7 @@ class CountPartition:
     tally: Tally[Any]
 
     def __call__(self, batches: Iterator[Batch]) -> bytes:
+        """Count the batches of the partition."""
         return Merge(self.tally).packed(count_batch(self.tally, batch) for batch in batches)
 
 
@@ -126,9 +128,10 @@ class CountPartition:
 class DealPartition:
     """Deals the rows of a partition into buckets."""
 
-    bound: Bound[Any]
+    bound: BoundedTally[Any]
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[tuple[int, bytes]]:
+        """Deal the batches of the partition: yield pickled rows, with the number of their bucket."""
         for batch in batches:
             for number, (units, rows) in self.bound.deal(batch):
                 yield number, pickle.dumps((units, rows.compact()), protocol=5)
@@ -138,8 +141,9 @@ class DealPartition:
 class CountBucket:
     """Counts the rows of a bucket that their units keep."""
 
-    bound: Bound[Any]
+    bound: BoundedTally[Any]
 
     def __call__(self, packets: Iterator[bytes]) -> bytes:
+        """Count pickled rows of one bucket."""
         counted = self.bound.count(Packet(*pickle.loads(packet)) for packet in packets)
         return Merge(self.bound.tally).packed([counted])

@@ -179,7 +179,7 @@ def _checked_folder(folder: Any) -> str | None:
         return None
     is_path = isinstance(folder, (str, os.PathLike))
     if is_path and os.path.isdir(folder) and os.access(folder, os.W_OK):
-        return os.fspath(folder)
+        return str(os.fspath(folder))
     raise ArgumentError(
         "temp_folder",
         f"must be a folder that can be written to, not {quote(folder)}.",
