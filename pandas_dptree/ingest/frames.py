@@ -89,6 +89,8 @@ class Records:
         held = self._loaded
         return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
 
+    cluster: Any = None
+
     @property
     def n_rows(self) -> int | None:
         """Return the number of rows, if it is known."""

@@ -20,7 +20,8 @@ from pandas_dptree.ingest.tallies import Rows, Tally
 from pandas_dptree.ingest.units import Key, Units, units_of
 
 __all__ = [
-    "N_BUCKETS", "BoundedTally", "CountBucket", "CountPartition", "DealPartition", "Merge", "count_batch", "unpacked"
+    "N_BUCKETS", "BoundedTally", "CountBucket", "CountPartition", "DealPartition", "Merge", "count_batch",
+    "unpacked",
 ]  # fmt: skip
 
 Counted = TypeVar("Counted")
