@@ -10,8 +10,8 @@ import pytest
 
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_random import words
 
 
@@ -26,10 +26,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 
 def counted(frame, domain, **options):
-    given = contributions(frame, domain, privacy_unit=options.pop("privacy_unit", None))
-    return count_leaves(
-        given, domain.tree.n_leaves, max_contributions=options.pop("k", 1), random_words=words()
-    )
+    return summed(frame, domain, [COUNT], **options)[0]
 
 
 def listed_leaves(domain):
@@ -124,10 +121,9 @@ def typed_domain(kind, values):
     return Domain.from_frame(pd.DataFrame({"k": array}), by=["k"])
 
 
-def summed(frame, domain, values, **options):
-    given = contributions(frame, domain, privacy_unit=options.pop("privacy_unit", None), values=values)
-    return sum_leaves(
-        given, domain.tree.n_leaves, max_contributions=options.pop("k", 1), random_words=words()
+def summed(frame, domain, values, *, privacy_unit=None, k=1, draw=None):
+    return leaf_totals(
+        frame, domain, values, privacy_unit=privacy_unit, max_contributions=k, random_words=draw or words()
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "ALL_MISSING",
     "ANY",
     "arrow_column",
+    "arrow_of",
     "collected",
     "decoded",
     "exact",
@@ -215,7 +216,7 @@ def _narwhals_type(dtype: Any) -> nw.dtypes.DType:
     if isinstance(dtype, pd.DatetimeTZDtype):
         return nw.Datetime(dtype.unit, "UTC")
     column = _empty(dtype)
-    native = _native(column) if isinstance(dtype, pd.ArrowDtype) else column
+    native = arrow_of(column) if isinstance(dtype, pd.ArrowDtype) else column
     return nw.from_native(native, series_only=True).dtype
 
 
@@ -237,7 +238,7 @@ def decoded(column: pd.Series) -> pd.Series:
         return pd.Series(column.array.to_dense())
     if not isinstance(column.dtype, pd.ArrowDtype):
         return column
-    native = _native(column)
+    native = arrow_of(column)
     plain = _plain_arrow(native.type)
     if plain == native.type:
         return column
@@ -277,7 +278,7 @@ def exact(column: pd.Series) -> pd.Series:
     column = decoded(column)
     dtype: Any = column.dtype
     if isinstance(dtype, pd.ArrowDtype) and dtype.kind not in "iufb":
-        native = _native(column)
+        native = arrow_of(column)
         if str(native.type) in ("string", "large_string"):
             return pd.Series(pd.arrays.ArrowStringArray(native))
         return to_pandas(nw.from_native(native, series_only=True))
@@ -298,7 +299,7 @@ def python_values(values: Any) -> list[Any]:
         listed: list[Any] = values.tolist()
         return listed
     except Exception:  # from Python or Arrow, depending on the version
-        return [_text_or_bytes(each) for each in _native(values).cast("large_binary").to_pylist()]
+        return [_text_or_bytes(each) for each in arrow_of(values).cast("large_binary").to_pylist()]
 
 
 def _text_or_bytes(value: bytes | None) -> str | bytes | None:
@@ -331,7 +332,7 @@ def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
     """
     nested = column.dtype.is_nested()
     if nw.dependencies.is_pyarrow_chunked_array(column.to_native()):
-        native = _native(decoded(arrow_column(column.to_native())))
+        native = arrow_of(decoded(arrow_column(column.to_native())))
         column = nw.from_native(native, series_only=True)
         nested = _arrow("pyarrow.types").is_nested(native.type)  # narwhals does not support all of them
         if str(native.type).startswith("date64"):
@@ -391,7 +392,7 @@ def _text_in_arrow(column: nw.Series[Any]) -> pd.Series | None:
         return None
 
 
-def _native(column: pd.Series) -> Any:
+def arrow_of(column: pd.Series) -> Any:
     """Return the Arrow array of a pandas series."""
     return column.array.__arrow_array__()
 

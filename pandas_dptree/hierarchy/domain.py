@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal, get_args
@@ -31,7 +30,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public
 
 __all__ = [
@@ -143,22 +142,13 @@ def _fingerprint(hierarchy: Domain | Tree) -> str:
         digest.update(ascii(names).encode())  # NumPy 1 and 2 show its scalars differently
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
             is_text = set(map(type, forms)) == {str}  # text is its own normal form
-            normal = list(forms if is_text else map(_normalized, forms))
+            normal = list(forms if is_text else map(normal_form, forms))
             digest.update(ascii(normal).encode() + codes.astype("<i8").tobytes())
         if len(hierarchy.structural_zeros):
             digest.update(b"structural zeros" + hierarchy.structural_zeros.astype("<i8").tobytes())
         for levels in hierarchy.derived:
             digest.update(b"derived" + ascii(levels.definition).encode())
     return digest.hexdigest()
-
-
-def _normalized(form: Hashable) -> Hashable:
-    """Give equal forms the same representation: 1 and 1.0 are the same number."""
-    if isinstance(form, tuple):
-        return tuple(map(_normalized, form))
-    if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
-        return form.as_integer_ratio()
-    return form
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,8 +26,8 @@ import pandas as pd
 from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
 __all__ = [
-    "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "located", "numbered_combinations",
-    "numbered_units", "positions", "sort_key",
+    "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "located", "normal_form",
+    "numbered_combinations", "positions", "sort_key",
 ]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
@@ -102,23 +102,6 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
     return np.append(np.where(number < 0, -1, number), -1)[place], keys
 
 
-def numbered_units(column: pd.Series) -> IntArray:
-    """Number the privacy unit of each row: like `canonical_codes`, without a list of names.
-
-    Equal for equal keys, from 0; -1 if the key is missing or unknown. Shape (len(column),).
-    """
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        column = exact(column)
-        if column.dtype == np.dtype(object):  # Arrow is faster than Python for many names, slower for few
-            text = text_column(column.to_numpy())
-            column = column if text is None else text
-        if _is_plain(column.dtype):
-            return pd.factorize(column)[0]
-    codes, keys = canonical_codes(column)
-    known = np.array([*(key != UNKNOWN for key in keys), False])
-    return np.where(known[codes], codes, -1)
-
-
 def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
     """Number the combinations of codes, which are from -2 to below their sizes.
 
@@ -185,6 +168,15 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     if form is None:  # within a tuple
         return (-1,)
     return (1, form) if isinstance(form, str) else (0, form)
+
+
+def normal_form(form: Hashable) -> Hashable:
+    """Return the one representation of all forms that equal a form: 1 and 1.0 are the same number."""
+    if isinstance(form, tuple):
+        return tuple(map(normal_form, form))
+    if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
+        return form.as_integer_ratio()
+    return form
 
 
 def finest_unit(nanoseconds: Sequence[int]) -> str | None:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import numbered_units
-from pandas_dptree.ingest.contribution_bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
-from pandas_dptree.ingest.leaves import cells, check_records
+from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.ingest.times import times
 
 __all__ = ["binned_counts"]
 
 
-def binned_counts(
-    frame: Any,
-    bins: Bins,
-    domain: Domain | None,
-    *,
-    privacy_unit: Hashable | None,
-    max_contributions: int,
-    random_words: Callable[[int], npt.NDArray[np.uint64]],
-) -> IntArray:
+def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unpack[Bounding]) -> IntArray:
     """Count the records of each group whose values lie in each bin.
 
     Records outside the domain, without a unit or without a value are dropped; then units are bounded.
@@ -40,17 +29,13 @@ def binned_counts(
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy) or pyarrow.
+        Of any supported library.
     bins : Bins
         Values outside its bounds are clipped.
     domain : Domain or None
         The groups; None for all records together.
-    privacy_unit : hashable or None
-        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
-    max_contributions : int
-        Number of records kept per unit, if there is a `privacy_unit`.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+    **bounding
+        See `Bounding`.
 
     Returns
     -------
@@ -68,42 +53,54 @@ def binned_counts(
     **Privacy.** The group and bin of a record depend on that record alone, and so does the decision whether
     to drop it, which is made before units are bounded.
     """
-    if privacy_unit is not None and privacy_unit == bins.column:
+    unit = bounding.get("privacy_unit")
+    if unit is not None and unit == bins.column:
         raise ArgumentError(
             "privacy_unit",
-            f"is also the column whose values are counted: {quote(privacy_unit)}.",
+            f"is also the column whose values are counted: {quote(unit)}.",
             hint="name another column: an identifier is not an amount.",
         )
-    by = () if domain is None else domain.sources
-    unit = [] if privacy_unit is None else [privacy_unit]
-    columns = list(dict.fromkeys([*by, *unit, bins.column]))
-    records = Records(frame, columns)
+    tally = BinTally(bins, domain)
+    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
     warn_if_released(frame)
     if domain is not None:
         check_records(records, domain)
     _check_kind(records.types([bins.column])[bins.column], bins)
+    _, sums = tallied(records, tally, bounding)
+    return sums.reshape(tally.n_groups, bins.n_bins)
 
-    def count() -> IntArray:
-        values = records.column(bins.column)
-        read = times(values, bins) if bins.is_time else numbers(values)
-        if domain is None and privacy_unit is None:
-            return bins.count(read)[None]
-        place = bins.find(read)
-        inside = place >= 0
-        n_groups = 1
-        if domain is not None:
-            cell, leaf_of_cell = cells(domain, records.column)
-            leaf, n_groups = leaf_of_cell[cell], domain.tree.n_leaves
-            inside &= leaf >= 0
-            place += np.where(inside, leaf, 0) * bins.n_bins
-        place = place[inside]
-        if privacy_unit is not None:
-            units = numbered_units(records.column(privacy_unit))[inside]
-            place, units = place[units >= 0], units[units >= 0]
-            place = place[bound_contributions(units, random_words(len(units)), max_contributions)]
-        return np.bincount(place, minlength=n_groups * bins.n_bins).reshape(n_groups, bins.n_bins)
 
-    return discreetly(columns, count)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class BinTally(CellTally):
+    """Counts the records of each group in each bin; the bins of a group follow each other."""
+
+    bins: Bins
+    domain: Domain | None
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return 1 if self.domain is None else self.domain.tree.n_leaves
+
+    @property
+    def n_cells(self) -> int:
+        """Number of groups times number of bins."""
+        return self.n_groups * self.bins.n_bins
+
+    @property
+    def columns(self) -> Sequence[Hashable]:
+        """The columns that are read."""
+        by = () if self.domain is None else self.domain.sources
+        return list(dict.fromkeys([*by, self.bins.column]))
+
+    def read(self, column: Columns) -> tuple[Rows, BoolArray]:
+        """Find the bin of each record, and its group."""
+        values = column(self.bins.column)
+        bin = self.bins.find(times(values, self.bins) if self.bins.is_time else numbers(values))
+        if self.domain is None:
+            return Rows(bin), bin >= 0
+        group = leaves_of_domain(self.domain, column)
+        return Rows(group * self.bins.n_bins + bin), (group >= 0) & (bin >= 0)
 
 
 def _check_kind(dtype: Any, bins: Bins) -> None:

@@ -1,65 +1,69 @@
-"""Bound what one privacy unit contributes to the leaf counts. Secret: nothing here may leave the package."""
+"""Bound what one privacy unit contributes. Secret: nothing here may leave the package.
+
+A unit of m rows, more than k, keeps k of them, each choice equally likely. The choice is a function of the
+unit's own rows and of a random key: the rows of the unit are sorted by where they are counted and what they
+add, so that their order in the data does not matter, and row r gets the r-th word of a pseudorandom sequence
+that begins with the keyed hash of the unit. The k rows with the smallest words stay.
+
+**Privacy.** For every key, whatever its value, what a unit keeps depends on that unit's rows alone, and is at
+most k of them. So adding or removing a unit adds or removes at most k rows, and replacing it does both: for
+every key, and hence for a random one, whatever is known of the key or of the hash. Their quality only matters
+for the choice being uniform: no record, place or value is favoured. For the same reason the result is the
+same for records in any order, in batches and buckets of any size, and if part of the work is done again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.arrays import clip_leaves
-from pandas_dptree.ingest.contributions import Contributions
+from pandas_dptree.ingest.units import Key, Units, mixed
 
-__all__ = ["bound_contributions", "count_leaves", "sum_leaves"]
+__all__ = ["bound_contributions", "kept_rows"]
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""The step of SplitMix64: its words are ``mixed(seed + _STEP)``, ``mixed(seed + 2 * _STEP)``, …"""
 
 
-def count_leaves(
-    given: Contributions,
-    n_leaves: int,
-    *,
-    max_contributions: int,
-    random_words: Callable[[int], npt.NDArray[np.uint64]],
-) -> IntArray:
-    """Count the records in each leaf, shape (n_leaves,), after bounding the records of each unit.
+def kept_rows(
+    units: Units, order: Sequence[npt.NDArray[np.generic]], max_contributions: int, key: Key
+) -> npt.NDArray[np.bool_]:
+    """Choose the rows that units keep, shape (n_rows,).
 
-    `random_words(n)` draws ``n`` uniform 64-bit words. `max_contributions` has no effect if each record is a
-    unit of its own.
+    Parameters
+    ----------
+    units : Units
+        The unit of each row. All rows of these units are here; rows that are not counted have been dropped.
+    order : sequence of numpy.ndarray, each of shape (n_rows,)
+        Sort the rows of a unit; rows that are equal in all of them are interchangeable.
+    max_contributions : int
+        Number of rows that a unit may keep, at least 1.
+    key : Key
     """
-    if given.unit is None:
-        return np.bincount(given.leaf, weights=given.rows, minlength=n_leaves).astype(np.int64)
-    stays = bound_contributions(given.unit, random_words(len(given.unit)), max_contributions)
-    return np.bincount(given.leaf[stays], minlength=n_leaves).astype(np.int64)
+    hashes = units.hashes(key)
+    unit = units.numbers(hashes)
+    rows = np.bincount(unit)
+    stays = rows[unit] <= max_contributions
+    bounded = np.flatnonzero(~stays)
+    if len(bounded):
+        bounded = bounded[_sorting(unit[bounded], [each[bounded] for each in order])]
+        begins = np.append(True, np.diff(unit[bounded]) > 0)
+        own = np.cumsum(begins) - 1
+        rank = np.arange(len(bounded)) - np.flatnonzero(begins)[own]
+        words = mixed(hashes[bounded] + (rank + 1).astype(np.uint64) * _STEP)
+        stays[bounded] = bound_contributions(own, words, max_contributions)
+    return stays
 
 
-def sum_leaves(
-    given: Contributions,
-    n_leaves: int,
-    *,
-    max_contributions: int,
-    random_words: Callable[[int], npt.NDArray[np.uint64]],
-) -> tuple[IntArray, ...]:
-    """Add up the values in each leaf, after bounding the records of each unit as `count_leaves` does.
-
-    Returns
-    -------
-    tuple of numpy.ndarray of int64, each of shape (n_leaves,)
-        For each quantity its sums in units, all over the same records.
-
-    Notes
-    -----
-    The sums are exact and do not depend on the order of the records, because integers are added, as long as
-    there are fewer than 2**32 records (a row adds at most 2**31 units). They are then clipped by
-    `clip_leaves`.
-    """
-    leaf, values = given.leaf, given.values
-    if given.unit is not None:
-        stays = bound_contributions(given.unit, random_words(len(given.unit)), max_contributions)
-        leaf, values = leaf[stays], tuple(value[stays] for value in values)
-    sums = np.zeros((len(values), n_leaves), dtype=np.int64)
-    for total, value in zip(sums, values, strict=True):
-        np.add.at(total, leaf, value)
-    return tuple(clip_leaves(total) for total in sums)
+def _sorting(unit: IntArray, order: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.intp]:
+    """Sort rows by unit, and the rows of each unit by `order`."""
+    if len(order) == 1 and order[0].dtype.kind in "iu" and 0 <= order[0].min() and order[0].max() < 2**32:
+        # Both in one word, which is sorted several times as fast; equal words are equal rows.
+        return np.argsort((unit.astype(np.uint64) << np.uint64(32)) | order[0].astype(np.uint64))
+    return np.lexsort([*reversed(order), unit])
 
 
 def bound_contributions(

@@ -5,38 +5,28 @@ Messages contain the names and types of columns, never their values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar
 
-import narwhals as nw
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DPTreeError, kind_of_object, quote, warn
-from pandas_dptree.hierarchy.columns import suggest_columns, to_pandas
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
+from pandas_dptree.hierarchy.columns import suggest_columns
+from pandas_dptree.ingest.safe_errors import silence
 from pandas_dptree.ingest.scan.batches import Batch
-from pandas_dptree.ingest.scan.frames_in_memory import PandasFrame, PolarsFrame
 from pandas_dptree.ingest.scan.source import Source
 from pandas_dptree.ingest.scan.sources import open_source
 
 __all__ = ["BATCH_ROWS", "Records", "check_columns", "check_frame", "warn_if_released"]
 
-Table = pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any]
+Answer = TypeVar("Answer")
 
 BATCH_ROWS = 2**20
 """How many records are read at a time, at most, unless stated otherwise."""
 
 _RECORDS_ARGUMENTS = ("frame", "records")
 """Names of the argument that holds the records, in Python and in the shell."""
-
-_UNGROUPABLE = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
-"""Types that not every library can group by, or only if the values are hashable. Polars 1.22 puts different
-128-bit integers into one group."""
-
 
 class Records:
     """Some columns of a frame, opened once. Frames are read only by this class.
@@ -59,6 +49,8 @@ class Records:
         Whether the records are in memory, so that reading them again costs little.
     read_once : bool
         Whether the records can be read only once.
+    cluster : object or None
+        A frame of dask or Spark with these columns alone, for `ingest.workers`; None for other engines.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:
@@ -66,63 +58,20 @@ class Records:
         self._source = _checked(frame, self.columns, "frame")
         self.in_memory = self._source.in_memory
         self.read_once = self._source.read_once
+        self.cluster: Any | None = _planned(lambda: self._source.cluster(self.columns), "frame")
 
     @property
     def n_rows(self) -> int | None:
         """The number of records, secret like them; None if it is not known before they are read."""
         return self._source.n_rows()
 
-    @property
-    def cluster(self) -> Any | None:
-        """A frame of dask or Spark with these columns alone, for `ingest.workers`; None for other engines."""
-        return self._source.cluster(self.columns)
-
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Return the pandas or narwhals data types of columns, by name. Nothing is read."""
-        return self._source.types(columns)
+        return _planned(lambda: self._source.types(columns), "frame")
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
         """Read the records, each once, in batches of at most `rows` rows. Close the iterator to stop early."""
         return self._source.batches(self.columns, rows)
-
-    @cached_property
-    def table(self) -> Table:
-        """The records as one table. A pyarrow table becomes one of pandas, which can group by all its types."""
-        if isinstance(self._source, PandasFrame):
-            return self._source.frame
-        if isinstance(self._source, PolarsFrame):
-            return self._source.opened
-        batches = list(self.batches())
-        return pd.DataFrame({name: _joined([batch.column(name) for batch in batches]) for name in self.columns})
-
-    def column(self, name: Hashable) -> pd.Series:
-        """Load a column, in the order of the records."""
-        held = self._loaded
-        return held[name] if isinstance(held, pd.DataFrame) else to_pandas(held[str(name)], keep_arrow=True)
-
-    @cached_property
-    def _loaded(self) -> pd.DataFrame | nw.DataFrame[Any]:
-        """The columns in memory."""
-        if isinstance(self.table, pd.DataFrame):
-            return self.table
-        return self.table.select([str(name) for name in self.columns]).lazy().collect()
-
-    def distinct(self, columns: Sequence[Hashable]) -> tuple[list[pd.Series], IntArray]:
-        """List the distinct combinations of the columns' values, and the number of records of each.
-
-        They are grouped by the library of the records, or by pandas if that library cannot group such values.
-        """
-        if isinstance(self.table, pd.DataFrame):
-            return _distinct([self.table[name] for name in columns])
-        names = [f"key{i}" for i in range(len(columns))]
-        keys = self.table.select(
-            [nw.col(str(old)).alias(new) for new, old in zip(names, columns, strict=True)]
-        )
-        if not _can_be_grouped(keys):
-            rows = keys.lazy().collect()
-            return _distinct([to_pandas(rows[name], keep_arrow=True) for name in names])
-        cells = keys.group_by(names).agg(nw.len().alias("rows")).lazy().collect()
-        return [to_pandas(cells[name]) for name in names], cells["rows"].to_numpy().astype(np.int64)
 
 
 def check_frame(frame: Any) -> None:
@@ -153,12 +102,7 @@ def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "f
 def _checked(frame: Any, columns: Sequence[Hashable], argument: str) -> Source:
     """Open a frame, and check its columns as `check_columns` does."""
     source = _opened(frame, argument)
-    try:
-        present = source.names()
-    except DPTreeError:
-        raise
-    except Exception:
-        raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
+    present = _planned(source.names, argument)
     hint = "check the spelling; the names of its columns are listed by frame.columns."
     if isinstance(frame, pd.DataFrame) and frame.columns.nlevels > 1:
         hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
@@ -194,23 +138,12 @@ def _opened(frame: Any, argument: str) -> Source:
     return source
 
 
-def _joined(columns: list[pd.Series]) -> pd.Series:
-    """Join columns without a conversion: as they are if they are of one type, or as objects."""
-    if not columns:
-        return pd.Series([], dtype=object)
-    if len({column.dtype for column in columns}) == 1:
-        return pd.concat(columns, ignore_index=True)
-    return pd.Series([value for column in columns for value in column], dtype=object)
-
-
-def _distinct(columns: list[pd.Series]) -> tuple[list[pd.Series], IntArray]:
-    """Count the rows of each combination of values."""
-    encoded = [canonical_codes(column) for column in columns]
-    cell, row = numbered_combinations([codes for codes, _ in encoded], [len(keys) for _, keys in encoded])
-    rows = np.bincount(cell, minlength=len(row))
-    taken = row[rows > 0]
-    return [column.iloc[taken].reset_index(drop=True) for column in columns], rows[rows > 0]
-
-
-def _can_be_grouped(keys: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> bool:
-    return not any(dtype.is_nested() or dtype in _UNGROUPABLE for dtype in keys.collect_schema().dtypes())
+def _planned(ask: Callable[[], Answer], argument: str) -> Answer:
+    """Ask the engine of a frame about its schema, or for a query that is not run yet."""
+    try:
+        with silence():
+            return ask()
+    except DPTreeError:
+        raise
+    except Exception:
+        raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None

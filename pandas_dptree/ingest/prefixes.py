@@ -6,26 +6,25 @@ Prefixes of sorted values are sorted, so each level then costs one pass over the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import numbered_units
-from pandas_dptree.ingest.contribution_bounding import bound_contributions
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.readers import check_readable, read_column
-from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 
-__all__ = ["PrefixNodes", "check_prefixes", "nonempty_levels", "sorted_keys"]
+__all__ = ["KeyCounts", "PrefixNodes", "check_prefixes", "nonempty_levels", "sorted_keys"]
 
 Keys = npt.NDArray[Any]
-UIntArray = npt.NDArray[np.uint64]
 
 
 def check_prefixes(tree: object) -> None:
@@ -38,14 +37,7 @@ def check_prefixes(tree: object) -> None:
         )
 
 
-def sorted_keys(
-    frame: Any,
-    tree: PrefixTree,
-    *,
-    privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
-    random_words: Callable[[int], UIntArray],
-) -> tuple[Keys, IntArray]:
+def sorted_keys(frame: Any, tree: PrefixTree, **bounding: Unpack[Bounding]) -> KeyCounts:
     """Find the deepest prefixes of the records, and the number of records of each.
 
     Records that do not fit the tree, and those without a unit, are dropped; then units are bounded.
@@ -53,20 +45,14 @@ def sorted_keys(
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy) or pyarrow.
+        Of any supported library.
     tree : BitPrefixes or CharPrefixes
-    privacy_unit : hashable, optional
-        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
-    max_contributions : int, default 1
-        Number of records kept per unit, if there is a `privacy_unit`.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+    **bounding
+        See `Bounding`.
 
     Returns
     -------
-    keys : numpy.ndarray
-        Increasing, without repetition.
-    rows : numpy.ndarray of int64, of the same shape
+    KeyCounts
 
     Raises
     ------
@@ -75,21 +61,55 @@ def sorted_keys(
     ColumnsError
         If a column is missing or repeated, or its type cannot fit the tree.
     """
-    columns = [tree.column] if privacy_unit is None else [tree.column, privacy_unit]
-    records = Records(frame, columns)
+    unit = bounding.get("privacy_unit")
+    records = Records(frame, [tree.column, *([] if unit is None else [unit])])
     warn_if_released(frame)
     check_readable([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
+    return tallied(records, PrefixTally(tree), bounding)
 
-    def count() -> tuple[Keys, IntArray]:
-        keys, fits = read_column(records.column(tree.column), tree.read_as)
-        if privacy_unit is not None:
-            unit = numbered_units(records.column(privacy_unit))
-            fits &= unit >= 0
-            stays = bound_contributions(unit[fits], random_words(int(fits.sum())), max_contributions)
-            fits[fits] = stays
-        return _sum_equal_keys(np.sort(keys[fits]), np.ones(int(fits.sum()), dtype=np.int64))
 
-    return discreetly(columns, count)
+class KeyCounts(NamedTuple):
+    """Keys, increasing and without repetition, and the number of records of each, an int64 array."""
+
+    keys: Keys
+    rows: IntArray
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PrefixTally(Tally[KeyCounts]):
+    """Counts the records of each deepest prefix."""
+
+    tree: PrefixTree
+
+    @property
+    def columns(self) -> Sequence[Hashable]:
+        """The column that is read."""
+        return [self.tree.column]
+
+    def read(self, column: Columns) -> tuple[Rows, BoolArray]:
+        """Find the prefix of each record."""
+        keys, fits = read_column(column(self.tree.column), self.tree.read_as)
+        return Rows(keys), fits
+
+    def count(self, rows: Sequence[Rows]) -> KeyCounts:
+        """Count the rows of each prefix."""
+        keys = np.concatenate([self._none, *(each.place for each in rows)])
+        return _sum_equal_keys(np.sort(keys), np.ones(len(keys), dtype=np.int64))
+
+    def merged(self, parts: Iterable[KeyCounts]) -> KeyCounts:
+        """Add up the counts of equal prefixes."""
+        return add_up(parts, KeyCounts(self._none, np.zeros(0, dtype=np.int64)), _together)
+
+    @property
+    def _none(self) -> Keys:
+        """No keys, of the right type."""
+        return read_column(pd.Series([], dtype=object), self.tree.read_as)[0]
+
+
+def _together(parts: Sequence[KeyCounts]) -> KeyCounts:
+    keys, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    return _sum_equal_keys(keys[order], rows[order])
 
 
 def nonempty_levels(keys: Keys, rows: IntArray, tree: PrefixTree) -> Iterator[tuple[Keys, IntArray]]:
@@ -105,12 +125,12 @@ def nonempty_levels(keys: Keys, rows: IntArray, tree: PrefixTree) -> Iterator[tu
         yield keys[reaches], rows[reaches]
 
 
-def _sum_equal_keys(keys: Keys, rows: IntArray) -> tuple[Keys, IntArray]:
+def _sum_equal_keys(keys: Keys, rows: IntArray) -> KeyCounts:
     """Add up the rows of equal keys, which are adjacent."""
     if not len(keys):
-        return keys, rows
+        return KeyCounts(keys, rows)
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return keys[first], np.add.reduceat(rows, first)
+    return KeyCounts(keys[first], np.add.reduceat(rows, first))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -6,23 +6,24 @@ the first that is missing, or is no key. It is dropped if its public keys belong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, numbered_units
-from pandas_dptree.ingest.contribution_bounding import bound_contributions
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
-from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
+from pandas_dptree.ingest.units import form_hashes, mixed
 
 __all__ = ["KeyNodes", "nodes_of_private_keys"]
 
@@ -88,27 +89,16 @@ class KeyNodes:
         return labels.take(ranks), ranks
 
 
-def nodes_of_private_keys(
-    frame: Any,
-    tree: PrivateKeys,
-    *,
-    privacy_unit: Hashable | None = None,
-    max_contributions: int = 1,
-    random_words: Callable[[int], npt.NDArray[np.uint64]],
-) -> KeyNodes:
+def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Bounding]) -> KeyNodes:
     """Find the nodes that hold a record, after bounding the records of each unit.
 
     Parameters
     ----------
     frame : dataframe
-        pandas, polars (eager or lazy) or pyarrow.
+        Of any supported library.
     tree : PrivateKeys
-    privacy_unit : hashable, optional
-        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
-    max_contributions : int, default 1
-        Number of records kept per unit, if there is a `privacy_unit`.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+    **bounding
+        See `Bounding`.
 
     Raises
     ------
@@ -122,66 +112,136 @@ def nodes_of_private_keys(
     **Privacy**: where a record is counted depends on that record alone, and records that are dropped are
     dropped before units are bounded.
     """
-    sources = () if tree.domain is None else tree.domain.sources
-    keys = list(dict.fromkeys([*sources, *tree.columns]))
-    unit = [] if privacy_unit is None else [privacy_unit]
-    records = Records(frame, [*keys, *unit])
+    tally = PathTally(tree)
+    unit = bounding.get("privacy_unit")
+    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
     warn_if_released(frame)
     if tree.domain is not None:
         check_records(records, tree.domain)
-
-    def find() -> KeyNodes:
-        if privacy_unit is None and not isinstance(records.table, pd.DataFrame):
-            distinct, rows = records.distinct(keys)
-            column = dict(zip(keys, distinct, strict=True)).__getitem__
-        else:
-            column, rows = records.column, None
-        leaf, codes, forms = _paths(tree, column)
-        n_leaves = 1 if tree.domain is None else tree.domain.tree.n_leaves
-        cell, row_of_cell = numbered_combinations([leaf, *codes], [n_leaves, *map(len, forms)])
-        inside = leaf >= 0
-        if privacy_unit is not None:
-            number = numbered_units(column(privacy_unit))
-            inside &= number >= 0
-            words = random_words(int(inside.sum()))
-            inside[inside] = bound_contributions(number[inside], words, max_contributions)
-        weights = None if rows is None else rows[inside]
-        counts = np.bincount(cell[inside], weights, len(row_of_cell)).astype(np.int64)
-        taken = np.flatnonzero(counts)
-        path = row_of_cell[taken]
-        return _nodes(tree, leaf[path], [code[path] for code in codes], counts[taken], forms)
-
-    return discreetly([*keys, *unit], find)
+    return _nodes(tree, tallied(records, tally, bounding))
 
 
-def _paths(
-    tree: PrivateKeys, column: Callable[[Hashable], pd.Series]
-) -> tuple[IntArray, list[IntArray], list[list[Hashable]]]:
-    """Find the public leaf of each record, -1 if it has none, and the codes of its private keys.
+@dataclass(frozen=True, slots=True, repr=False, eq=False, kw_only=True)
+class PathRows(Rows):
+    """Rows whose place is a path: the public leaf, then the code of each private key, -1 after the end.
 
-    From the first key on that is missing or no key, the codes are -1. The codes' canonical forms follow.
+    Attributes
+    ----------
+    forms : tuple of list of hashable
+        For each private level, the canonical forms that the codes number.
+    hashes : numpy.ndarray of uint64, shape (n,)
+        A hash of the path, from its keys alone.
     """
-    codes: list[IntArray] = []
+
+    forms: tuple[list[Hashable], ...]
+    hashes: npt.NDArray[np.uint64]
+
+    def __getitem__(self, rows: Any) -> PathRows:
+        """Select records."""
+        return PathRows(self.place[rows], forms=self.forms, hashes=self.hashes[rows])
+
+    @property
+    def order(self) -> npt.NDArray[Any]:
+        """The hashes: other records may change the codes."""
+        return self.hashes
+
+    def compact(self) -> PathRows:
+        """Leave out the keys that do not occur."""
+        place, forms = self.place.copy(), []
+        for level, known in enumerate(self.forms, 1):
+            used = np.unique(place[:, level])
+            used = used[used >= 0]
+            place[:, level] = np.where(place[:, level] < 0, -1, np.searchsorted(used, place[:, level]))
+            forms.append([known[code] for code in used.tolist()])
+        return PathRows(place, forms=tuple(forms), hashes=self.hashes)
+
+
+class PathCounts(NamedTuple):
+    """Distinct paths, as in `PathRows`, and the number of records of each, an int64 array."""
+
+    paths: IntArray
+    rows: IntArray
+    forms: tuple[list[Hashable], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PathTally(Tally[PathCounts]):
+    """Counts the records of each path of keys."""
+
+    tree: PrivateKeys
+
+    @property
+    def columns(self) -> Sequence[Hashable]:
+        """The columns of the public and the private keys."""
+        sources = () if self.tree.domain is None else self.tree.domain.sources
+        return list(dict.fromkeys([*sources, *self.tree.columns]))
+
+    def read(self, column: Columns) -> tuple[Rows, BoolArray]:
+        """Find the path of each record: from the first key on that is missing or no key, the codes are -1."""
+        codes: list[IntArray] = []
+        forms = []
+        for name in self.tree.columns:
+            code, known = canonical_codes(column(name))
+            ends = np.array([*(form == UNKNOWN for form in known), True])[code]
+            codes.append(np.where(ends | (codes[-1] < 0) if codes else ends, -1, code))
+            forms.append(known)
+        leaf = np.zeros(len(codes[0]), dtype=np.int64)
+        if self.tree.domain is not None:
+            leaf = leaves_of_domain(self.tree.domain, column)
+        hashes = mixed(leaf.view(np.uint64))
+        for code, known in zip(codes, forms, strict=True):
+            hashes = mixed(hashes ^ np.append(form_hashes(known), np.uint64(0))[code])
+        return PathRows(np.column_stack([leaf, *codes]), forms=tuple(forms), hashes=hashes), leaf >= 0
+
+    def count(self, rows: Sequence[Rows]) -> PathCounts:
+        """Count the rows of each path."""
+        return self.merged(map(_distinct, rows))
+
+    def merged(self, parts: Iterable[PathCounts]) -> PathCounts:
+        """Add up the counts of equal paths."""
+        width = len(self.tree.columns)
+        none = PathCounts(
+            np.zeros((0, 1 + width), dtype=np.int64), np.zeros(0, dtype=np.int64), ([],) * width
+        )
+        return add_up(parts, none, _together)
+
+
+def _distinct(rows: Rows) -> PathCounts:
+    """Count the rows of each path, all numbered alike."""
+    assert isinstance(rows, PathRows)
+    part = rows.compact()
+    return PathCounts(*_counted(part.place, np.ones(len(part), dtype=np.int64), part.forms), part.forms)
+
+
+def _together(parts: Sequence[PathCounts]) -> PathCounts:
+    """Number the keys of several parts alike, and add up the counts of equal paths."""
+    paths = [part.paths.copy() for part in parts]
     forms = []
-    for name in tree.columns:
-        code, known = canonical_codes(column(name))
-        if UNKNOWN in known:
-            code = np.where(code == known.index(UNKNOWN), -1, code)
-        codes.append(code if not codes else np.where(codes[-1] < 0, -1, code))
-        forms.append(known)
-    if tree.domain is None:
-        return np.broadcast_to(np.int64(0), len(codes[0])), codes, forms
-    return leaves_of_domain(tree.domain, column), codes, forms
+    for level, each in enumerate(zip(*(part.forms for part in parts), strict=True), 1):
+        known = dict.fromkeys(chain.from_iterable(each))
+        code = dict(zip(known, range(len(known)), strict=True))
+        forms.append(list(known))
+        for path, own in zip(paths, each, strict=True):
+            path[:, level] = np.array([*map(code.__getitem__, own), -1], dtype=np.int64)[path[:, level]]
+    rows = np.concatenate([part.rows for part in parts])
+    return PathCounts(*_counted(np.concatenate(paths), rows, forms), tuple(forms))
 
 
-def _nodes(
-    tree: PrivateKeys,
-    leaf: IntArray,
-    codes: Sequence[IntArray],
-    rows: IntArray,
-    forms: list[list[Hashable]],
-) -> KeyNodes:
-    """Number the nodes of each level; `leaf`, `codes` and `rows` describe distinct paths."""
+def _counted(paths: IntArray, rows: IntArray, forms: Sequence[list[Hashable]]) -> tuple[IntArray, IntArray]:
+    """Add up the rows of equal paths."""
+    leaf, *codes = paths.T
+    sizes = [int(leaf.max(initial=0)) + 1, *map(len, forms)]
+    number, example = numbered_combinations([leaf, *codes], sizes)
+    total = np.zeros(len(example), dtype=np.int64)
+    np.add.at(total, number, rows)
+    taken = np.flatnonzero(total)
+    return paths[example[taken]], total[taken]
+
+
+def _nodes(tree: PrivateKeys, found: PathCounts) -> KeyNodes:
+    """Number the nodes of each level."""
+    leaf, *codes = found.paths.T
+    rows, forms = found.rows, list(found.forms)
     counts, parents = _public_nodes(tree.domain, leaf, rows)
     codes_of_nodes, node, path = [], leaf, np.arange(len(leaf))
     for code, known in zip(codes, forms, strict=True):

@@ -19,9 +19,7 @@ from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.contributions import contributions
-from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
@@ -29,7 +27,7 @@ from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
@@ -55,8 +53,8 @@ def prepared(plan: Measurement, data: Any) -> Release:
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
 
-    def read(source: ByteSource) -> Finish:
-        return partial(finish, exact_leaves(plan, [plan.quantity], data, source))
+    def read(resources: Resources) -> Finish:
+        return partial(finish, exact_leaves(plan, [plan.quantity], data, resources))
 
     def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         (values,) = measured([plan], leaves, origin.source, done)
@@ -190,7 +188,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
 
 
 def exact_leaves(
-    plan: TreePlan, quantities: Sequence[Quantity], data: Any, source: ByteSource
+    plan: TreePlan, quantities: Sequence[Quantity], data: Any, resources: Resources
 ) -> Sequence[IntArray]:
     """Add up each quantity over the records of each leaf, exactly. The result is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
@@ -202,16 +200,7 @@ def exact_leaves(
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)
-    bounded: dict[str, Any] = {
-        "max_contributions": plan.max_contributions,
-        "random_words": partial(random_words, source),
-    }
-    read = partial(contributions, data, plan.domain, privacy_unit=plan.privacy_unit)
-    if list(quantities) == [COUNT]:
-        given = read()
-        return discreetly(plan.domain.by, lambda: [count_leaves(given, plan.tree.n_leaves, **bounded)])
-    given = read(values=quantities)
-    return discreetly(plan.domain.by, lambda: sum_leaves(given, plan.tree.n_leaves, **bounded))
+    return leaf_totals(data, plan.domain, quantities, **resources.bounding(plan))
 
 
 def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:

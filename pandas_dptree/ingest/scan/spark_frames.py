@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
-from pandas_dptree.ingest.scan.batches import Batch, arrow_batches
+from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
 from pandas_dptree.ingest.scan.source import Source, needed
 
 __all__ = ["SparkFrame"]
@@ -42,6 +42,7 @@ class SparkFrame(Source):
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
         """Select the columns by position, since names may have dots, or differ in case alone."""
+        needed("pyarrow", of="dataframes of Spark", extra="spark")
         names = list(self.frame.columns)
         numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
         chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
@@ -49,7 +50,7 @@ class SparkFrame(Source):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
-        ipc = needed("pyarrow.ipc", of="dataframes of Spark", extra="spark")
+        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
         packed = self.cluster(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
@@ -57,7 +58,17 @@ class SparkFrame(Source):
                 with ipc.open_stream(row[0]) as stream:
                     yield from stream
 
-        yield from arrow_batches(parts(), rows)
+        for batch in arrow_batches(parts(), rows):
+            yield ArrowBatch(batch.table.cast(_in_utc(batch.table.schema, pyarrow)))
+
+
+def _in_utc(schema: Any, pyarrow: Any) -> Any:
+    """Replace the zone of the session, which pandas may not know, in the types of times: they stay the same."""
+    fields = [
+        field.with_type(pyarrow.timestamp(field.type.unit, "UTC")) if getattr(field.type, "tz", None) else field
+        for field in schema
+    ]
+    return pyarrow.schema(fields)
 
 
 def _arrow_type(kind: Any) -> Any:

@@ -1,0 +1,149 @@
+"""Read records batch by batch and count them as a verb does. Secret: nothing here may leave the package.
+
+The records are read exactly once. Each batch is read in a thread, by the functions of the verb, and counted
+at once if each record is a unit of its own. Otherwise its rows are dealt into buckets by a keyed hash of
+their units, then bounded and counted bucket by bucket. On a cluster, workers do the same to partitions in
+place of batches, and this process gets only what they counted.
+
+What is counted does not depend on the sizes of batches and buckets, nor on their order: see `tallies` and
+`contribution_bounding`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.spill import Buckets
+from pandas_dptree.ingest.steps import (
+    N_BUCKETS,
+    BoundedTally,
+    CountBucket,
+    CountPartition,
+    DealPartition,
+    Merge,
+    count_batch,
+    unpacked,
+)
+from pandas_dptree.ingest.tallies import Tally
+from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions, has_workers
+
+__all__ = ["Bounding", "in_threads", "tallied"]
+
+Counted = TypeVar("Counted")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_FEW_ROWS = 2**17
+"""So many rows need not be dealt into buckets."""
+
+_MOST_THREADS = 8
+"""More would hold as many batches in memory at once."""
+
+
+class Bounding(TypedDict, total=False):
+    """How the contributions of privacy units are bounded, and what that takes.
+
+    Attributes
+    ----------
+    privacy_unit : hashable or None
+        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
+    max_contributions : int
+        Number of records kept per unit, if there is a `privacy_unit`.
+    random_words : callable
+        ``random_words(n)`` draws ``n`` uniform 64-bit words.
+    temp_folder : path or None
+        Where rows are stored if they are too many for memory.
+    """
+
+    privacy_unit: Hashable | None
+    max_contributions: int
+    random_words: Callable[[int], npt.NDArray[np.uint64]]
+    temp_folder: str | os.PathLike[str] | None
+
+
+def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Counted:
+    """Count records, after bounding the contributions of their units.
+
+    Records that the tally does not count, and those without a unit, are dropped before.
+
+    Parameters
+    ----------
+    records : Records
+        Has the columns of the tally, and that of the unit.
+    tally : Tally
+    bounding : Bounding
+
+    Raises
+    ------
+    ArgumentError
+        If the records cannot be read. The message contains nothing about them.
+    """
+    unit = bounding.get("privacy_unit")
+    if unit is None:
+        return discreetly(records.columns, partial(_count, records, tally))
+    key = bounding["random_words"](2)
+    bound = BoundedTally(tally, unit, bounding["max_contributions"], key)
+    return discreetly(records.columns, partial(_bound_and_count, records, bound, bounding.get("temp_folder")))
+
+
+def _count(records: Records, tally: Tally[Counted]) -> Counted:
+    """Count records, each of which is a unit of its own."""
+    if has_workers(records.cluster):
+        counted = count_partitions(
+            records.cluster, records.columns, count=CountPartition(tally), merge=Merge(tally)
+        )
+        return tally.merged(map(unpacked, counted))
+    return tally.merged(in_threads(partial(count_batch, tally), records.batches()))
+
+
+def _bound_and_count(
+    records: Records, bound: BoundedTally[Counted], folder: str | os.PathLike[str] | None
+) -> Counted:
+    """Count the records that units keep."""
+    if has_workers(records.cluster):
+        counted = count_buckets(
+            records.cluster,
+            records.columns,
+            deal=DealPartition(bound),
+            work=CountBucket(bound),
+            merge=Merge(bound.tally),
+            n_buckets=N_BUCKETS,
+        )
+        return bound.tally.merged(map(unpacked, counted))
+    few = records.n_rows is not None and records.n_rows <= _FEW_ROWS
+    n_buckets = 1 if few else N_BUCKETS
+    with Buckets(n_buckets, folder) as buckets:
+        for packets in in_threads(partial(bound.deal, n_buckets=n_buckets), records.batches()):
+            buckets.add(packets)
+        return bound.tally.merged(in_threads(lambda bucket: bound.count(bucket.packets()), buckets))
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Map items, several at once, in their order; only a few are held at any time."""
+    n_threads = min(
+        _MOST_THREADS,
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+    )
+    pending: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(copy_context().run, work, item))  # with the settings of errors
+                if len(pending) > n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
