@@ -59,16 +59,16 @@ class SparkFrame(Source):
                     yield from stream
 
         for batch in arrow_batches(parts(), rows):
-            yield ArrowBatch(batch.table.cast(_in_utc(batch.table.schema, pyarrow)))
+            yield ArrowBatch(_in_utc(batch.table, pyarrow.timestamp))
 
 
-def _in_utc(schema: Any, pyarrow: Any) -> Any:
-    """Replace the zone of the session, which pandas may not know, in the types of times: they stay the same."""
-    fields = [
-        field.with_type(pyarrow.timestamp(field.type.unit, "UTC")) if getattr(field.type, "tz", None) else field
-        for field in schema
-    ]
-    return pyarrow.schema(fields)
+def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
+    """Replace the zone of times, that of the session, which pandas may not know. The times stay the same."""
+    for place, field in enumerate(table.schema):
+        if getattr(field.type, "tz", None) is not None:
+            kind = timestamp(field.type.unit, "UTC")
+            table = table.set_column(place, field.with_type(kind), table.column(place).cast(kind))
+    return table
 
 
 def _arrow_type(kind: Any) -> Any:
@@ -83,11 +83,11 @@ def _packing(rows: int, size: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function that writes batches as bytes, for workers, which may lack this package."""
 
     def pack(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
+        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
 
         def packed(held: list[Any]) -> Any:
             sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, held[0].schema) as stream:
+            with ipc.new_stream(sink, held[0].schema) as stream:
                 for each in held:
                     stream.write_batch(each)
             content = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
