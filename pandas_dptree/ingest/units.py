@@ -160,7 +160,7 @@ def _numbers(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
     present = column.notna().to_numpy(dtype=bool)
     values = column.to_numpy(dtype=f"{kind}8", na_value=0)
     if kind == "f":
-        present &= ~np.isnan(values)
+        present = present & ~np.isnan(values)  # in place, pandas 3 refuses it
     rows = np.flatnonzero(present)
     values = values[rows]
     if kind == "i":
