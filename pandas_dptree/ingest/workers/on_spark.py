@@ -116,7 +116,7 @@ def _shared(session: Any, functions: Functions) -> Iterator[FunctionsReference]:
 def _remote(
     function: str, shared: FunctionsReference, columns: tuple[Hashable, ...], size: int
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return a function that calls one of this module on a worker. It is pickled by value, as `found` says."""
+    """Return a function that calls one of this module on a worker. It is pickled by value, see `found`."""
     look_up, names = found(__name__, function), Piece._fields
     refused, last = [[REFUSED], [0], [0]], LAST
 
