@@ -1,17 +1,23 @@
 """Functions that workers of dask and Spark run in tests, and the schedulers and sessions that run them.
 
-A tally is a pickled Counter. Units are bounded to their first row, so that a unit whose rows are worked on in two
-places shows.
+A tally is a pickled Counter. Only the first row of a unit is counted, so that it shows if the rows of one unit
+are worked on in two places.
 """
 
+import importlib
 import os
 import pickle
+import re
 import signal
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions
+
+cloudpickle = pytest.importorskip("cloudpickle")
 
 N_BUCKETS = 13
 PLANTED = "planted-value-4711"
@@ -32,7 +38,7 @@ class CountKeys:
 
 @dataclass(frozen=True)
 class CountNumbers:
-    """Count the values of a column as text, missing ones apart: equal whole numbers may be of several types."""
+    """Count the values of a column as text, and missing ones: equal numbers may be of several types."""
 
     column: str
 
@@ -134,3 +140,56 @@ def rows(units=500):
 
 
 ROOT = str(Path(__file__).resolve().parents[1])
+
+
+class LocalSpark:
+    """What `on_spark` uses of a Spark frame, in this process: partitions are lists of Arrow batches."""
+
+    def __init__(self, partitions, conf=None):
+        self.partitions, self.conf = partitions, conf or {}
+        self.sparkSession = self
+
+    def selectExpr(self, *expressions):  # noqa: N802
+        names = [re.fullmatch(r"`(.+)` AS c\d+", each)[1].replace("``", "`") for each in expressions]
+        return LocalSpark([[batch.select(names) for batch in part] for part in self.partitions], self.conf)
+
+    def mapInArrow(self, function, schema):  # noqa: N802
+        function, mapped = pickle.loads(cloudpickle.dumps(function)), []
+        for TaskContext.partition, part in enumerate(self.partitions):
+            mapped.append(list(function(iter(part))))
+        return LocalSpark(mapped, self.conf)
+
+    def repartition(self, number, by):
+        rows = [row for part in self.partitions for batch in part for row in batch.to_pylist()]
+        return self._of_rows([[row for row in rows if row[by] % number == each] for each in range(number)])
+
+    def sortWithinPartitions(self, *by):  # noqa: N802
+        rows = [[row for batch in part for row in batch.to_pylist()] for part in self.partitions]
+        return self._of_rows([sorted(part, key=lambda row: [row[name] for name in by]) for part in rows])
+
+    def _of_rows(self, parts):
+        pyarrow = importlib.import_module("pyarrow")
+        return LocalSpark(
+            [[pyarrow.RecordBatch.from_pylist(part)] if part else [] for part in parts], self.conf
+        )
+
+    def toLocalIterator(self, prefetchPartitions):  # noqa: N802, N803
+        rows = (row for part in self.partitions for batch in part for row in batch.to_pylist())
+        return (tuple(row.values()) for row in rows)
+
+
+LocalSpark.__module__ = "pyspark.sql.connect.dataframe"
+
+
+class TaskContext:
+    """What `on_spark` uses of pyspark.TaskContext, for `LocalSpark`."""
+
+    partition = 0
+
+    @staticmethod
+    def get():
+        return TaskContext
+
+    @staticmethod
+    def partitionId():  # noqa: N802
+        return TaskContext.partition

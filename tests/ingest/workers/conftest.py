@@ -49,7 +49,9 @@ def spark(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster():
     """Start a cluster of dask with two processes."""
-    distributed = pytest.importorskip("distributed", reason="no distributed: pip install 'pandas_dptree[dask]'")
+    distributed = pytest.importorskip(
+        "distributed", reason="no distributed: pip install 'pandas_dptree[dask]'"
+    )
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GB"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client

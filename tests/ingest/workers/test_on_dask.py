@@ -41,7 +41,9 @@ def scheduler(request):
 def parts_of(*parts):
     """A dask frame of these partitions as they are."""
     with dask.config.set({"dataframe.convert-string": False}):
-        return dataframe.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False)
+        return dataframe.from_delayed(
+            [dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False
+        )
 
 
 @pytest.mark.parametrize("n_parts", [1, 7, 40])
@@ -50,9 +52,7 @@ def test_units_and_keys_are_those_of_one_frame(scheduler, n_parts):
     distributed = dataframe.from_pandas(frame.sample(frac=1, random_state=0), npartitions=n_parts, sort=False)
     assert not has_workers(distributed)
     assert units_of(distributed) == expected
-    assert keys_of(distributed, "key") == {
-        ("str", key): n for key, n in frame["key"].value_counts().items()
-    }
+    assert keys_of(distributed, "key") == {("str", key): n for key, n in frame["key"].value_counts().items()}
 
 
 def test_many_partitions_take_few_tasks(scheduler, monkeypatch):
@@ -126,7 +126,7 @@ def test_a_missing_number_does_not_round_others(scheduler, with_missing):
 def test_numbers_that_may_be_rounded_are_refused(with_missing):
     """If more was done to the frame, it cannot be read again with other types."""
     frame = with_missing()
-    with pytest.raises(ColumnsError, match="may have rounded.*'key'") as caught:
+    with pytest.raises(ColumnsError, match=r"may have rounded.*'key'") as caught:
         keys_of(frame[frame["other"] < 2], "key")
     assert "dtype_backend" in caught.value.hint
     with pytest.raises(ColumnsError):

@@ -69,7 +69,9 @@ def test_a_worker_without_the_package_says_so(monkeypatch):
 def test_a_worker_with_another_version_says_so(monkeypatch):
     look_up = replies.found("pandas_dptree.ingest.workers.replies", "reply")
     monkeypatch.setattr(sys.modules["pandas_dptree._version"], "__version__", "99.0")
-    assert "has pandas_dptree 99.0" in str(failure(look_up(), "dask")) or "99.0" in str(failure(look_up(), "dask"))
+    assert "has pandas_dptree 99.0" in str(failure(look_up(), "dask")) or "99.0" in str(
+        failure(look_up(), "dask")
+    )
 
 
 def test_a_bucket_is_checked():
