@@ -155,17 +155,13 @@ class _Bound(Generic[Counted]):
         sorts: dict[tuple[int, int], list[Packet]] = {}
         for packet in packets:
             sorts.setdefault(packet.units.sort, []).append(packet)
-        return self.tally.count([rows for alike in sorts.values() for rows in self._kept(alike)])
+        return self.tally.count([self._kept(alike) for alike in sorts.values()])
 
-    def _kept(self, packets: list[Packet]) -> Iterator[Rows]:
-        """Yield the rows of packets that their units keep; the units are all of one sort."""
+    def _kept(self, packets: list[Packet]) -> Rows:
+        """Return the rows of packets that their units keep; the units are all of one sort."""
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
-        order = np.concatenate([packet.rows.order for packet in packets])
-        values = zip(*(packet.rows.amounts for packet in packets), strict=True)
-        stays = kept_rows(units, [order, *map(np.concatenate, values)], self.max_contributions, self.key)
-        ends = np.cumsum([len(packet.rows) for packet in packets])
-        for (_, rows), kept in zip(packets, np.split(stays, ends[:-1]), strict=True):
-            yield rows[kept]
+        rows = self.tally.together([packet.rows for packet in packets])
+        return rows[kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key)]
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
