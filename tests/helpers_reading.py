@@ -45,7 +45,7 @@ def divided(batch=2**20, buckets=256, few=0, in_memory=2**27):
     with pytest.MonkeyPatch.context() as patch:
         batches = Records.batches
         patch.setattr(Records, "batches", lambda records, *_: batches(records, batch))
-        patch.setattr(reading, "_N_BUCKETS", buckets)
+        patch.setattr(reading, "N_BUCKETS", buckets)
         patch.setattr(reading, "_FEW_ROWS", few)
         patch.setattr(spill, "_IN_MEMORY", in_memory)
         yield

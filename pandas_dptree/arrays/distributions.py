@@ -19,14 +19,13 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.options import CellDistributionOptions, Running, taken_from
-from pandas_dptree.plans.running import carry_out
+from pandas_dptree.plans.running import Resources, carry_out
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.options import ReleaseCells
@@ -227,7 +226,7 @@ def _released(
         unknown = np.full(n_groups, -1, dtype=np.int64)
         side_by_side = replace(plan, totals=(unknown,), source="observed")
 
-    def exact(source: ByteSource) -> IntArray:
+    def exact(resources: Resources) -> IntArray:
         counts = sum_cells(array, [dim], np.arange(n_bins), n_bins, COUNT)
         if not counts.size:
             counts = np.zeros(n_bins, dtype=np.int64)

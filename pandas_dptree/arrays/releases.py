@@ -23,7 +23,6 @@ from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
-from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.datatree import check_free, check_held, companions_of
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
@@ -31,7 +30,7 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["check_array_names", "of_array", "of_dataset"]
@@ -62,11 +61,11 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
     leaf, forest = leaves_of(array, dims, plan.domain), _forest(plan, max(1, n_trees))
     quantities = {plan.quantity.name: plan.quantity}
 
-    def read(source: ByteSource) -> Finish:
+    def read(resources: Resources) -> Finish:
         sums = sum_cells(array, dims, leaf, plan.tree.n_leaves, plan.quantity)
         if not n_trees:  # zeros are measured, but not shown
             sums = np.zeros(plan.tree.n_leaves, dtype=np.int64)
-        return partial(finish, exact_leaves(forest, [plan.quantity], sums.ravel(), source))
+        return partial(finish, exact_leaves(forest, [plan.quantity], sums.ravel(), resources))
 
     def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         (values,) = measured([forest], leaves, origin.source, done)
@@ -108,8 +107,8 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
     warn_if_released(dataset)
     variables = {name: of_array(each, dataset[name]) for name, each in plan.plans.items()}
 
-    def read(source: ByteSource) -> Finish:
-        return partial(finish, {name: each.read(source) for name, each in variables.items()})
+    def read(resources: Resources) -> Finish:
+        return partial(finish, {name: each.read(resources) for name, each in variables.items()})
 
     def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
         trees: dict[Hashable, xr.DataTree] = {}

@@ -49,12 +49,21 @@ def kept_rows(
     stays = rows[unit] <= max_contributions
     bounded = np.flatnonzero(~stays)
     if len(bounded):
-        bounded = bounded[np.lexsort([*(each[bounded] for each in reversed(order)), unit[bounded]])]
-        _, first, own = np.unique(unit[bounded], return_index=True, return_inverse=True)
-        rank = np.arange(len(bounded)) - first[own]
+        bounded = bounded[_sorting(unit[bounded], [each[bounded] for each in order])]
+        begins = np.append(True, np.diff(unit[bounded]) > 0)
+        own = np.cumsum(begins) - 1
+        rank = np.arange(len(bounded)) - np.flatnonzero(begins)[own]
         words = mixed(hashes[bounded] + (rank + 1).astype(np.uint64) * _STEP)
         stays[bounded] = bound_contributions(own, words, max_contributions)
     return stays
+
+
+def _sorting(unit: IntArray, order: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.intp]:
+    """Sort rows by unit, and the rows of each unit by `order`."""
+    if len(order) == 1 and order[0].dtype.kind in "iu" and 0 <= order[0].min() and order[0].max() < 2**32:
+        # Both in one word, which is sorted several times as fast; equal words are equal rows.
+        return np.argsort((unit.astype(np.uint64) << np.uint64(32)) | order[0].astype(np.uint64))
+    return np.lexsort([*reversed(order), unit])
 
 
 def bound_contributions(

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.columns import may_hold_numbers
@@ -22,11 +20,10 @@ from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.reading import Bounding, tallied
-from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
-__all__ = ["key_frame", "leaf_totals"]
+__all__ = ["leaf_totals"]
 
 
 def leaf_totals(
@@ -113,20 +110,6 @@ class LeafTally(CellTally):
             read[name] = np.where(missing, 0.0, values)  # of records that are not counted
         summed = (each for each in self.quantities if each.column is not None)
         return Rows(leaf, tuple(each.to_units(read[each.column]) for each in summed)), inside
-
-
-def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
-    """List the distinct keys of the records, or return the columns themselves if they are categorical.
-
-    Only for a domain that the caller declares to be public.
-    """
-    records = Records(frame, by)
-    if isinstance(records.table, pd.DataFrame) and all(
-        isinstance(dtype, pd.CategoricalDtype) for dtype in records.types(by).values()
-    ):
-        return records.table[list(by)]
-    distinct, _ = discreetly(by, partial(records.distinct, by))
-    return pd.DataFrame(dict(zip(by, distinct, strict=True)))
 
 
 def _check_numeric(types: Mapping[Hashable, Any]) -> None:

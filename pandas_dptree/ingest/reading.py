@@ -16,27 +16,33 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.ingest.contribution_bounding import kept_rows
-from pandas_dptree.ingest.frames import Batch, Records
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.safe_errors import discreetly
-from pandas_dptree.ingest.spill import Buckets, Packet
-from pandas_dptree.ingest.tallies import Rows, Tally
-from pandas_dptree.ingest.units import Key, Units, units_of
+from pandas_dptree.ingest.spill import Buckets
+from pandas_dptree.ingest.steps import (
+    N_BUCKETS,
+    BoundedTally,
+    CountBucket,
+    CountPartition,
+    DealPartition,
+    Merge,
+    count_batch,
+    unpacked,
+)
+from pandas_dptree.ingest.tallies import Tally
+from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions, has_workers
 
 __all__ = ["Bounding", "in_threads", "tallied"]
 
 Counted = TypeVar("Counted")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_N_BUCKETS = 256
 
 _FEW_ROWS = 2**17
 """So many rows need not be dealt into buckets."""
@@ -87,81 +93,40 @@ def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Coun
     if unit is None:
         return discreetly(records.columns, partial(_count, records, tally))
     key = bounding["random_words"](2)
-    bound = _Bound(tally, bounding["max_contributions"], key)
-    return discreetly(
-        records.columns, partial(_bound_and_count, records, unit, bound, bounding.get("temp_folder"))
-    )
+    bound = BoundedTally(tally, unit, bounding["max_contributions"], key)
+    return discreetly(records.columns, partial(_bound_and_count, records, bound, bounding.get("temp_folder")))
 
 
 def _count(records: Records, tally: Tally[Counted]) -> Counted:
     """Count records, each of which is a unit of its own."""
-    return tally.merged(in_threads(partial(_counted, tally), records.batches()))
+    if has_workers(records.cluster):
+        counted = count_partitions(
+            records.cluster, records.columns, count=CountPartition(tally), merge=Merge(tally)
+        )
+        return tally.merged(map(unpacked, counted))
+    return tally.merged(in_threads(partial(count_batch, tally), records.batches()))
 
 
 def _bound_and_count(
-    records: Records, unit: Hashable, bound: _Bound[Counted], folder: str | os.PathLike[str] | None
+    records: Records, bound: BoundedTally[Counted], folder: str | os.PathLike[str] | None
 ) -> Counted:
     """Count the records that units keep."""
+    if has_workers(records.cluster):
+        counted = count_buckets(
+            records.cluster,
+            records.columns,
+            deal=DealPartition(bound),
+            work=CountBucket(bound),
+            merge=Merge(bound.tally),
+            n_buckets=N_BUCKETS,
+        )
+        return bound.tally.merged(map(unpacked, counted))
     few = records.n_rows is not None and records.n_rows <= _FEW_ROWS
-    deal = _Deal(bound.tally, unit, bound.key, 1 if few else _N_BUCKETS)
-    with Buckets(deal.n_buckets, folder) as buckets:
-        for packets in in_threads(lambda batch: list(deal(batch)), records.batches()):
+    n_buckets = 1 if few else N_BUCKETS
+    with Buckets(n_buckets, folder) as buckets:
+        for packets in in_threads(partial(bound.deal, n_buckets=n_buckets), records.batches()):
             buckets.add(packets)
-        return bound.tally.merged(in_threads(lambda bucket: bound(bucket.packets()), buckets))
-
-
-def _counted(tally: Tally[Counted], batch: Batch) -> Counted:
-    """Count the records of a batch."""
-    rows, inside = tally.read(batch.column)
-    return tally.count([rows if inside.all() else rows[inside]])
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Deal:
-    """Deals the rows of a batch into buckets, by the keyed hash of their units."""
-
-    tally: Tally[Any]
-    unit: Hashable
-    key: Key
-    n_buckets: int
-
-    def __call__(self, batch: Batch) -> Iterator[tuple[int, Packet]]:
-        rows, inside = self.tally.read(batch.column)
-        for at, units in units_of(batch.column(self.unit)):
-            counted = inside[at]
-            if not counted.all():
-                at, units = at[counted], units[counted]
-            bucket = units.hashes(self.key) >> np.uint64(32)
-            bucket = ((bucket * np.uint64(self.n_buckets)) >> np.uint64(32)).astype(np.uint8)
-            order = np.argsort(bucket, kind="stable")
-            ends = np.cumsum(np.bincount(bucket, minlength=self.n_buckets))
-            dealt_units, dealt_rows = units[order], rows[at[order]]
-            start = 0
-            for number, end in enumerate(ends.tolist()):
-                if end > start:
-                    yield number, Packet(dealt_units[start:end], dealt_rows[start:end])
-                start = end
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Bound(Generic[Counted]):
-    """Bounds the rows of the units in a bucket, and counts those that stay."""
-
-    tally: Tally[Counted]
-    max_contributions: int
-    key: Key
-
-    def __call__(self, packets: Iterable[Packet]) -> Counted:
-        sorts: dict[tuple[int, int], list[Packet]] = {}
-        for packet in packets:
-            sorts.setdefault(packet.units.sort, []).append(packet)
-        return self.tally.count([self._kept(alike) for alike in sorts.values()])
-
-    def _kept(self, packets: list[Packet]) -> Rows:
-        """Return the rows of packets that their units keep; the units are all of one sort."""
-        units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
-        rows = self.tally.together([packet.rows for packet in packets])
-        return rows[kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key)]
+        return bound.tally.merged(in_threads(lambda bucket: bound.count(bucket.packets()), buckets))
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

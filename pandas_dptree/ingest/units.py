@@ -55,9 +55,10 @@ class Units:
     kind: int
     words: UIntArray
 
-    def __getitem__(self, rows: Any) -> Units:
-        """Select rows."""
-        return Units(self.kind, self.words[rows])
+    def __getitem__(self, rows: slice | IntArray) -> Units:
+        """Select rows, by their positions."""
+        chosen = self.words[rows] if isinstance(rows, slice) else self.words.take(rows, axis=0)
+        return Units(self.kind, chosen)
 
     @property
     def sort(self) -> tuple[int, int]:
@@ -86,7 +87,7 @@ class Units:
         number, distinct = pd.factorize(hashes)
         example = np.empty(len(distinct), dtype=np.int64)
         example[number] = np.arange(len(number))
-        if (self.words == self.words[example[number]]).all():
+        if (self.words == self.words.take(example.take(number), axis=0)).all():
             return np.asarray(number)
         _, exact_number = np.unique(self.words, axis=0, return_inverse=True)
         return np.asarray(exact_number.reshape(-1), dtype=np.int64)

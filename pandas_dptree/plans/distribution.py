@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE, ByteSource, random_words
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import COMPANIONS, Distribution
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
 from pandas_dptree.output.frames import release_frame
@@ -30,7 +30,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 from pandas_dptree.signatures import public
@@ -190,11 +190,11 @@ class DistributionPlan(Plan):
             causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
         return self.prepared_by(partial(self._exact, data), causes)
 
-    def prepared_by(self, exact: Callable[[ByteSource], IntArray], causes: str) -> Release:
+    def prepared_by(self, exact: Callable[[Resources], IntArray], causes: str) -> Release:
         """Prepare the release of counts of the bins, shape (n_groups, n_bins), which `exact` will read."""
 
-        def read(source: ByteSource) -> Finish:
-            return partial(finish, exact(source))
+        def read(resources: Resources) -> Finish:
+            return partial(finish, exact(resources))
 
         def finish(counts: IntArray, origin: Origin, done: Done) -> Outcome:
             released = self._released(counts, origin, done)
@@ -236,7 +236,7 @@ class DistributionPlan(Plan):
         n_groups = len(self.totals[0])
         return None if n_groups == 1 else pd.DataFrame({"level": "group", "group": np.arange(n_groups)})
 
-    def _exact(self, data: Any, source: ByteSource) -> IntArray:
+    def _exact(self, data: Any, resources: Resources) -> IntArray:
         """Count the records in each bin of each group of the finest level, exactly. The result is secret."""
         n_groups = len(self.totals[-1])
         if isinstance(data, np.ndarray):
@@ -252,14 +252,7 @@ class DistributionPlan(Plan):
                 hint="plan with a Domain to release a frame of records.",
             )
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        return binned_counts(
-            data,
-            self.bins,
-            self.domain,
-            privacy_unit=self.privacy_unit,
-            max_contributions=self.max_contributions,
-            random_words=partial(random_words, source),
-        )
+        return binned_counts(data, self.bins, self.domain, **resources.bounding(self))
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Concatenate the groups that a table shows, level by level."""

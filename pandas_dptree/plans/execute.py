@@ -27,7 +27,7 @@ from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
@@ -53,8 +53,8 @@ def prepared(plan: Measurement, data: Any) -> Release:
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
 
-    def read(source: ByteSource) -> Finish:
-        return partial(finish, exact_leaves(plan, [plan.quantity], data, source))
+    def read(resources: Resources) -> Finish:
+        return partial(finish, exact_leaves(plan, [plan.quantity], data, resources))
 
     def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         (values,) = measured([plan], leaves, origin.source, done)
@@ -188,7 +188,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
 
 
 def exact_leaves(
-    plan: TreePlan, quantities: Sequence[Quantity], data: Any, source: ByteSource
+    plan: TreePlan, quantities: Sequence[Quantity], data: Any, resources: Resources
 ) -> Sequence[IntArray]:
     """Add up each quantity over the records of each leaf, exactly. The result is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
@@ -200,14 +200,7 @@ def exact_leaves(
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)
-    return leaf_totals(
-        data,
-        plan.domain,
-        quantities,
-        privacy_unit=plan.privacy_unit,
-        max_contributions=plan.max_contributions,
-        random_words=partial(random_words, source),
-    )
+    return leaf_totals(data, plan.domain, quantities, **resources.bounding(plan))
 
 
 def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:

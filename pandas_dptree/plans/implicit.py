@@ -31,10 +31,11 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import released_counts
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import LevelNoise
-from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.mechanisms.sampling import random_words
 from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.progress import Done
@@ -45,7 +46,7 @@ from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -239,8 +240,8 @@ class ImplicitPlan(Plan):
     def prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
-        def read(source: ByteSource) -> Finish:
-            return partial(self._finished, self._read(data, source))
+        def read(resources: Resources) -> Finish:
+            return partial(self._finished, self._read(data, resources.bounding(self)))
 
         noise = ["adding noise"] * len(self.level_names)  # how many nodes a level has is secret
         steps = [(step, 1) for step in (*noise, "estimating", "laying out the table")]
@@ -269,16 +270,11 @@ class ImplicitPlan(Plan):
         causes = usual_causes(domain, derived=prefixes, privacy_unit=self.privacy_unit)
         return Outcome(table, totals_of(table[:1], {"count": COUNT}), causes)
 
-    def _read(self, data: Any, source: ByteSource) -> KeyNodes | PrefixNodes:
+    def _read(self, data: Any, bounding: Bounding) -> KeyNodes | PrefixNodes:
         """Find the nodes that hold a record, and their exact counts."""
-        unit: dict[str, Any] = {
-            "privacy_unit": self.privacy_unit,
-            "max_contributions": self.max_contributions,
-            "random_words": partial(random_words, source),
-        }
         if isinstance(self.tree, PrivateKeys):
-            return nodes_of_private_keys(data, self.tree, **unit)
-        return PrefixNodes(*sorted_keys(data, self.tree, **unit), self.tree)
+            return nodes_of_private_keys(data, self.tree, **bounding)
+        return PrefixNodes(*sorted_keys(data, self.tree, **bounding), self.tree)
 
     def compare(self, *, alpha: float = 0.25, failure_probability: float | None = None) -> pd.DataFrame:
         """Compare the mechanisms that could spend the same loss on the same hierarchy, level by level.

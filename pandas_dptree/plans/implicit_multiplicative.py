@@ -25,7 +25,6 @@ from pandas_dptree.mechanisms.multiplicative import (
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
-from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.mechanisms.threshold_rounds import Nodes
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.empty_tables import usual_causes
@@ -34,7 +33,7 @@ from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.base import PrefixPlan
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitMultiplicativePlan"]
@@ -120,15 +119,8 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     def prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
-        def read(source: ByteSource) -> Finish:
-            keys, rows = sorted_keys(
-                data,
-                self.tree,
-                privacy_unit=self.privacy_unit,
-                max_contributions=self.max_contributions,
-                random_words=partial(random_words, source),
-            )
-            return partial(self._finished, keys, rows)
+        def read(resources: Resources) -> Finish:
+            return partial(self._finished, *sorted_keys(data, self.tree, **resources.bounding(self)))
 
         return Release(plan=self, read=read, steps=STEPS)
 

@@ -18,7 +18,7 @@ from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE, ByteSource
+from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import Done
@@ -39,7 +39,7 @@ from pandas_dptree.plans.execute import (
 )
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import Running
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT
@@ -287,9 +287,9 @@ class JointPlan(Plan):
                 hint="the plan is for the variables of a dataset: use dataset.dp.release(plan).",
             )
 
-        def read(source: ByteSource) -> Finish:
+        def read(resources: Resources) -> Finish:
             quantities = [each.quantity for each in self.plans.values()]
-            return partial(self._finished, exact_leaves(self._first, quantities, data, source))
+            return partial(self._finished, exact_leaves(self._first, quantities, data, resources))
 
         n_leaves = self._first.tree.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))

@@ -19,7 +19,6 @@ from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
@@ -27,7 +26,7 @@ from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.signatures import public
 
@@ -108,8 +107,8 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     def prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
-        def read(source: ByteSource) -> Finish:
-            (leaves,) = exact_leaves(self, [COUNT], data, source)
+        def read(resources: Resources) -> Finish:
+            (leaves,) = exact_leaves(self, [COUNT], data, resources)
             return partial(self._finished, data, leaves)
 
         return Release(plan=self, read=read, steps=STEPS)

@@ -7,6 +7,7 @@ understand; `pandas_dptree.signatures.public` completes its signature and docume
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
@@ -421,6 +422,15 @@ class Running(TypedDict, total=False):
             False,
             "bool",
             "Whether to release the same plan with the same note again, which is charged in full again.",
+        ),
+    ]
+    temp_folder: Annotated[
+        str | os.PathLike[str] | None,
+        Option(
+            None,
+            "path",
+            "The folder for rows that do not fit into memory while the contributions of units are bounded; "
+            "by default that of `tempfile`. The file has no name, and vanishes with the process.",
         ),
     ]
 

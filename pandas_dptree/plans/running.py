@@ -14,24 +14,56 @@ depends on the records. (So does the time of a script's next release, which is r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, kind_of_object, quote, warn
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import noise_source
-from pandas_dptree.mechanisms.sampling import ByteSource
+from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed
 from pandas_dptree.plans.options import Running, with_defaults
 
-__all__ = ["Finish", "Origin", "Outcome", "Release", "carry_out"]
+__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
 
 Name = TypeVar("Name", bound=Hashable)
+
+
+class Bounded(Protocol):
+    """A plan that bounds the contributions of privacy units."""
+
+    @property
+    def privacy_unit(self) -> Hashable | None:
+        """The column that identifies the unit of a record."""
+
+    @property
+    def max_contributions(self) -> int:
+        """The number of records that a unit may keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What reading records takes: a source of randomness, and a folder for temporary files."""
+
+    source: ByteSource
+    temp_folder: str | os.PathLike[str] | None = None
+
+    def bounding(self, plan: Bounded) -> Bounding:
+        """Return how the records of a plan are bounded."""
+        return Bounding(
+            privacy_unit=plan.privacy_unit,
+            max_contributions=plan.max_contributions,
+            random_words=partial(random_words, self.source),
+            temp_folder=self.temp_folder,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +105,7 @@ class Release:
     plan : Plan
         What is charged.
     read : callable
-        Reads the records, with a source of randomness for bounding contributions. Adds no noise; what it
-        returns holds exact values.
+        Reads the records. Adds no noise; what it returns holds exact values.
     effort : int
         The work of reading, relative to `steps`.
     steps : sequence of Step
@@ -82,7 +113,7 @@ class Release:
     """
 
     plan: Costed
-    read: Callable[[ByteSource], Finish]
+    read: Callable[[Resources], Finish]
     effort: int = 1
     steps: Sequence[Step]
 
@@ -100,7 +131,7 @@ def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, 
     running = with_defaults(Running, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
-    source = origin.source
+    resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
     requested = datetime.now(UTC)
     plans: dict[Hashable, Costed] = {name: each.plan for name, each in releases.items()}
     charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
@@ -112,7 +143,7 @@ def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, 
     with progress_bar(running["progress"], steps) as done:
         unfinished: list[tuple[Name, Finish]] = []
         for name, each in releases.items():
-            unfinished.append((name, each.read(source)))
+            unfinished.append((name, each.read(resources)))
             done()
         charges = {} if account is None else account.charge(plans, **charging, requested=requested)
         while unfinished:
@@ -140,6 +171,20 @@ def _mark_released(account: Chargeable, charges: Mapping[Hashable, Charge], rele
             hint=error.hint,
             released=released,
         )
+
+
+def _checked_folder(folder: Any) -> str | None:
+    """Check that temporary files can be written to a folder."""
+    if folder is None:
+        return None
+    is_path = isinstance(folder, (str, os.PathLike))
+    if is_path and os.path.isdir(folder) and os.access(folder, os.W_OK):
+        return str(os.fspath(folder))
+    raise ArgumentError(
+        "temp_folder",
+        f"must be a folder that can be written to, not {quote(folder)}.",
+        hint="make the folder first, or leave it out to use that of tempfile.gettempdir().",
+    )
 
 
 def _account(running: Running) -> Chargeable | None:

@@ -15,8 +15,8 @@ from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateNames, split_by
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.contributions import key_frame
 from pandas_dptree.ingest.frames import check_columns
+from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.output.released import Released
 from pandas_dptree.signatures import public
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
@@ -68,6 +69,7 @@ def tree_counts(
     ledger: Chargeable | None = None,
     note: str | None = None,
     allow_repeat: bool = False,
+    temp_folder: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
 
@@ -166,6 +168,7 @@ def tree_counts(
         "ledger": ledger,
         "note": note,
         "allow_repeat": allow_repeat,
+        "temp_folder": temp_folder,
     }
     table: pd.DataFrame = found.release(frame, **running)
     return table

@@ -1,0 +1,124 @@
+"""Records of dask and Spark, counted by functions that run on the workers.
+
+The engine moves only numbers and bytes, and never decides which units are equal. In each partition a function
+of this package reads the records and makes packets. Each is for a bucket, picked by a keyed hash of the unit.
+The engine brings all packets of a bucket to one place, where another function counts them. Tallies arrive on
+the driver, never a record.
+
+A tally is the result of a task, and the functions have no side effects. So what is run again, since a worker
+was lost or seemed slow, counts once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from pandas_dptree.errors import ArgumentError, DPTreeError
+from pandas_dptree.ingest.safe_errors import silence
+from pandas_dptree.ingest.workers.replies import Count, Deal, Functions, Merge, Work, failure
+
+__all__ = ["count_buckets", "count_partitions", "has_workers"]
+
+_ENGINES = {"dask": "on_dask", "pyspark": "on_spark"}
+
+_READ_ALONE = {
+    "dask": "check that frame[columns].map_partitions(len).compute() works",
+    "pyspark": "check that frame.select(columns).mapInArrow(iter, frame.select(columns).schema).count() "
+    "works, and that PYSPARK_PYTHON is the Python of this process",
+}
+"""What should work without this package: the hint if the engine fails."""
+
+Answer = TypeVar("Answer")
+
+
+def count_partitions(
+    frame: Any, columns: Sequence[Hashable], *, count: Count, merge: Merge
+) -> Iterator[bytes]:
+    """Count each partition on the workers, and yield a few tallies whose sum is that of all.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame or pyspark.sql.DataFrame
+        The records.
+    columns : sequence
+        The names of the columns that `count` needs; no others are read.
+    count : callable
+        Counts the batches of one partition. It is called once for each, even for one without records.
+    merge : callable
+        Adds up tallies. It is passed at least one.
+
+    Raises
+    ------
+    ArgumentError
+        If a function fails, or the engine does. The message says nothing about records.
+    """
+    return _tallies(frame, columns, Functions(count, merge))
+
+
+def count_buckets(
+    frame: Any, columns: Sequence[Hashable], *, deal: Deal, work: Work, merge: Merge, n_buckets: int
+) -> Iterator[bytes]:
+    """Move packets of records to buckets, count each bucket on the workers, and yield a few tallies.
+
+    Parameters
+    ----------
+    frame, columns, merge
+        As for `count_partitions`.
+    deal : callable
+        Reads the batches of one partition and yields packets, each with the number of its bucket. It should
+        yield them as it reads. Their order within a bucket is kept if all are of one partition.
+    work : callable
+        Counts one bucket, with the packets of all partitions. Not called for a bucket without packets.
+    n_buckets : int
+        The number of buckets. A worker has room for some of them at a time.
+
+    Raises
+    ------
+    ArgumentError
+        As for `count_partitions`.
+    """
+    return _tallies(frame, columns, Functions(deal, merge, work, n_buckets))
+
+
+def has_workers(frame: Any) -> bool:
+    """Whether the records of a frame are read by other processes: those of Spark, or of a cluster of dask."""
+    engine = _engine(frame)
+    return engine == "pyspark" or (engine == "dask" and _module(engine).client_of() is not None)
+
+
+def _engine(frame: Any) -> str:
+    return type(frame).__module__.partition(".")[0]
+
+
+def _module(engine: str) -> Any:
+    return importlib.import_module(f"pandas_dptree.ingest.workers.{_ENGINES[engine]}")
+
+
+def _tallies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
+    engine = _engine(frame)
+    replies = _module(engine).replies(frame, list(dict.fromkeys(columns)), functions)
+    try:
+        while (reply := _discreetly(lambda: next(replies, None), engine)) is not None:
+            if error := failure(reply, engine):
+                raise error
+            yield reply[1:]
+    finally:
+        _discreetly(replies.close, engine)
+
+
+def _discreetly(call: Callable[[], Answer], engine: str) -> Answer:
+    """Call an engine. Its errors may quote records, and are replaced."""
+    fact = f"was not counted, since {engine} failed."
+    hint = f"{_READ_ALONE[engine]}; its logs may say why, and may quote records."
+    try:
+        with silence():
+            return call()
+    except (KeyboardInterrupt, SystemExit, DPTreeError):
+        raise
+    except BaseException as error:
+        if type(error).__name__ == "KilledWorker":
+            fact = f"was not counted, since {engine} lost several workers."
+            hint = "use workers with more memory, or smaller partitions."
+    raise ArgumentError("frame", fact, hint=hint)

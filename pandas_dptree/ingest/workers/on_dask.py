@@ -1,0 +1,250 @@
+"""Functions on the partitions of a dask dataframe, run by whatever scheduler dask is set to."""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ColumnsError
+from pandas_dptree.ingest.workers.replies import (
+    Functions,
+    FunctionsReference,
+    PandasBatch,
+    discreet,
+    found,
+    merged,
+    opened,
+    reply,
+    sealed,
+)
+
+__all__ = ["client_of", "partitions", "replies"]
+
+FAN_IN = 8
+"""How many tallies are merged at a time, and how many are left for the caller, at most."""
+
+MOST_PIECES = 2**14
+"""Tasks that move packets of some partitions to some buckets. dask takes about a millisecond for each."""
+
+MOST_BUNDLES = 2**7
+"""Sets of partitions whose packets are joined before they are moved."""
+
+LARGE = 2**23
+"""Larger functions are sent to each worker rather than kept by the scheduler, which dask warns of."""
+
+MOST_ROWS = 2**20
+"""A larger partition is read in several batches."""
+
+Dealt = dict[int, list[bytes]] | bytes
+"""The packets of each bucket, or a reply that says why there are none."""
+
+_WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
+"""Types of whole numbers that floats cannot all represent."""
+
+
+def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
+    """Run functions on all partitions, and yield a few replies."""
+    dask = importlib.import_module("dask")
+    client, scattered = client_of(), []
+    content = sealed(functions, importlib.import_module("cloudpickle").dumps)
+    if client is None or len(content()[1]) < LARGE:
+        shared = dask.delayed(content)
+    else:  # to every worker, since what only one of them holds is lost with it
+        shared = client.scatter(content, broadcast=True, hash=False)
+        scattered = [shared]
+    tasks = _Tasks(dask.delayed, shared)
+    parts = partitions(frame, columns)
+    if functions.work is None:
+        tallies = tasks.counted(parts)
+    else:
+        tallies = tasks.in_buckets(parts, functions.n_buckets)
+    results = tasks.merged(tallies)
+    if client is None:
+        yield from (each for each in dask.compute(*results) if each is not None)
+        return
+    futures = client.compute(results)
+    try:
+        for future in importlib.import_module("distributed").as_completed(list(futures)):
+            if (result := future.result()) is not None:
+                yield result
+            future.release()
+    finally:
+        client.cancel([*futures, *scattered])
+
+
+def partitions(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
+    """Return the partitions of a frame as dask.delayed objects that hold these columns, exactly.
+
+    dask would read whole numbers of a Parquet file as floats in each partition where one is missing, and so
+    2**53 + 1 as 2**53.
+
+    Raises
+    ------
+    ColumnsError
+        If whole numbers were read that way, and more was done to the frame than to select some of it.
+    """
+    kinds = importlib.import_module("dask.dataframe.dask_expr._expr")
+    parquet = importlib.import_module("dask.dataframe.dask_expr.io.parquet").ReadParquet
+    selected = frame[list(columns)]
+    readers = [
+        each
+        for each in selected.expr.find_operations(parquet)
+        if not (each.operand("kwargs") or {}).get("dtype_backend")
+    ]
+    read = {name for each in readers for name in each.columns}
+    rounded = [name for name, dtype in selected.dtypes.items() if dtype in _WIDE and name in read]
+    if rounded:
+        selections = (kinds.Projection, kinds.Partitions, parquet)
+        if not all(isinstance(each, selections) for each in selected.expr.walk()):
+            raise ColumnsError(
+                "frame",
+                "holds whole numbers that dask may have rounded, in the columns",
+                columns=rounded,
+                hint='read the files as dask.dataframe.read_parquet(path, dtype_backend="pyarrow").',
+            )
+        expression = selected.expr
+        for each in readers:
+            kwargs = {**(each.operand("kwargs") or {}), "dtype_backend": "pyarrow"}
+            # Without the cache, which holds the types that were found before.
+            exact = each.substitute_parameters({"kwargs": kwargs, "_dataset_info_cache": None})
+            expression = expression.substitute(each, exact)
+        selected = importlib.import_module("dask.dataframe.dask_expr").new_collection(expression)
+    parts: list[Any] = selected.to_delayed()
+    return parts
+
+
+def client_of() -> Any:
+    """Return the client of the cluster that dask would compute on; None for schedulers in this process."""
+    scheduler = importlib.import_module("dask.base").get_scheduler()
+    owner = getattr(scheduler, "__self__", None)
+    return owner if hasattr(owner, "scatter") else None
+
+
+class _Tasks:
+    """Makes the tasks of one run. Their keys, which dask logs and displays, say only what they do."""
+
+    def __init__(self, delayed: Any, shared: Any) -> None:
+        self.delayed, self.shared, self.run = delayed, shared, secrets.token_hex(8)
+
+    def task(self, function: Callable[..., Any], place: str, *arguments: Any) -> Any:
+        """Call a function of this module on a worker."""
+        key = f"dptree-{function.__name__}-{self.run}-{place}"
+        remote = self.delayed(_remote(function.__name__), pure=False)
+        return remote(self.shared, *arguments, dask_key_name=key)
+
+    def counted(self, parts: Sequence[Any]) -> list[Any]:
+        """Count each partition."""
+        return [self.task(count_partition, f"{place}", part) for place, part in enumerate(parts)]
+
+    def in_buckets(self, parts: Sequence[Any], n_buckets: int) -> list[Any]:
+        """Move packets from partitions to groups of buckets, with a bounded number of tasks."""
+        dealt = [self.task(deal_partition, f"{place}", part) for place, part in enumerate(parts)]
+        if (size := -(-len(dealt) // MOST_BUNDLES)) > 1:
+            sets = [dealt[start : start + size] for start in range(0, len(dealt), size)]
+            dealt = [self.task(bundled, f"{place}", each) for place, each in enumerate(sets)]
+        n_groups = min(n_buckets, max(MOST_PIECES // len(dealt), 1))
+        return [
+            self.task(work_group, f"{group}", self.pieces(dealt, group, n_groups))
+            for group in range(n_groups)
+        ]
+
+    def pieces(self, dealt: Sequence[Any], group: int, n_groups: int) -> list[Any]:
+        """Select the packets of a group of buckets, from each source."""
+        select = self.delayed(_select(), pure=False)
+        return [
+            select(each, group, n_groups, dask_key_name=f"dptree-select-{self.run}-{place}-{group}")
+            for place, each in enumerate(dealt)
+        ]
+
+    def merged(self, tallies: list[Any]) -> list[Any]:
+        """Merge tallies on the workers, until a few are left."""
+        height = 0
+        while len(tallies) > FAN_IN:
+            sets = [tallies[start : start + FAN_IN] for start in range(0, len(tallies), FAN_IN)]
+            tallies = [self.task(merge_replies, f"{height}-{place}", each) for place, each in enumerate(sets)]
+            height += 1
+        return tallies
+
+
+def count_partition(shared: FunctionsReference, partition: pd.DataFrame) -> bytes:
+    """Count one partition, on a worker."""
+    return reply(lambda: opened(shared).first(_batches(partition)))
+
+
+def deal_partition(shared: FunctionsReference, partition: pd.DataFrame) -> Dealt:
+    """Make the packets of one partition, on a worker."""
+
+    def dealt() -> dict[int, list[bytes]]:
+        functions = opened(shared)
+        packets: dict[int, list[bytes]] = {}
+        for bucket, packet in functions.first(_batches(partition)):
+            packets.setdefault(functions.bucket(bucket), []).append(packet)
+        return packets
+
+    return discreet(dealt)
+
+
+def bundled(shared: FunctionsReference, dealt: Sequence[Dealt]) -> Dealt:
+    """Join the packets of several partitions, on a worker."""
+    packets: dict[int, list[bytes]] = {}
+    for each in dealt:
+        if isinstance(each, bytes):
+            return each
+        for bucket, some in each.items():
+            packets.setdefault(bucket, []).extend(some)
+    return packets
+
+
+def work_group(shared: FunctionsReference, pieces: Sequence[Dealt]) -> bytes | None:
+    """Count some buckets, with the packets of all partitions, on a worker. None if there are no packets."""
+    packets = bundled(shared, pieces)
+    if isinstance(packets, bytes):
+        return packets
+    if not packets:
+        return None
+
+    def tallies() -> Iterator[bytes]:
+        work: Any = opened(shared).work
+        for bucket in sorted(packets):
+            yield reply(partial(work, iter(packets.pop(bucket))))
+
+    return merged(shared, tallies())
+
+
+def merge_replies(shared: FunctionsReference, replies: Sequence[bytes | None]) -> bytes | None:
+    """Merge tallies, on a worker."""
+    given = [each for each in replies if each is not None]
+    return merged(shared, given) if given else None
+
+
+def _batches(partition: pd.DataFrame) -> Iterator[PandasBatch]:
+    for start in range(0, len(partition), MOST_ROWS):
+        yield PandasBatch(partition.iloc[start : start + MOST_ROWS])
+
+
+def _remote(function: str) -> Callable[..., Any]:
+    """Return a function that calls one of this module on a worker. It is pickled by value, see `found`."""
+    look_up = found(__name__, function)
+
+    def run(*arguments: Any) -> Any:
+        there = look_up()
+        return there if isinstance(there, bytes) else there(*arguments)
+
+    return run
+
+
+def _select() -> Callable[[Dealt, int, int], Dealt]:
+    """Return a function that selects the packets of a group of buckets. It is pickled by value."""
+
+    def select(dealt: Dealt, group: int, n_groups: int) -> Dealt:
+        if isinstance(dealt, bytes):
+            return dealt
+        return {bucket: packets for bucket, packets in dealt.items() if bucket % n_groups == group}
+
+    return select
