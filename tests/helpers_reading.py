@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pandas_dptree.ingest import reading, spill
@@ -43,7 +45,28 @@ def divided(batch=2**20, buckets=256, few=0, in_memory=2**27):
     with pytest.MonkeyPatch.context() as patch:
         batches = Records.batches
         patch.setattr(Records, "batches", lambda records, *_: batches(records, batch))
-        patch.setattr(reading, "_N_BUCKETS", buckets)
+        patch.setattr(reading, "N_BUCKETS", buckets)
         patch.setattr(reading, "_FEW_ROWS", few)
         patch.setattr(spill, "_IN_MEMORY", in_memory)
+        yield
+
+
+@dataclass(frozen=True)
+class Part:
+    """A batch whose types are its own."""
+
+    frame: pd.DataFrame
+
+    def __len__(self):
+        return len(self.frame)
+
+    def column(self, name):
+        return self.frame[name]
+
+
+@contextmanager
+def in_parts(frames):
+    """Read these frames as the batches of whatever records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Records, "batches", lambda records, *_: map(Part, frames))
         yield

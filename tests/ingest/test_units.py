@@ -213,6 +213,16 @@ def test_hashes_are_uniform():
     assert len(np.unique(hashes)) == len(hashes) and np.abs(bits - 0.5).max() < 5 * 0.5 / 2**7
 
 
+def test_long_units_are_hashed_as_the_same_units_among_others():
+    words = np.arange(60, dtype=np.uint64).reshape(6, 10)
+    together = Units(1, words).hashes(KEY)
+    assert [Units(1, words[[row]]).hashes(KEY)[0] for row in range(6)] == together.tolist()
+    assert Units(1, np.tile(words, (3, 1))).hashes(KEY)[:6].tolist() == together.tolist()
+    texts = ["a" * 100 + str(n) for n in range(9)] + ["b" * 100, "\0" * 101]
+    alone = [encoded_units(objects([text]))[0] for text in texts]
+    assert encoded_units(objects(texts * 20))[: len(texts)] == alone and len({*alone}) == len(texts)
+
+
 def test_units_with_equal_hashes_have_numbers_of_their_own(monkeypatch):
     monkeypatch.setattr(units_module, "mixed", np.zeros_like)
     for _, units in units_of(objects([f"{n % 5:09}" for n in range(20)])):
