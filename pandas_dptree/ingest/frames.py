@@ -1,4 +1,4 @@
-"""Open frames of any dataframe library and read them column by column. Secret: nothing here may leave.
+"""Open frames of any dataframe library and read them batch by batch. Secret: nothing here may leave.
 
 Messages contain the names and types of columns, never their values.
 """
@@ -28,11 +28,12 @@ BATCH_ROWS = 2**20
 _RECORDS_ARGUMENTS = ("frame", "records")
 """Names of the argument that holds the records, in Python and in the shell."""
 
+
 class Records:
     """Some columns of a frame, opened once. Frames are read only by this class.
 
-    Nothing is read before a batch or a column is requested. Reading may fail, and errors may quote values: call
-    it within `discreetly`.
+    Nothing is read before a batch is requested. Reading may fail, and errors may quote values: request
+    batches within `discreetly`.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Records:
         return _planned(lambda: self._source.types(columns), "frame")
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
-        """Read the records, each once, in batches of at most `rows` rows. Close the iterator to stop early."""
+        """Read each record once, in any order, in batches of at most `rows`. Close the iterator to stop."""
         return self._source.batches(self.columns, rows)
 
 

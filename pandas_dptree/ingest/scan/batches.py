@@ -24,8 +24,8 @@ MOST_CHUNKS = 16
 class Batch(Protocol):
     """Some of the records, one after the other.
 
-    Each column has a type of its own, which need not be that of the same column in other batches: no value may
-    be converted because of those in other rows. `hierarchy.columns.exact` reads all types.
+    A column may be of different types in different batches: no value may be converted because of those in
+    other rows. `hierarchy.columns.exact` reads all types.
     """
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class ArrowBatch:
         return int(self.table.num_rows)
 
     def column(self, name: Hashable) -> pd.Series:
-        """Wrap a column in a series of pandas, unchanged. Each of its chunks may have a dictionary of its own."""
+        """Wrap a column in a series of pandas, unchanged. Each chunk may have a dictionary of its own."""
         return arrow_column(self.table.column(str(name)))
 
 

@@ -28,8 +28,8 @@ _WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
 
 _SELECTIONS = frozenset(
     "Projection Filter Partitions Repartition RepartitionToFewer RepartitionToMore RepartitionDivisions "
-    "RepartitionSize RenameFrame ColumnsSetter DropnaFrame ResetIndex Sample BlockwiseHead BlockwiseTail Query "
-    "EQ NE LT LE GT GE And Or Invert IsNa NotNull Isin Between _DelayedExpr".split()
+    "RepartitionSize RenameFrame ColumnsSetter DropnaFrame ResetIndex Sample BlockwiseHead BlockwiseTail "
+    "Query EQ NE LT LE GT GE And Or Invert IsNa NotNull Isin Between _DelayedExpr".split()
 )
 """Expressions of dask, by their class, that only select and move records and columns, or compare values."""
 
@@ -83,7 +83,9 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     """
     if not isinstance(frame._meta, pd.DataFrame):
         raise ArgumentError(
-            argument, "is a dataframe of dask whose partitions are not of pandas.", hint="convert them to pandas."
+            argument,
+            "is a dataframe of dask whose partitions are not of pandas.",
+            hint='convert it with frame.to_backend("pandas").',
         )
     chosen = frame[list(columns)]
     steps = list((expression := chosen.expr.simplify()).walk())
@@ -95,8 +97,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
             argument,
             "was made by dask from values that it may have converted, in the columns",
             columns=[name for name in altered if name in columns] or columns,
-            hint='make it without conversions, from Parquet by read_parquet(path, dtype_backend="pyarrow"), and '
-            'otherwise after dask.config.set({"dataframe.convert-string": False}).',
+            hint="make it anew: Parquet is read as it is by read_parquet(path, dtype_backend='pyarrow'), and "
+            "all else after dask.config.set({'dataframe.convert-string': False}).",
         )
     return type(frame)(_unaltered(expression))[list(columns)]
 
@@ -127,7 +129,9 @@ def _altered(expression: Any) -> list[Hashable]:
             return [name for name, dtype in expression._meta.dtypes.items() if dtype in _WIDE]
         case "FromGraph":  # persisted: nobody knows what was computed
             text = pd.StringDtype("pyarrow")
-            return [name for name, dtype in expression._meta.dtypes.items() if dtype in _WIDE or dtype == text]
+            return [
+                name for name, dtype in expression._meta.dtypes.items() if dtype in _WIDE or dtype == text
+            ]
     return []
 
 

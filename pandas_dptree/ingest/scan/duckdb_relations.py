@@ -43,10 +43,8 @@ class DuckdbRelation(Source):
     @staticmethod
     def holds(frame: Any) -> bool:
         """Whether it is one."""
-        return is_instance(
-            frame,
-            *(f"{module}.DuckDBPyRelation" for module in ("_duckdb", "duckdb", "duckdb._relation", "duckdb.duckdb")),
-        )
+        modules = ("duckdb.duckdb", "duckdb", "_duckdb", "duckdb._relation")
+        return is_instance(frame, *(f"{module}.DuckDBPyRelation" for module in modules))
 
     def names(self) -> list[Hashable]:
         """List the names of the columns."""

@@ -70,7 +70,7 @@ class PolarsFrame(Source):
         if isinstance(selected, nw.DataFrame):
             parts: Iterator[Any] = iter([selected])
         elif hasattr(native := selected.to_native(), "collect_batches") and self._can_be_streamed(names):
-            parts = map(nw.from_native, native.collect_batches(chunk_size=rows, maintain_order=True, lazy=True))
+            parts = map(nw.from_native, native.collect_batches(chunk_size=rows, lazy=True))
         else:
             parts = iter([selected.collect()])
         for part in parts:

@@ -36,8 +36,8 @@ def open_source(frame: Any, argument: str) -> Source | None:
     """Open records of a supported engine, or return None if they are in no dataframe; nothing is read yet.
 
     Supported are frames of pandas; frames and lazy frames of polars; tables, record batches, readers and
-    datasets of pyarrow; relations of duckdb; dataframes of dask and Spark; frames of narwhals that hold one of
-    these; and objects of other libraries that are exported as a stream of Arrow (``__arrow_c_stream__``).
+    datasets of pyarrow; relations of duckdb; dataframes of dask and Spark; frames of narwhals that hold one
+    of these; and objects of other libraries that are exported as a stream of Arrow (``__arrow_c_stream__``).
 
     Raises
     ------

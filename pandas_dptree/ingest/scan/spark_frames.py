@@ -41,17 +41,13 @@ class SparkFrame(Source):
         return {name: _arrow_type(kinds[str(name)]) for name in columns}
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
-        """Select the columns by position, since names may have dots, or differ in case alone."""
-        needed("pyarrow", of="dataframes of Spark", extra="spark")
-        names = list(self.frame.columns)
-        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
-        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
-        return chosen.toDF(*(str(name) for name in columns))
+        """Select the columns."""
+        return self._numbered(columns).toDF(*(str(name) for name in columns))
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
         pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
-        packed = self.cluster(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
+        packed = self._numbered(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
             for row in packed.toLocalIterator():
@@ -59,20 +55,31 @@ class SparkFrame(Source):
                     yield from stream
 
         for batch in arrow_batches(parts(), rows):
-            yield ArrowBatch(batch.table.cast(_in_utc(batch.table.schema, pyarrow)))
+            named = batch.table.rename_columns([str(name) for name in columns])
+            yield ArrowBatch(_in_utc(named, pyarrow.timestamp))
+
+    def _numbered(self, columns: Sequence[Hashable]) -> Any:
+        """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
+        needed("pyarrow", of="dataframes of Spark", extra="spark")
+        names = list(self.frame.columns)
+        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
+        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
+        return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
 
 
-def _in_utc(schema: Any, pyarrow: Any) -> Any:
-    """Replace the zone of the session, which pandas may not know, in the types of times: they stay the same."""
-    fields = [
-        field.with_type(pyarrow.timestamp(field.type.unit, "UTC")) if getattr(field.type, "tz", None) else field
-        for field in schema
-    ]
-    return pyarrow.schema(fields)
+def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
+    """Replace the zone of times, that of the session, which pandas may not know. The times stay the same."""
+    for place, field in enumerate(table.schema):
+        if getattr(field.type, "tz", None) is not None:
+            kind = timestamp(field.type.unit, "UTC")
+            table = table.set_column(place, field.with_type(kind), table.column(place).cast(kind))
+    return table
 
 
 def _arrow_type(kind: Any) -> Any:
     """Return the Arrow type of a type of Spark; objects if there is none."""
+    if kind.typeName() == "timestamp":  # with a zone, which Spark may ask for
+        return pd.ArrowDtype(importlib.import_module("pyarrow").timestamp("us", "UTC"))
     try:
         return pd.ArrowDtype(importlib.import_module("pyspark.sql.pandas.types").to_arrow_type(kind))
     except Exception:
@@ -83,11 +90,11 @@ def _packing(rows: int, size: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return a function that writes batches as bytes, for workers, which may lack this package."""
 
     def pack(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
+        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
 
         def packed(held: list[Any]) -> Any:
             sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, held[0].schema) as stream:
+            with ipc.new_stream(sink, held[0].schema) as stream:
                 for each in held:
                     stream.write_batch(each)
             content = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
