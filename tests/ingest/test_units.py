@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy import columns as columns_module
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
 from pandas_dptree.ingest.units import Units, form_hashes, units_of
-from tests.helpers_reading import encoded_units
+from tests.helpers_reading import encoded_units, forms_of
 from tests.strategies import ODD_VALUES, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -99,13 +99,6 @@ COLUMNS = {
     "nobody": pd.Series([], dtype=object),
     "nobody in arrow": arrow([], pyarrow.string()),
 }  # fmt: skip
-
-
-def forms_of(column):
-    """Give the canonical form of each value; None for those that are no unit."""
-    codes, keys = canonical_codes(column)
-    forms = [None if code < 0 else keys[code] for code in codes.tolist()]
-    return [None if form == UNKNOWN else form for form in forms]
 
 
 def check(columns):
