@@ -1,4 +1,4 @@
-"""Supported dataframes: those of libraries known to compare values one by one."""
+"""Supported dataframes, and those that are refused by the name of their library."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ _FRAME_ATTRIBUTES = ("columns", "__dataframe__", "__arrow_c_stream__")
 
 
 def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | nw.LazyFrame[Any] | None:
-    """Open a dataframe of a supported library, or return None if it is no dataframe; nothing is read yet.
+    """Open a public table of a supported library, or return None if it is no dataframe; nothing is read yet.
 
     Supported are frames of pandas, frames and lazy frames of polars, tables of pyarrow, and frames of
-    narwhals that hold one of these.
+    narwhals that hold one of these. Records may be in dataframes of more libraries, which hand over their
+    values in batches: see `ingest.scan.sources.open_source`.
 
     Parameters
     ----------
     table : object
-        Records, or a public table.
+        A public table.
     argument : str
         The name of the argument in errors.
 
@@ -53,7 +54,7 @@ def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | n
     Notes
     -----
     **Privacy.** The library that groups or converts records decides which keys are equal, and in
-    that decision no record may affect others. In other libraries one can. A column of duckdb or Spark may
+    that decision no record may affect others. In some libraries one can. A column of duckdb or Spark may
     have a collation that ignores case: ``"A"`` and ``"a"`` are then one group under the name of one of them,
     and a single ``"a"`` can rename a thousand ``"A"``. dask converts the whole numbers of a partition with a
     missing value to floats: then 2**53 + 1 becomes 2**53. So it is not enough that narwhals can read a

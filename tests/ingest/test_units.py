@@ -133,7 +133,7 @@ def narwhals_of(series):
     return columns_module.nw.from_native(series, series_only=True)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(values=st.lists(zoo(), max_size=8), more=st.lists(zoo(), max_size=4))
 def test_any_values_are_encoded_alike_in_any_company(values, more):
     columns = [objects(values), objects([*more, *values]), *(objects([value]) for value in values)]

@@ -1,0 +1,192 @@
+"""Tables, datasets, readers and streams of Arrow."""
+
+import gc
+
+import pandas as pd
+import pytest
+
+from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.observed_keys import key_frame
+from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.scan import arrow_streams, source
+from tests.helpers_engines import Exported
+from tests.helpers_ingest import ARROW, encoded
+
+pyarrow = pytest.importorskip("pyarrow")
+dataset = pytest.importorskip("pyarrow.dataset")
+
+SCHEMA = pyarrow.schema([("key", pyarrow.string()), ("other", pyarrow.list_(pyarrow.int64()))])
+
+
+def batch(*keys):
+    return pyarrow.record_batch({"key": list(keys), "other": [[1]] * len(keys)}, schema=SCHEMA)
+
+
+def lengths(frame, columns=("key",), **options):
+    return [len(each) for each in Records(frame, columns).batches(**options)]
+
+
+def forms(frame, **options):
+    """List the canonical forms of the keys, batch by batch."""
+    found = []
+    for each in Records(frame, ["key"]).batches(**options):
+        codes, keys = canonical_codes(each.column("key"))
+        found += [None if code < 0 else keys[code] for code in codes.tolist()]
+    return found
+
+
+class Counted:
+    """Batches that are counted as they are taken."""
+
+    def __init__(self, batches):
+        self.batches, self.taken = batches, 0
+
+    def reader(self):
+        return pyarrow.RecordBatchReader.from_batches(SCHEMA, self)
+
+    def __iter__(self):
+        for each in self.batches:
+            self.taken += 1
+            yield each
+
+
+def test_large_batches_are_cut_and_small_ones_joined():
+    table = pyarrow.table({"key": ["a"] * 100})
+    assert lengths(table, rows=30) == [25] * 4
+    assert lengths(table.to_reader(max_chunksize=1), rows=40) == [10] * 10
+    assert lengths(table.to_reader(max_chunksize=7), rows=10) == [7] * 14 + [2]
+    assert lengths(table.to_reader(), rows=99) == [50, 50]
+    assert lengths(pyarrow.table({"key": []}), rows=10) == []
+    assert lengths(pyarrow.table({"key": ["a"]}).to_reader(), rows=10) == [1]
+    assert lengths(pyarrow.RecordBatchReader.from_batches(SCHEMA, [batch(), batch()])) == []
+
+
+def test_wide_batches_are_not_joined(monkeypatch):
+    monkeypatch.setattr("pandas_dptree.ingest.scan.batches.MOST_BYTES", 1000)
+    wide = [pyarrow.record_batch({"key": ["a" * 600]}) for _ in range(4)]
+    assert lengths(pyarrow.RecordBatchReader.from_batches(wide[0].schema, wide)) == [2, 2]
+
+
+@pytest.mark.parametrize("kind", ARROW, ids=str)
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_every_type_survives_cuts_and_joins(kind, rows):
+    column = pyarrow.chunked_array([pyarrow.array(ARROW[kind] * 9, type=kind)])
+    table = pyarrow.table({"key": column})
+    expected = forms(table)
+    assert forms(table, rows=rows) == expected
+    assert forms(table.to_reader(max_chunksize=1), rows=rows) == expected
+    assert forms(Exported(table), rows=rows) == expected
+    assert forms(dataset.dataset(table), rows=rows) == expected
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
+        pyarrow.run_end_encoded(pyarrow.int32(), pyarrow.string()),
+        pyarrow.string_view(),
+        pyarrow.large_string(),
+    ],
+    ids=str,
+)
+def test_encodings_may_differ_between_batches(kind):
+    values = [None, *(f"{number % 30}" for number in range(200)), None]
+    table = pyarrow.table({"key": encoded(values, kind)})
+    assert forms(table, rows=7) == values
+    parts = [part for size in (1, 100) for part in table.slice(0, size).to_batches(1)]
+    stream = pyarrow.RecordBatchReader.from_batches(table.schema, parts)
+    assert forms(stream, rows=50) == [*values[:1], *values[:100]]
+
+
+def test_a_reader_is_read_once_and_when_it_is_needed():
+    counted = Counted([batch("a"), batch("b", None)])
+    reader = counted.reader()
+    records = Records(reader, ["key"])
+    assert records.read_once and records.n_rows is None and not records.in_memory
+    records.types(["key"])
+    batches = records.batches()
+    assert counted.taken == 0
+    assert [each.column("key").tolist() for each in batches] == [["a", "b", pd.NA]]
+    assert counted.taken == 2
+    for again in (lambda: Records(reader, ["key"]), lambda: list(records.batches())):
+        with pytest.raises(ArgumentError, match="is a stream of batches that was read before") as caught:
+            again()
+        assert "reader.read_all()" in caught.value.hint
+    with pytest.raises(ArgumentError, match="was read before"):
+        discreetly(["key"], lambda: list(records.batches()))
+    number = len(arrow_streams._started)
+    del reader, records, batches, again, caught
+    gc.collect()
+    assert len(arrow_streams._started) < number
+
+
+def test_the_keys_of_a_reader_cannot_be_listed_first():
+    counted = Counted([batch("a")])
+    with pytest.raises(ArgumentError, match="can be read only once"):
+        key_frame(counted.reader(), ["key"])
+    assert counted.taken == 0
+
+
+def test_a_dataset_is_read_once_and_only_the_columns_needed(tmp_path):
+    counted = Counted([batch("a"), batch("b", None)])
+    assert sum(lengths(dataset.dataset(counted.reader()))) == 3
+    assert counted.taken == 2
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"a.b": [1, 2], "key": ["x", "y"], "broken": [[1], [2]]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    wrong = table.schema.set(2, pyarrow.field("broken", pyarrow.struct([("no", pyarrow.int8())])))
+    frame = dataset.dataset(tmp_path, schema=wrong)
+    batches = list(Records(frame, ["a.b", "key"]).batches())
+    assert [each.table.column_names for each in batches] == [["a.b", "key"]]
+    assert batches[0].column("a.b").tolist() == [1, 2]
+
+
+class Library:
+    """A frame of another library, which counts how often it is exported."""
+
+    def __init__(self, table):
+        self.table, self.times = table, 0
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self.times += 1
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class WithSchema(Library):
+    def __arrow_c_schema__(self):
+        return self.table.schema.__arrow_c_schema__()
+
+
+class Stream(Library):
+    def __next__(self):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(("kind", "opened"), [(Library, 1), (WithSchema, 0), (Stream, 1)])
+def test_a_stream_of_another_library_is_opened_once(kind, opened):
+    frame = kind(pyarrow.table({"key": ["a", "b"], "other": [1, 2]}))
+    records = Records(frame, ["key"])
+    records.types(["key"])
+    assert frame.times == opened
+    assert [len(each) for each in records.batches()] == [2]
+    assert frame.times == 1
+    assert records.read_once == (kind is Stream)
+
+
+def test_what_is_no_table_is_not_read():
+    numbers = Library(pyarrow.chunked_array([[1, 2]]))
+    with pytest.raises(ArgumentError, match="cannot be read") as caught:
+        Records(numbers, ["key"])
+    assert caught.value.__cause__ is None
+
+
+def test_arrow_is_needed_for_streams(monkeypatch):
+    def fail(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(source.importlib, "import_module", fail)
+    with pytest.raises(MissingExtraError, match="reading streams needs the package 'pyarrow'") as caught:
+        Records(Library(pyarrow.table({"key": ["a"]})), ["key"])
+    assert caught.value.extra == "engines" and caught.value.__context__ is None
