@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -93,7 +93,7 @@ class Lookup:
         found = np.full(len(forms), -2, dtype=np.int32)
         found[wanted.text_rows] = self._find_texts(Texts.of(wanted.texts))
         found[wanted.whole_rows] = self._find_wholes(wanted.wholes)
-        for row in wanted.other_rows:
+        for row in wanted.other_rows.tolist():
             found[row] = self._tables.others.get(forms[row], -2)
         return found
 
@@ -186,7 +186,7 @@ class _Some:
     positions: Codes
 
     @classmethod
-    def of(cls, positions: Sequence[int], table: Any) -> _Some:
+    def of(cls, positions: Iterable[int], table: Any) -> _Some:
         """Add that what is not in the table has the position -2."""
         return cls(table, np.array([*positions, -2], dtype=np.int32))
 
@@ -202,41 +202,41 @@ class _Divided:
 
     Attributes
     ----------
-    text_rows, whole_rows, other_rows : sequence of int
+    text_rows, whole_rows, other_rows : numpy.ndarray of int64
         Their positions.
     texts : list of bytes
     wholes : numpy.ndarray of int64
     """
 
-    text_rows: Sequence[int]
+    text_rows: IntArray
     texts: list[bytes]
-    whole_rows: Sequence[int]
+    whole_rows: IntArray
     wholes: IntArray
-    other_rows: Sequence[int]
+    other_rows: IntArray
 
     @classmethod
     def of(cls, forms: Sequence[Hashable]) -> _Divided:
         """Divide forms."""
-        everything, none = range(len(forms)), np.zeros(0, dtype=np.int64)
+        every, none = np.arange(len(forms)), np.zeros(0, dtype=np.int64)
         kinds = set(map(type, forms))
         if kinds == {str}:
             try:
-                return cls(everything, list(map(str.encode, cast(Sequence[str], forms))), (), none, ())
+                return cls(every, list(map(str.encode, cast(Sequence[str], forms))), none, none, none)
             except UnicodeEncodeError:  # some hold lone surrogates
                 pass
         if kinds == {int}:
             try:
-                return cls((), [], everything, np.array(forms, dtype=np.int64), ())
+                return cls(none, [], every, np.array(forms, dtype=np.int64), none)
             except OverflowError:
                 pass
         texts = {row: text for row, form in enumerate(forms) if (text := _utf8(form)) is not None}
         wholes = {row: whole for row, form in enumerate(forms) if (whole := _whole(form)) is not None}
         return cls(
-            list(texts),
+            np.array([*texts], dtype=np.int64),
             list(texts.values()),
-            list(wholes),
+            np.array([*wholes], dtype=np.int64),
             np.array([*wholes.values()], dtype=np.int64),
-            [row for row in everything if row not in texts and row not in wholes],
+            np.array([row for row in every if row not in texts and row not in wholes], dtype=np.int64),
         )
 
 
@@ -263,7 +263,9 @@ class _Tables:
     def of(cls, forms: Sequence[Hashable]) -> _Tables:
         """Make the tables of canonical forms."""
         divided = _Divided.of(forms)
-        invalid = {row: raw for row in divided.other_rows if (raw := _not_utf8(forms[row])) is not None}
+        invalid = {
+            row: raw for row in divided.other_rows.tolist() if (raw := _not_utf8(forms[row])) is not None
+        }
         texts = TextTable(Texts.of([*divided.texts, *invalid.values()]))
         wholes = divided.wholes
         spread = int(wholes.max()) - int(wholes.min()) if len(wholes) else 0
@@ -273,7 +275,7 @@ class _Tables:
                 divided.whole_rows,
                 DenseTable(wholes) if spread < _DENSE * len(wholes) else WholeTable(wholes.view(np.uint64)),
             ),
-            {forms[row]: row for row in divided.other_rows},
+            {forms[row]: row for row in divided.other_rows.tolist()},
         )
 
 
