@@ -400,7 +400,7 @@ def arrow_of(column: pd.Series) -> Any:
 
 def chunks(column: pd.Series) -> list[Any]:
     """Return the Arrow arrays of a column that is stored in Arrow."""
-    native = _native(column)
+    native = arrow_of(column)
     parts: list[Any] = getattr(native, "chunks", [native])
     return parts
 
