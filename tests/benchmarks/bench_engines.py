@@ -106,7 +106,7 @@ def opened(engine: str, path: Path) -> Iterator[tuple[Any, Callable[[], object] 
 
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2,4]").config("spark.driver.memory", "2g")
-        for name, value in {"ui.enabled": "false", "driver.bindAddress": "127.0.0.1"}.items():
+        for name, value in {"ui.enabled": "false", "driver.host": "127.0.0.1"}.items():
             builder = builder.config(f"spark.{name}", value)
         session = builder.getOrCreate()
         table = session.read.parquet(str(path))
