@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest import reading, spill
 from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
@@ -24,6 +25,18 @@ def leaves_read(frame, domain):
     return np.concatenate(
         [np.zeros(0, dtype=np.int64), *(np.where(inside, rows.place, -1) for rows, inside in read)]
     )
+
+
+def values_read(frame, name, read):
+    """Give what ``read(column)`` lists for each batch of a column."""
+    return [each for batch in Records(frame, [name]).batches() for each in read(batch.column(name))]
+
+
+def forms_of(column):
+    """Give the canonical form of each value; None for those that are no key."""
+    codes, keys = canonical_codes(column)
+    forms = [None if code < 0 else keys[code] for code in codes.tolist()]
+    return [None if form == UNKNOWN else form for form in forms]
 
 
 def encoded_units(column):

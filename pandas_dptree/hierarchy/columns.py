@@ -30,6 +30,7 @@ __all__ = [
     "ANY",
     "arrow_column",
     "arrow_of",
+    "chunks",
     "collected",
     "decoded",
     "exact",
@@ -395,6 +396,13 @@ def _text_in_arrow(column: nw.Series[Any]) -> pd.Series | None:
 def arrow_of(column: pd.Series) -> Any:
     """Return the Arrow array of a pandas series."""
     return column.array.__arrow_array__()
+
+
+def chunks(column: pd.Series) -> list[Any]:
+    """Return the Arrow arrays of a column that is stored in Arrow."""
+    native = arrow_of(column)
+    parts: list[Any] = getattr(native, "chunks", [native])
+    return parts
 
 
 def _empty(dtype: Any) -> pd.Series:

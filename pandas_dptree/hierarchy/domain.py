@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal, get_args
@@ -28,7 +28,10 @@ from pandas_dptree.errors import (
     quote,
 )
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
+from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.lookup import Lookup
+from pandas_dptree.hierarchy.paths import Children
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public
@@ -495,7 +498,7 @@ class Domain:
             paths.append(codes)
             yield paths
 
-    def find_leaves(self, codes: Sequence[IntArray]) -> IntArray:
+    def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the leaf to which each path of codes belongs.
 
         A path whose codes are -1 from some level on belongs to the leaf of that shorter path, if the
@@ -503,7 +506,7 @@ class Domain:
 
         Parameters
         ----------
-        codes : sequence of numpy.ndarray of int64, each of shape (n,)
+        codes : sequence of numpy.ndarray of int, each of shape (n,)
             For each key, the positions of the rows' labels in `labels`, -1 for a missing key, and -2 for an
             unknown label.
 
@@ -512,28 +515,48 @@ class Domain:
         numpy.ndarray of int64, shape (n,)
             Position of the leaf, or -1 for a path that the domain does not list or that is a structural zero.
         """
-        leaves = self.find_nodes(codes)
-        if len(self.structural_zeros):
-            leaves[np.isin(leaves, self.structural_zeros)] = -1
-        return leaves
+        nodes = self.find_nodes(codes)
+        return nodes if self._kept_leaves is None else self._kept_leaves[nodes]
 
-    def find_nodes(self, codes: Sequence[IntArray]) -> IntArray:
+    def find_nodes(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the node at the end of each path of codes; -1 if the domain does not list the path.
 
         The codes are as for `find_leaves`, for one or more of the coarsest keys. Nodes are on level
         ``len(codes)``.
         """
-        nodes = np.zeros(len(codes[0]), dtype=np.int64)
-        for level, (label, own, code) in enumerate(zip(self.labels, self.codes, codes, strict=False)):
-            # (parent, code) as one number, which increases along the level, since siblings are sorted.
-            width = len(label) + 1
-            size = self.tree.level_sizes[level + 1]
+        nodes: npt.NDArray[Any] = np.zeros(len(codes[0]), dtype=np.int32)
+        for level, code in zip(self._children, codes, strict=False):
+            nodes = level.find(nodes, code)
+        return nodes.astype(np.int64)
+
+    @once
+    def lookups(self) -> tuple[Lookup, ...]:
+        """For each key, its labels, in which the keys of records are found."""
+        return tuple(map(Lookup, self.forms))
+
+    @once
+    def _children(self) -> tuple[Children, ...]:
+        """The table of the nodes of each level below the root."""
+        tables = []
+        for level, (label, code) in enumerate(zip(self.labels, self.codes, strict=True)):
             parents = self.tree.spread(level, np.arange(self.tree.level_sizes[level]))
-            known = np.broadcast_to(parents, size) * width + own + 1
-            wanted = nodes * width + code + 1
-            place = np.minimum(np.searchsorted(known, wanted), size - 1)
-            nodes = np.where((nodes >= 0) & (code >= -1) & (known[place] == wanted), place, -1)
-        return nodes
+            tables.append(
+                Children(self.tree.level_sizes[level], len(label), np.broadcast_to(parents, len(code)), code)
+            )
+        return tuple(tables)
+
+    @once
+    def _kept_leaves(self) -> IntArray | None:
+        """Each leaf, or -1 for a structural zero, and at the end that of the leaf -1; None without zeros."""
+        if not len(self.structural_zeros):
+            return None
+        leaves = np.append(np.arange(self.tree.n_leaves), -1)
+        leaves[self.structural_zeros] = -1
+        return leaves
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is quickly made again."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __repr__(self) -> str:
         """Describe the domain in a line."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
@@ -16,7 +17,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import Derived, sole
 from pandas_dptree.hierarchy.levels.read_as import Labels, ReadAs
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import located, numbered_combinations
+from pandas_dptree.hierarchy.values import numbered_combinations
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.readers import check_readable, read_column
 
@@ -53,14 +54,14 @@ def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
     return cell, domain.find_leaves([code[row] for code in codes])
 
 
-def _codes(domain: Domain, column: Columns) -> list[IntArray]:
+def _codes(domain: Domain, column: Columns) -> list[npt.NDArray[Any]]:
     """Find the code of each key of each record, both of plain and of derived keys."""
     made: dict[Hashable, IntArray] = {}
     for levels in domain.derived:
         made |= codes_of(levels, leaves_of(levels, column))
     return [
-        made[name] if name in made else located(column(name), forms)
-        for name, forms in zip(domain.by, domain.forms, strict=True)
+        made[name] if name in made else labels.codes(column(name))
+        for name, labels in zip(domain.by, domain.lookups, strict=True)
     ]
 
 

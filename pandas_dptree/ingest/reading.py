@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -130,15 +130,16 @@ def _bound_and_count(
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map items, several at once, in their order; only a few are held at any time."""
-    n_threads = min(
-        _MOST_THREADS,
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-    )
+    """Map items, several at once, in their order; only a few are held at any time.
+
+    If anything fails, generators of items are closed, so that the engine behind them stops.
+    """
+    n_threads = min(_MOST_THREADS, _n_cores())
+    remaining = iter(items)
     pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         try:
-            for item in items:
+            for item in remaining:
                 pending.append(pool.submit(copy_context().run, work, item))  # with the settings of errors
                 if len(pending) > n_threads:
                     yield pending.popleft().result()
@@ -147,3 +148,12 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterato
         finally:
             for future in pending:
                 future.cancel()
+            if isinstance(remaining, Generator):
+                remaining.close()
+
+
+def _n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -2,13 +2,14 @@
 
     python -m tests.benchmarks.bench_engines [millions of rows] [engine ...]
 
-Each engine runs in a process of its own, whose peak memory is measured too. There are three units for ten rows.
-All engines read the same file with two threads; dask and Spark have clusters of two local workers.
+Each engine runs in a process of its own, whose peak memory is measured too. There are three units for
+ten rows. All engines read the same file with two threads; dask and Spark have clusters of two local workers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def opened(engine: str, path: Path) -> Iterator[tuple[Any, Callable[[], object] 
     else:
         from pyspark.sql import SparkSession
 
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2,4]").config("spark.driver.memory", "2g")
         for name, value in {"ui.enabled": "false", "driver.bindAddress": "127.0.0.1"}.items():
             builder = builder.config(f"spark.{name}", value)

@@ -19,8 +19,7 @@ from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.files import read
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.ingest.frames import Records
-from tests.helpers_reading import encoded_units, leaves_read
+from tests.helpers_reading import encoded_units, leaves_read, values_read
 
 HEAD = b"k,l,other"
 KEYS = pd.DataFrame({"k": ["a", "a", "b"], "l": ["x", "y", "x"]})
@@ -198,7 +197,7 @@ def test_units_that_are_not_utf8_stay_two():
         read_again = records(text.encode("latin-1"), ("k", "unit"))
         leaf, unit = (
             leaves_read(read_again, domain),
-            encoded_units(Records(read_again, ["unit"]).column("unit")),
+            values_read(read_again, "unit", encoded_units),
         )
         units.append([{unit[row] for row in np.flatnonzero(leaf == each)} for each in range(2)])
     assert [[len(names) for names in leaves] for leaves in units] == [[1, 0], [1, 1]]
@@ -363,7 +362,7 @@ def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
         text = text.cast(pyarrow.large_string())
     table = pyarrow.table({"k": text, "l": ["x"] * 6, "who": text, "cost": text})
     assert leaf_counts(table) == [2, 0, 1]
-    unit = encoded_units(Records(table, ["who"]).column("who"))
+    unit = values_read(table, "who", encoded_units)
     assert leaves_read(table, DOMAIN).tolist() == [0, -1, 0, 2, -1, -1]
     assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
     sums = dpt.tree_sums(table, "cost", by=["k", "l"], bounds=(0, 1), epsilon=9000, domain=DOMAIN)

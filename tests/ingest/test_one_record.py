@@ -25,14 +25,13 @@ from pandas_dptree.errors import DPTreeError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import derived_domain
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_random import words
-from tests.helpers_reading import encoded_units
+from tests.helpers_reading import encoded_units, forms_of, values_read
 from tests.strategies import ODD_VALUES, objects
 
 polars = pytest.importorskip("polars")
@@ -337,9 +336,8 @@ def added(frame, domain, *values):
 def units_read(frame):
     """Give the words that encode the unit of each row that has one."""
     leaf_totals(frame, ALL, privacy_unit="c", max_contributions=1, random_words=words())  # checks the types
-    records = Records(frame, ["c", "row"])
-    unit = encoded_units(records.column("c"))
-    return {row: each for row, each in zip(records.column("row"), unit, strict=True) if each is not None}
+    unit, row = (values_read(frame, *each) for each in (("c", encoded_units), ("row", list)))
+    return {place: each for place, each in zip(row, unit, strict=True) if each is not None}
 
 
 def binned(frame, bins):
@@ -380,8 +378,8 @@ def reading(frame):
 def form_alone(kind, place):
     """Give the key of a value in a frame of its own; None for what is no unit."""
     pool, build = KINDS[kind]
-    [code], forms = canonical_codes(Records(build([pool[place]]), ["c"]).column("c"))
-    return None if code < 0 or forms[code] == UNKNOWN else forms[code]
+    [form] = values_read(build([pool[place]]), "c", forms_of)
+    return form
 
 
 def check_rows(kind, places, n_parts):

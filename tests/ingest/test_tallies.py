@@ -65,7 +65,7 @@ def shown(counted):
 
 
 @pytest.mark.parametrize("tally", TALLIES.values(), ids=TALLIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), compact=st.booleans())
 def test_parts_add_up(tally, data, compact):
     """In any division and order, from one process or several."""

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy import columns as columns_module
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
 from pandas_dptree.ingest.units import Units, form_hashes, units_of
-from tests.helpers_reading import encoded_units
+from tests.helpers_reading import encoded_units, forms_of
 from tests.strategies import ODD_VALUES, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -101,13 +101,6 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def forms_of(column):
-    """Give the canonical form of each value; None for those that are no unit."""
-    codes, keys = canonical_codes(column)
-    forms = [None if code < 0 else keys[code] for code in codes.tolist()]
-    return [None if form == UNKNOWN else form for form in forms]
-
-
 def check(columns):
     """Check, over all pairs of values in any columns, that units are equal if and only if their forms are."""
     unit_of, form_of = {}, {}
@@ -140,7 +133,7 @@ def narwhals_of(series):
     return columns_module.nw.from_native(series, series_only=True)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(values=st.lists(zoo(), max_size=8), more=st.lists(zoo(), max_size=4))
 def test_any_values_are_encoded_alike_in_any_company(values, more):
     columns = [objects(values), objects([*more, *values]), *(objects([value]) for value in values)]
