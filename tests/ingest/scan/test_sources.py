@@ -46,6 +46,7 @@ def test_every_engine_hands_over_the_same_values(engine, rows, table, expected, 
     assert rows_of(Records(frame, COLUMNS), rows) == expected
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark_hands_over_the_same_values(spark, table, expected, tmp_path):
     frame = in_spark(spark, table, tmp_path / "files")
     assert rows_of(Records(frame, COLUMNS), 1000) == expected
