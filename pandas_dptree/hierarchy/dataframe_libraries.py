@@ -9,7 +9,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 
-__all__ = ["supported"]
+__all__ = ["exports_stream", "is_instance", "refuse", "supported"]
 
 _KNOWN_LIBRARIES = ("pandas", "polars", "pyarrow", "narwhals", "xarray", "__main__")
 """Libraries without unsupported dataframes: their columns, readers and arrays are not dataframes."""
@@ -71,15 +71,33 @@ def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | n
     if is_supported:
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
         return frame
+    refuse(native, argument)
+    return None
+
+
+def refuse(native: Any, argument: str) -> None:
+    """Raise an ArgumentError if an object is a dataframe of an unsupported library. Nothing is read of it."""
     library = _library_of(type(native))
     if library in _KNOWN_LIBRARIES or not any(hasattr(type(native), name) for name in _FRAME_ATTRIBUTES):
-        return None
+        return
     instead = f": {_INSTEAD[library]}." if library in _INSTEAD else ", or a frame of pandas or polars."
     raise ArgumentError(
         argument,
         f"is a dataframe of {library}, which is not supported.",
         hint=f"pass an Arrow table of the needed columns{instead}",
     )
+
+
+def exports_stream(native: Any) -> bool:
+    """Whether an object is exported as a stream of Arrow, by a library that is not known to alter values."""
+    library = _library_of(type(native))
+    known = library in _INSTEAD or (library in _KNOWN_LIBRARIES and library != "__main__")
+    return not known and hasattr(type(native), "__arrow_c_stream__")
+
+
+def is_instance(native: Any, *kinds: str) -> bool:
+    """Whether an object is of one of some classes, each named with its module, which need not be imported."""
+    return any(f"{base.__module__}.{base.__qualname__}" in kinds for base in type(native).__mro__)
 
 
 def _library_of(kind: type) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
-from pandas_dptree.ingest.frames import Batch, Records
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import in_threads
 from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.steps import unpacked
 from pandas_dptree.ingest.workers.clusters import count_partitions, has_workers
 
@@ -24,6 +26,12 @@ __all__ = ["key_frame"]
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
     """List the distinct combinations of keys, one row each, in the order in which they occur first."""
     records = Records(frame, by)
+    if records.read_once:
+        raise ArgumentError(
+            "frame",
+            "is a stream, which can be read only once, and its keys must be listed before they are counted.",
+            hint='pass a table, such as reader.read_all(), or a `domain` other than "observed".',
+        )
     return discreetly(by, partial(_distinct_keys, records))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from pandas_dptree.ingest.contribution_bounding import kept_rows
-from pandas_dptree.ingest.frames import Batch
+from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.spill import Packet
 from pandas_dptree.ingest.tallies import Rows, Tally
 from pandas_dptree.ingest.units import Key, Units, units_of

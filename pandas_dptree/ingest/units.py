@@ -81,7 +81,7 @@ class Units:
         number, distinct = pd.factorize(hashes)
         example = np.empty(len(distinct), dtype=np.int64)
         example[number] = np.arange(len(number))
-        if (self.words == self.words[example[number]]).all():
+        if (self.words == self.words.take(example.take(number), axis=0)).all():
             return np.asarray(number)
         _, exact_number = np.unique(self.words, axis=0, return_inverse=True)
         return np.asarray(exact_number.reshape(-1), dtype=np.int64)

@@ -1,0 +1,148 @@
+"""Batches of Arrow: tables, datasets, readers and streams. Secret: nothing here may leave."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.dataframe_libraries import exports_stream, is_instance
+from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
+from pandas_dptree.ingest.scan.source import Source, needed
+
+__all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable"]
+
+DATASET_ROWS = 2**17
+"""How many rows of a dataset Arrow decodes at a time. It does so for a few batches ahead."""
+
+_started: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Readers whose batches were requested. Read again, they would seem to be empty."""
+
+
+class ArrowSource(Source):
+    """Records with a schema of Arrow."""
+
+    @property
+    def schema(self) -> Any:
+        """The pyarrow.Schema of all columns."""
+        return self.frame.schema
+
+    def names(self) -> list[Hashable]:
+        """List the names of the columns."""
+        return list(self.schema.names)
+
+    def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Return the types of the columns."""
+        return {name: pd.ArrowDtype(self.schema.field(str(name)).type) for name in columns}
+
+
+class ArrowTable(ArrowSource):
+    """A pyarrow.Table, or one pyarrow.RecordBatch."""
+
+    in_memory = True
+
+    @staticmethod
+    def holds(frame: Any) -> bool:
+        """Whether it is one of both."""
+        return is_instance(frame, "pyarrow.lib.Table", "pyarrow.lib.RecordBatch")
+
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Slice the columns, without copies."""
+        chosen = self.frame.select([str(name) for name in columns])
+        if not is_instance(chosen, "pyarrow.lib.Table"):
+            chosen = needed("pyarrow", of="record batches").Table.from_batches([chosen])
+        for start, stop in slices(chosen.num_rows, rows):
+            yield ArrowBatch(chosen.slice(start, stop - start))
+
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        return int(self.frame.num_rows)
+
+
+class ArrowDataset(ArrowSource):
+    """A pyarrow.dataset.Dataset, such as files of Parquet."""
+
+    @staticmethod
+    def holds(frame: Any) -> bool:
+        """Whether it is one."""
+        return is_instance(frame, "pyarrow._dataset.Dataset")
+
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Scan the columns, with a small part of the files in memory."""
+        field = needed("pyarrow.dataset", of="datasets").field
+        scanner = self.frame.scanner(
+            columns={str(name): field(str(name)) for name in columns},
+            batch_size=min(rows, DATASET_ROWS),
+            batch_readahead=4,
+            fragment_readahead=1,
+        )
+        yield from arrow_batches(scanner.to_batches(), rows)
+
+
+class ArrowReader(ArrowSource):
+    """A pyarrow.RecordBatchReader, whose batches can be read once."""
+
+    read_once = True
+
+    def __init__(self, frame: Any, argument: str) -> None:
+        super().__init__(frame, argument)
+        self._check_unread()
+
+    @staticmethod
+    def holds(frame: Any) -> bool:
+        """Whether it is one."""
+        return is_instance(frame, "pyarrow.lib.RecordBatchReader")
+
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Read the batches, and keep the columns of each."""
+        self._check_unread()
+        _started.add(self.frame)
+        return arrow_batches(selected(self.frame, columns), rows)
+
+    def _check_unread(self) -> None:
+        if self.frame in _started:
+            raise ArgumentError(
+                self.argument,
+                "is a stream of batches that was read before.",
+                hint="make a new one for each call, or collect its batches once: reader.read_all().",
+            )
+
+
+class ArrowStream(ArrowSource):
+    """An object of any other library that is exported as a stream of Arrow."""
+
+    def __init__(self, frame: Any, argument: str) -> None:
+        super().__init__(frame, argument)
+        self.read_once = hasattr(type(frame), "__next__")  # type: ignore[misc]
+
+    @staticmethod
+    def holds(frame: Any) -> bool:
+        """Whether it is one, and of no library whose frames are refused."""
+        return exports_stream(frame)
+
+    @cached_property
+    def schema(self) -> Any:
+        """The pyarrow.Schema of all columns; if the stream has to be opened for that, it is kept."""
+        if hasattr(type(self.frame), "__arrow_c_schema__"):
+            return needed("pyarrow", of="streams").schema(self.frame)
+        return self._reader.schema
+
+    @cached_property
+    def _reader(self) -> Any:
+        """The stream, opened once."""
+        return needed("pyarrow", of="streams").RecordBatchReader.from_stream(self.frame)
+
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Read the stream, and keep the columns of each batch."""
+        yield from arrow_batches(selected(self._reader, columns), rows)
+
+
+def selected(reader: Any, columns: Sequence[Hashable]) -> Iterator[Any]:
+    """Yield some columns of the batches of a pyarrow.RecordBatchReader."""
+    places = [reader.schema.get_field_index(str(name)) for name in columns]
+    for batch in reader:
+        yield batch.select(places)

@@ -1,0 +1,75 @@
+"""What all sources of records have."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from pandas_dptree.errors import MissingExtraError
+from pandas_dptree.ingest.scan.batches import Batch
+
+__all__ = ["Source", "needed"]
+
+
+class Source(ABC):
+    """Records of one engine. Methods may raise any error of the engine, which may quote values.
+
+    Attributes
+    ----------
+    frame : object
+        The frame of the engine.
+    argument : str
+        Its name in errors.
+    read_once : bool
+        Whether `batches` can be called only once.
+    in_memory : bool
+        Whether the records are in memory, so that reading them again costs little.
+    """
+
+    read_once: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = False
+
+    def __init__(self, frame: Any, argument: str) -> None:
+        self.frame, self.argument = frame, argument
+
+    @staticmethod
+    @abstractmethod
+    def holds(frame: Any) -> bool:
+        """Whether an object is a frame of this engine. Nothing is imported for that."""
+
+    @abstractmethod
+    def names(self) -> list[Hashable]:
+        """List the names of the columns, from the schema alone."""
+
+    @abstractmethod
+    def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Return the pandas or narwhals types of columns by name, from the schema alone."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Read some columns, in batches of at most `rows` rows. No others are read, and nothing twice."""
+
+    def n_rows(self) -> int | None:
+        """Return the number of records if it is known without reading."""
+        return None
+
+    def cluster(self, columns: Sequence[Hashable]) -> Any | None:
+        """Return a frame of these columns alone, if the engine can read it on other processes."""
+        return None
+
+
+def needed(package: str, *, of: str, extra: str = "engines") -> Any:
+    """Import a package that an engine needs.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        name = package.partition(".")[0]
+    raise MissingExtraError(f"reading {of}", package=name, extra=extra)

@@ -1,0 +1,105 @@
+"""Batches of dataframes of Spark. Secret: nothing here may leave."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.hierarchy.dataframe_libraries import is_instance
+from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
+from pandas_dptree.ingest.scan.source import Source, needed
+
+__all__ = ["SparkFrame"]
+
+PACKED_ROWS = 2**17
+"""About how many rows a worker sends at a time."""
+
+PACKED_BYTES = 2**25
+"""About how many bytes a worker sends at a time; Spark needs a few times as many."""
+
+
+class SparkFrame(Source):
+    """A dataframe of Spark, classic or by Spark Connect."""
+
+    @staticmethod
+    def holds(frame: Any) -> bool:
+        """Whether it is one."""
+        modules = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe")
+        return is_instance(frame, *(f"{module}.DataFrame" for module in modules))
+
+    def names(self) -> list[Hashable]:
+        """List the names of the columns."""
+        return list(self.frame.columns)
+
+    def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """Return the Arrow types of the columns."""
+        kinds = {field.name: field.dataType for field in self.frame.schema.fields}
+        return {name: _arrow_type(kinds[str(name)]) for name in columns}
+
+    def cluster(self, columns: Sequence[Hashable]) -> Any:
+        """Select the columns by position, since names may have dots, or differ in case alone."""
+        needed("pyarrow", of="dataframes of Spark", extra="spark")
+        names = list(self.frame.columns)
+        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
+        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
+        return chosen.toDF(*(str(name) for name in columns))
+
+    def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
+        """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
+        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
+        packed = self.cluster(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
+
+        def parts() -> Iterator[Any]:
+            for row in packed.toLocalIterator():
+                with ipc.open_stream(row[0]) as stream:
+                    yield from stream
+
+        for batch in arrow_batches(parts(), rows):
+            yield ArrowBatch(_in_utc(batch.table, pyarrow.timestamp))
+
+
+def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
+    """Replace the zone of times, that of the session, which pandas may not know. The times stay the same."""
+    for place, field in enumerate(table.schema):
+        if getattr(field.type, "tz", None) is not None:
+            kind = timestamp(field.type.unit, "UTC")
+            table = table.set_column(place, field.with_type(kind), table.column(place).cast(kind))
+    return table
+
+
+def _arrow_type(kind: Any) -> Any:
+    """Return the Arrow type of a type of Spark; objects if there is none."""
+    try:
+        return pd.ArrowDtype(importlib.import_module("pyspark.sql.pandas.types").to_arrow_type(kind))
+    except Exception:
+        return np.dtype(object)
+
+
+def _packing(rows: int, size: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return a function that writes batches as bytes, for workers, which may lack this package."""
+
+    def pack(batches: Iterator[Any]) -> Iterator[Any]:
+        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
+
+        def packed(held: list[Any]) -> Any:
+            sink = pyarrow.BufferOutputStream()
+            with ipc.new_stream(sink, held[0].schema) as stream:
+                for each in held:
+                    stream.write_batch(each)
+            content = pyarrow.array([sink.getvalue().to_pybytes()], pyarrow.binary())
+            return pyarrow.RecordBatch.from_arrays([content], names=["packed"])
+
+        held: list[Any] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(each.num_rows for each in held) >= rows or sum(each.nbytes for each in held) >= size:
+                yield packed(held)
+                held = []
+        if held:
+            yield packed(held)
+
+    return pack
