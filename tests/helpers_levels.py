@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.ingest.contributions import contributions
+from tests.helpers_reading import leaves_read
 from tests.strategies import Hostile
 
 polars = pytest.importorskip("polars")
@@ -28,9 +28,8 @@ def rng():
 def leaf_keys(frame, by, places=None):
     """The keys of the leaf of each record that has one, in the order of the records."""
     domain = dpt.derived_domain(by, places)
-    records = frame.assign(row=range(len(frame)))
-    found = contributions(records, domain, privacy_unit="row")
-    return domain.keys(len(domain.by)).iloc[found.leaf].reset_index(drop=True)
+    leaf = leaves_read(frame, domain)
+    return domain.keys(len(domain.by)).iloc[leaf[leaf >= 0]].reset_index(drop=True)
 
 
 UTC = datetime.UTC

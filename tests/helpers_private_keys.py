@@ -74,7 +74,7 @@ class ListedNoise:
 
 @contextmanager
 def listed_noise() -> Iterator[ListedNoise]:
-    """Replace the samplers; random words are all 0, so that no unit may have more rows than are kept."""
+    """Replace the samplers, and draw the key 0."""
     noise = ListedNoise()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gaussian_thresholds, "discrete_gaussian", noise.gaussian)

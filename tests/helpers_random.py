@@ -13,6 +13,11 @@ def words(seed=0):
     return lambda n: rng.integers(2**64, size=n, dtype=np.uint64)
 
 
+def fixed_words(seed=0):
+    """Draw the same words at each call, as for one key."""
+    return lambda n: words(seed)(n)
+
+
 def seeded_bytes(*seed: int) -> sampling.ByteSource:
     return byte_source(np.random.default_rng(seed))
 

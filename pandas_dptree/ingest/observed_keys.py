@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import in_threads
@@ -24,8 +25,20 @@ __all__ = ["key_frame"]
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
-    """List the distinct combinations of keys, one row each, in the order in which they occur first."""
+    """List the distinct combinations of keys, one row each, in the order in which they occur first.
+
+    Raises
+    ------
+    ArgumentError
+        If `frame` can be read only once, or its columns cannot be read.
+    """
     records = Records(frame, by)
+    if records.read_once:
+        raise ArgumentError(
+            "domain",
+            'is "observed", but the frame can be read only once, and the keys are listed before the release.',
+            hint="pass the public keys as a frame, or the records in one that can be read twice.",
+        )
     if records.read_once:
         raise ArgumentError(
             "frame",

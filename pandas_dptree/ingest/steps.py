@@ -109,7 +109,7 @@ class Merge:
         """Merge pickled parts."""
         return self.packed(map(unpacked, parts))
 
-    def packed(self, parts: Iterator[Any]) -> bytes:
+    def packed(self, parts: Iterable[Any]) -> bytes:
         """Merge, and pickle the result."""
         return pickle.dumps(self.tally.compact(self.tally.merged(parts)), protocol=5)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Units:
 
         **Privacy** does not depend on the quality of this hash, nor on its key: see `contribution_bounding`.
         """
-        state = np.full(len(self.words), key[0] + np.uint64(self.kind), dtype=np.uint64)
+        state = np.full(len(self.words), key[0] ^ np.uint64(self.kind), dtype=np.uint64)
         for word in self.words.T:
             state ^= word
             state = mixed(state)
@@ -160,7 +161,7 @@ def _numbers(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
     present = column.notna().to_numpy(dtype=bool)
     values = column.to_numpy(dtype=f"{kind}8", na_value=0)
     if kind == "f":
-        present &= ~np.isnan(values)
+        present = present & ~np.isnan(values)  # in place, pandas 3 refuses it
     rows = np.flatnonzero(present)
     values = values[rows]
     if kind == "i":
@@ -204,13 +205,23 @@ def _kind(form: Hashable) -> int:
         return -1
     if isinstance(form, str):
         return _TEXT
-    is_whole = isinstance(form, (int, float)) and -(2**63) <= form < 2**63 and form == int(form)
+    is_number = isinstance(form, (int, float, Fraction))  # decimals are fractions, even those that are whole
+    is_whole = is_number and -(2**63) <= form < 2**63 and form == int(form)  # type: ignore[operator, call-overload]
     return _WHOLE if is_whole else _OTHER
 
 
 def _encoded(form: Hashable, kind: int) -> bytes:
     """Encode a form as bytes; a text of Python may hold lone surrogates, which UTF-8 does not have."""
-    return str(form).encode("utf-8", "surrogatepass") if kind == _TEXT else ascii(normal_form(form)).encode()
+    if kind == _TEXT:
+        return str(form).encode("utf-8", "surrogatepass")
+    return _represented(normal_form(form)).encode()
+
+
+def _represented(form: Hashable) -> str:
+    """Represent a normal form in ASCII; Python may be set to refuse decimals of more than 640 digits."""
+    if isinstance(form, tuple):
+        return f"({','.join(map(_represented, form))})"
+    return hex(form) if isinstance(form, int) else ascii(form)
 
 
 def _arrow_texts(native: Any) -> Iterator[tuple[IntArray, Units]]:

@@ -18,7 +18,9 @@ import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.files import read
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.frames import Records
+from tests.helpers_reading import encoded_units, leaves_read
 
 HEAD = b"k,l,other"
 KEYS = pd.DataFrame({"k": ["a", "a", "b"], "l": ["x", "y", "x"]})
@@ -69,8 +71,7 @@ def listed(frame):
 
 
 def leaf_counts(frame):
-    found = contributions(frame, DOMAIN)
-    return np.bincount(found.leaf, weights=found.rows, minlength=3).astype(int).tolist()
+    return leaf_totals(frame, DOMAIN)[0].tolist()
 
 
 def counted(content, *more, name="rows.csv"):
@@ -195,8 +196,11 @@ def test_units_that_are_not_utf8_stay_two():
     units = []
     for text in (of_one, of_both):
         read_again = records(text.encode("latin-1"), ("k", "unit"))
-        found = contributions(read_again, domain, privacy_unit="unit")
-        units.append([set(found.unit[found.leaf == leaf]) for leaf in range(2)])
+        leaf, unit = (
+            leaves_read(read_again, domain),
+            encoded_units(Records(read_again, ["unit"]).column("unit")),
+        )
+        units.append([{unit[row] for row in np.flatnonzero(leaf == each)} for each in range(2)])
     assert [[len(names) for names in leaves] for leaves in units] == [[1, 0], [1, 1]]
     assert units[1][0].isdisjoint(units[1][1])
 
@@ -359,8 +363,9 @@ def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
         text = text.cast(pyarrow.large_string())
     table = pyarrow.table({"k": text, "l": ["x"] * 6, "who": text, "cost": text})
     assert leaf_counts(table) == [2, 0, 1]
-    whom = contributions(table, DOMAIN, privacy_unit="who")
-    assert whom.leaf.tolist() == [0, 0, 2] and whom.unit[0] == whom.unit[1] != whom.unit[2]
+    unit = encoded_units(Records(table, ["who"]).column("who"))
+    assert leaves_read(table, DOMAIN).tolist() == [0, -1, 0, 2, -1, -1]
+    assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
     sums = dpt.tree_sums(table, "cost", by=["k", "l"], bounds=(0, 1), epsilon=9000, domain=DOMAIN)
     assert sums["cost"].abs().max() < 0.1
     if kind != "dictionary":  # of which Arrow refuses to read such texts

@@ -11,7 +11,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.metrics import l2_error
 
 KEYS = pd.DataFrame({"state": ["A", "A", "B"], "county": ["x", "y", "x"]})
@@ -74,7 +74,7 @@ def test_dataframes_of_other_libraries_are_refused_by_name(module):
 @pytest.mark.parametrize("sign", ["__dataframe__", "__arrow_c_stream__"])
 def test_what_can_be_exported_is_not_read_for_that(sign):
     with pytest.raises(ArgumentError, match="`frame` is a dataframe of somebody, which is not supported"):
-        contributions(dataframe_of("somebody.frames", sign), dpt.Domain.from_frame(KEYS, by=BY))
+        leaf_totals(dataframe_of("somebody.frames", sign), dpt.Domain.from_frame(KEYS, by=BY))
 
 
 def test_a_subclass_is_of_the_library_it_was_derived_from(relation):
@@ -167,7 +167,7 @@ def test_what_is_no_dataframe_is_called_by_its_type():
         object(), xr.DataArray([1]), np.ones(3), pd.DataFrame,
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=f"`frame` must be a dataframe, not {kind_of_object(other)}"):
-            contributions(other, DOMAIN)
+            leaf_totals(other, DOMAIN)
 
 
 WRAPPED = {
@@ -213,8 +213,8 @@ def refused(frame, library):
     """Check that a dataframe is refused as records and as a public table, and return the hint."""
     wrapped = nw.from_native(frame)
     for use in (
-        lambda: contributions(frame, DOMAIN),
-        lambda: contributions(wrapped, DOMAIN),
+        lambda: leaf_totals(frame, DOMAIN),
+        lambda: leaf_totals(wrapped, DOMAIN),
         lambda: dpt.Domain.from_frame(frame, by=BY),
         lambda: dpt.plan(DOMAIN, epsilon=1.0, known=frame),
     ):
@@ -226,8 +226,7 @@ def refused(frame, library):
 
 
 def counted(frame):
-    found = contributions(frame, DOMAIN)
-    return np.bincount(found.leaf, found.rows, 3).tolist()
+    return leaf_totals(frame, DOMAIN)[0].tolist()
 
 
 @THEMSELVES

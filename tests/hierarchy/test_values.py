@@ -18,7 +18,6 @@ from pandas_dptree.hierarchy.values import (
     UNKNOWN,
     canonical_codes,
     located,
-    numbered_units,
     positions,
     sort_key,
 )
@@ -266,16 +265,6 @@ def test_text_beside_tuples_nested_without_end():
     assert [keys[code] for code in codes] == ["a", UNKNOWN, "b"]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(values=st.lists(zoo(), max_size=8))
-def test_units_are_numbered_as_their_keys(values):
-    known = [form(value) for value in values]
-    numbers = numbered_units(objects(values)).tolist()
-    assert [number < 0 for number in numbers] == [one is None or one == UNKNOWN for one in known]
-    for (one, here), (other, there) in itertools.product(zip(known, numbers, strict=True), repeat=2):
-        assert (here == there) == (one == other) or here < 0 or there < 0
-
-
 FEW = [
     st.sampled_from(["a", "b", "", "\x00", "\ud800"]),
     st.sampled_from([0, 1, -1, 2**63 - 1, 2**63, -(2**63)]),
@@ -308,8 +297,6 @@ def test_a_text_does_not_end_at_a_nul(arrow, dtype, sort):
         assert [keys[code] for code in codes] == texts * 2 and len(keys) == len(texts)
         assert sort is False or dtype == "category" or keys == sorted(texts)
         assert located(column, ["b", "a"]).tolist() == [{"b": 0, "a": 1}.get(text, -2) for text in texts * 2]
-        units = numbered_units(column).tolist()
-        assert units[: len(texts)] == units[len(texts) :] and len({*units}) == len(texts)
 
 
 def as_c_strings(values, cut=lambda text: text.split("\0")[0], factorize=pd.factorize, **options):
@@ -333,7 +320,6 @@ def test_pandas_does_not_decide_which_texts_are_equal(monkeypatch, arrow, cut):
     codes, keys = canonical_codes(objects(texts))
     assert keys == ["a", "A", "a\0", "b", "ab"] and codes.tolist() == [0, 1, 2, 3, 0, 4]
     assert located(objects(texts), ["a"]).tolist() == [0, -2, -2, -2, 0, -2]
-    assert numbered_units(objects(texts)).tolist() == [0, 1, 2, 3, 0, 4]
 
 
 LONE, ITS_REPR = "\ud800", repr("\ud800")
@@ -344,7 +330,5 @@ LONE, ITS_REPR = "\ud800", repr("\ud800")
 def test_a_lone_surrogate_is_not_the_text_of_its_representation(first, more):
     second = ITS_REPR if first == LONE else LONE
     column = pd.Series([first, second, first, *more], dtype=object)
-    units = numbered_units(column)[:3].tolist()
-    assert units[0] == units[2] != units[1]
     assert located(column, [second, "a"])[:3].tolist() == [-2, 0, -2]
     assert canonical_codes(column)[1][:2] == [first, second]

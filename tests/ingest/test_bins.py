@@ -19,7 +19,7 @@ from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.times import times
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_ingest import STAMP, ZONED, bins_of
-from tests.helpers_random import words
+from tests.helpers_random import fixed_words, words
 from tests.strategies import ODD_VALUES, Hostile, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -287,33 +287,15 @@ def records(rows, units):
 )  # fmt: skip
 @settings(max_examples=100, deadline=None)
 def test_one_unit_moves_the_bins_by_no_more_than_the_sensitivity(others, own, new, replace, k, seed, grouped):
-    """Neighbours through the real way of the data, the priorities of all other units carried over."""
-    rng = np.random.default_rng(seed)
+    """For every key: neighbours through the real way of the data."""
     domain = DOMAIN if grouped else None
+    base, units = [row for row, _ in others], [unit for _, unit in others]
 
-    def counts(rows, units, priorities):
-        frame = records(rows, units)
-        stays = [  # what of the records is asked for priorities: each row by itself
-            counted(frame.iloc[[row]], FIVE, domain).sum() > 0 for row in range(len(frame))
-        ]
-        asked = priorities[np.array(stays, dtype=bool)]
+    def counts(rows):
+        frame = records([*base, *rows], [*units, *["me"] * len(rows)]).sample(frac=1, random_state=len(rows))
+        return counted(frame, FIVE, domain, unit="u", k=k, random_words=fixed_words(seed))
 
-        def random_words(n):
-            assert n == len(asked)
-            return asked
-
-        return counted(frame, FIVE, domain, unit="u", k=k, random_words=random_words)
-
-    base = [row for row, _ in others]
-    units = [unit for _, unit in others]
-    priorities = rng.integers(2**64, size=len(base), dtype=np.uint64)
-
-    def with_unit(rows):
-        drawn = np.append(priorities, rng.integers(2**64, size=len(rows), dtype=np.uint64))
-        return counts([*base, *rows], [*units, *["me"] * len(rows)], drawn)
-
-    here = with_unit(own)
-    there = with_unit(new) if replace else counts(base, units, priorities)
+    here, there = counts(own), counts(new if replace else [])
     claimed = count_sensitivity(neighbors="replace" if replace else "add_remove", max_contributions=k)
     move = np.abs(here - there)
     assert move.sum() <= claimed.l1 and (move**2).sum() <= claimed.l2_squared

@@ -5,7 +5,7 @@ import pytest
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_ingest import counted, summed
 
@@ -37,7 +37,7 @@ def test_odd_frames():
 def test_bad_frames(frame, error, message):
     domain = Domain.from_frame(pd.DataFrame({"a": [1]}), by=["a"])
     with pytest.raises(error, match=message):
-        contributions(frame, domain)
+        leaf_totals(frame, domain)
 
 
 def test_odd_units_warn_of_nothing():
@@ -48,7 +48,7 @@ def test_odd_units_warn_of_nothing():
 
 def test_contributions_do_not_show_the_records():
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
-    given = contributions(pd.DataFrame({"k": ["a"] * 12345, "unit": 1}), domain, privacy_unit="unit")
+    given = leaf_totals(pd.DataFrame({"k": ["a"] * 12345, "unit": 1}), domain, privacy_unit="unit")
     for text in (repr(given), str(given), f"{given}"):
         assert "12345" not in text and "array" not in text
 

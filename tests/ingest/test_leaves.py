@@ -1,6 +1,7 @@
 """Where records lie in a domain: keys match by value, and no record has a part in where others lie."""
 
 import datetime
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
-from pandas_dptree.ingest.contribution_bounding import count_leaves
-from pandas_dptree.ingest.contributions import contributions, key_frame
+from pandas_dptree.ingest.contributions import key_frame, leaf_totals
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_ingest import ARROW, LIBRARIES, PUBLIC, counted, typed_domain, types_in
+from tests.helpers_random import fixed_words
+from tests.helpers_reading import divided, leaves_read
 from tests.strategies import Hostile, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -67,7 +69,7 @@ def test_types_that_can_never_be_equal_are_refused(public, recorded):
     domain = Domain.from_frame(places, by=["k"])
     for frame in (pd.DataFrame({"k": recorded}).convert_dtypes(), polars.DataFrame({"k": recorded})):
         with pytest.raises(ColumnsError, match="a different type than the domain"):
-            contributions(frame, domain)
+            leaf_totals(frame, domain)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +106,9 @@ def forms_of(column):
 
 
 def leaf_of_each(build, places, domain):
-    """Tell which leaf each record is counted in, by making each a unit of its own."""
-    given = contributions(build(places), domain, privacy_unit="row")
-    assert (given.rows == 1).all()
-    return {places[unit]: leaf for unit, leaf in zip(given.unit, given.leaf, strict=True)}
+    """Tell which leaf each record is counted in."""
+    found = zip(places, leaves_read(build(places), domain).tolist(), strict=True)
+    return {row: leaf for row, leaf in found if leaf >= 0}
 
 
 def check_neighbors(build, units, domain, leave_out, k, seed):
@@ -131,21 +132,15 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
         assert np.abs(here - there).sum() <= one.l1
 
     unit, bound = units[leave_out], count_sensitivity(neighbors="add_remove", max_contributions=k)
-    priority = rng.integers(2**64, size=len(units), dtype=np.uint64)
     levels = []
     for places in (everyone, [row for row in everyone if units[row] is None or units[row] != unit]):
-        given = contributions(build(places), domain, privacy_unit="unit")
-        rows = [row for row in leaf_of_each(build, places, domain) if units[row] not in (None, UNKNOWN)]
-        whose = {(number, units[row]) for number, row in zip(given.unit, rows, strict=True)}
-        assert len(whose) == len({number for number, _ in whose}) == len({form for _, form in whose})
-        priorities = priority[rows]
-        counts = count_leaves(
-            given,
-            domain.tree.n_leaves,
-            max_contributions=k,
-            random_words=lambda n, priorities=priorities: priorities,
-        )
-        levels.append(domain.tree.roll_up(counts))
+        shuffled = rng.permutation(places).tolist()
+        with divided(batch=int(rng.integers(1, 7)), buckets=int(rng.integers(1, 5))):
+            found = counted(build(shuffled), domain, privacy_unit="unit", k=k, draw=fixed_words(seed))
+        kept = Counter(units[row] for row in leaf_of_each(build, places, domain))
+        kept = {unit: min(n, k) for unit, n in kept.items() if unit not in (None, UNKNOWN)}
+        assert found.sum() == sum(kept.values())
+        levels.append(domain.tree.roll_up(found))
     for here, there in zip(*levels, strict=True):
         assert np.abs(here - there).sum() <= bound.l1
 

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.contribution_bounding import count_leaves, sum_leaves
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from tests.helpers_ingest import LIBRARIES, PANDAS, encoded, summed
-from tests.helpers_random import words
+from tests.helpers_ingest import LIBRARIES, PANDAS, counted, encoded, summed
 from tests.strategies import Hostile, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -136,7 +134,7 @@ def test_types_that_hold_no_numbers_are_refused(column):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
     for frame in (make({"k": ["a"], "x": column}), make({"k": ["a"], "x": column})[:0]):
         with pytest.raises(ColumnsError, match="cannot be added up in the columns: 'x'") as error:
-            contributions(frame, domain, values=[Quantity.of("x", (0, 1))])
+            leaf_totals(frame, domain, [Quantity.of("x", (0, 1))])
         assert error.value.hint.startswith("convert")
 
 
@@ -158,7 +156,6 @@ def test_no_value_is_shown_by_warnings_of_numpy(state, capfd):
     errors = []
     with np.errstate(all=state, call=lambda *error: errors.append(error)):
         for made in frames:
-            given = contributions(made, domain, privacy_unit="e", values=values)
-            sum_leaves(given, 1, max_contributions=1, random_words=words())
-            count_leaves(contributions(made, public), 6, max_contributions=1, random_words=words())
+            summed(made, domain, values, privacy_unit="e")
+            counted(made, public)
     assert capfd.readouterr() == ("", "") and not errors

@@ -27,10 +27,12 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import derived_domain
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.bins import binned_counts
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
+from tests.helpers_random import words
+from tests.helpers_reading import encoded_units
 from tests.strategies import ODD_VALUES, objects
 
 polars = pytest.importorskip("polars")
@@ -320,44 +322,44 @@ BINS = {
 }
 
 
-def no_words(n):
-    raise AssertionError("nobody is bounded here")
+def added(frame, domain, *values):
+    """Give the leaf of each row that is counted and what it adds."""
+    leaf_totals(frame, domain, [ROW, *values])  # checks the types
+    tally, places = LeafTally(domain, (ROW, *values)), {}
+    for batch in Records(frame, tally.columns).batches():
+        rows, inside = tally.read(batch.column)
+        own = rows[inside]
+        row, *rest = (each.tolist() for each in own.amounts)
+        places |= dict(zip(row, zip(own.place.tolist(), *rest, strict=True), strict=True))
+    return places
 
 
-def added(frame, domain, *values, **options):
-    """Give the leaf of each row that is counted and what it adds; or its unit and leaf."""
-    given = contributions(frame, domain, values=[ROW, *values], **options)
-    row, *rest = (each.tolist() for each in given.values)
-    whose = [] if given.unit is None else [given.unit.tolist()]
-    return dict(zip(row, zip(*whose, given.leaf.tolist(), *rest, strict=True), strict=True))
+def units_read(frame):
+    """Give the words that encode the unit of each row that has one."""
+    leaf_totals(frame, ALL, privacy_unit="c", max_contributions=1, random_words=words())  # checks the types
+    records = Records(frame, ["c", "row"])
+    unit = encoded_units(records.column("c"))
+    return {row: each for row, each in zip(records.column("row"), unit, strict=True) if each is not None}
 
 
 def binned(frame, bins):
     """Give the bin of each row that has one."""
-    counts = binned_counts(frame, bins, ROWS, privacy_unit=None, max_contributions=1, random_words=no_words)
+    counts = binned_counts(frame, bins, ROWS)
     return dict(np.argwhere(counts).tolist())
-
-
-def grouped(frame, domain):
-    """Count the rows of each leaf in the way of their library."""
-    given = contributions(frame, domain)
-    return Counter(np.repeat(given.leaf, given.rows).tolist())
 
 
 def implicit(frame, tree):
     """Count the rows of each node that holds any."""
-    keys, rows = sorted_keys(frame, tree, random_words=no_words)
+    keys, rows = sorted_keys(frame, tree)
     return Counter(dict(zip(keys.tolist(), rows.tolist(), strict=True)))
 
 
 READERS = {
     "keys": partial(added, domain=KEYS),
-    "units": lambda frame: added(frame, ALL, privacy_unit="c"),
+    "units": units_read,
     "sums": lambda frame: added(frame, ALL, VALUE),
     **{name: partial(added, domain=domain) for name, domain in DOMAINS.items()},
     **{name: partial(binned, bins=bins) for name, bins in BINS.items()},
-    "groups": partial(grouped, domain=KEYS),
-    "groups of a mapping": partial(grouped, domain=DOMAINS["mapping"]),
     "implicit addresses": partial(implicit, tree=ADDRESSES),
     "implicit initials": partial(implicit, tree=INITIALS),
 }
@@ -400,13 +402,12 @@ def check_rows(kind, places, n_parts):
             assert all(each == read for each in apart), name
             continue
         assert not any(isinstance(each, str) for each in apart), name
-        if name == "units":  # whose numbers have no meaning
-            for each in (read, *apart):
-                unit_of = {forms[row]: unit for row, (unit, _) in each.items()}
-                assert len(unit_of) == len({*unit_of.values()})
-                assert each == {row: (unit_of[forms[row]], 0) for row in each}
-            assert {*read} == {*chain(*apart)} == {row for row in everyone if forms[row] is not None}
-        elif isinstance(read, Counter):
+        if name == "units":
+            assert {*read} == {row for row in everyone if forms[row] is not None}
+            unit_of = {forms[row]: unit for row, unit in read.items()}
+            assert len(unit_of) == len({*unit_of.values()})
+            assert read == {row: unit_of[forms[row]] for row in read}
+        if isinstance(read, Counter):
             assert read == sum(apart, Counter()), name
         else:
             assert read == dict(chain.from_iterable(each.items() for each in apart)), name

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
-from pandas_dptree.ingest.readers import read_column
 from tests.helpers_implicit import exact
+from tests.helpers_random import fixed_words
 from tests.strategies import objects
 
 polars = pytest.importorskip("polars")
@@ -100,22 +100,17 @@ def test_records_are_dropped_first_and_bounded_then():
     st.integers(0, 2**32),
 )
 def test_one_unit_moves_no_level_by_more_than_the_sensitivity(rows, own, k, replace, seed):
-    """Neighbours through the real way of the data, the priorities of all other units carried over."""
-    tree, rng = binary("x", bits=4), np.random.default_rng(seed)
+    """For every key: neighbours through the real way of the data, in any order."""
+    tree = binary("x", bits=4)
     frame = pd.DataFrame({"x": [x for x, _ in rows], "who": [who for _, who in rows]}, dtype=np.int64)
-    frame["priority"] = rng.integers(2**64, size=len(rows), dtype=np.uint64)
     neighbor = frame[frame["who"] != 0]
     if replace:
-        new = pd.DataFrame({"x": pd.Series(own, dtype=np.int64), "who": 0})
-        new["priority"] = rng.integers(2**64, size=len(own), dtype=np.uint64)
-        neighbor = pd.concat([neighbor, new]).sample(frac=1, random_state=1)
+        neighbor = pd.concat([neighbor, pd.DataFrame({"x": pd.Series(own, dtype=np.int64), "who": 0})])
     levels = []
-    for records in (frame, neighbor):
-        priorities = records["priority"].to_numpy()[read_column(records["x"], tree.read_as)[1]]
+    for records in (frame, neighbor.sample(frac=1, random_state=1)):
         keys, counts = sorted_keys(
-            records, tree, privacy_unit="who", max_contributions=k,
-            random_words=lambda n, priorities=priorities: priorities,
-        )  # fmt: skip
+            records, tree, privacy_unit="who", max_contributions=k, random_words=fixed_words(seed)
+        )
         found = nonempty_levels(keys, counts, tree)
         levels.append([dict(zip(*map(np.ndarray.tolist, level), strict=True)) for level in found])
     for here, there in zip(*levels, strict=True):

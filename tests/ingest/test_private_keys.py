@@ -63,7 +63,7 @@ def slowly(rows, tree):
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 @given(rows=ROWS)
 def test_records_are_counted_as_slowly_down_to_their_first_missing_key(tree, rows):
-    nodes = nodes_of_private_keys(frame_of(rows), tree, random_words=words())
+    nodes = nodes_of_private_keys(frame_of(rows), tree)
     assert found(nodes) == slowly(rows, tree)
     inside = [place for place, _, _ in rows if tree.domain is None or place in PLACES]
     assert nodes.public_counts()[0].tolist() == [len(inside)]
@@ -78,7 +78,7 @@ def test_records_are_counted_as_slowly_down_to_their_first_missing_key(tree, row
 
 @given(rows=ROWS, data=st.data())
 def test_nodes_below_shown_ones_are_those_with_such_parents(rows, data):
-    nodes = nodes_of_private_keys(frame_of(rows), TREES["below"], random_words=words())
+    nodes = nodes_of_private_keys(frame_of(rows), TREES["below"])
     for place in range(nodes.n_public, len(nodes.counts)):
         n_above = len(nodes.counts[place - 1])
         shown = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=n_above, max_size=n_above)))
@@ -93,7 +93,7 @@ def test_every_library_gives_the_same_counts(rows):
     schema = pyarrow.schema([(name, pyarrow.string()) for name in frame])
     table = pyarrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
     for other in (table, polars.from_arrow(table), polars.from_arrow(table).lazy()):
-        assert found(nodes_of_private_keys(other, tree, random_words=words())) == slowly(rows, tree)
+        assert found(nodes_of_private_keys(other, tree)) == slowly(rows, tree)
 
 
 @given(rows=ROWS, max_contributions=st.integers(1, 3), seed=st.integers(0, 99))
@@ -112,17 +112,17 @@ def test_a_unit_keeps_so_many_records(rows, max_contributions, seed):
 
 def test_keys_are_equal_by_value_and_labels_are_sorted():
     frame = pd.DataFrame({"a": objects([2, 1, 1.0, True, "1", 10]), "b": objects([None] * 6)})
-    nodes = nodes_of_private_keys(frame, PrivateKeys(columns=("a", "b")), random_words=words())
+    nodes = nodes_of_private_keys(frame, PrivateKeys(columns=("a", "b")))
     assert sorted(nodes.counts[1].tolist()) == [1, 1, 1, 1, 2] and len(nodes.counts[2]) == 0
     numbers = pd.DataFrame({"a": [2, 1, 1, 10], "b": ["x"] * 4})
-    nodes = nodes_of_private_keys(numbers, PrivateKeys(columns=("a", "b")), random_words=words())
+    nodes = nodes_of_private_keys(numbers, PrivateKeys(columns=("a", "b")))
     labels, rank = nodes.labels(1, np.arange(3))
     assert labels.take(np.argsort(rank)).tolist() == [1, 2, 10]
 
 
 def test_labels_hold_no_other_key():
     frame = pd.DataFrame({"a": ["hidden", "shown"] * 3, "b": ["x"] * 6})
-    nodes = nodes_of_private_keys(frame, PrivateKeys(columns=("a", "b")), random_words=words())
+    nodes = nodes_of_private_keys(frame, PrivateKeys(columns=("a", "b")))
     labels = {str(nodes.labels(1, np.array([number]))[0][0]): number for number in range(2)}
     stored = pickle.dumps(nodes.labels(1, np.array([labels["shown"]])))
     assert b"shown" in stored and b"hidden" not in stored
@@ -130,7 +130,7 @@ def test_labels_hold_no_other_key():
 
 def test_no_records_have_no_nodes():
     frame = pd.DataFrame({"a": objects([]), "b": objects([])})
-    nodes = nodes_of_private_keys(frame, TREES["alone"], random_words=words())
+    nodes = nodes_of_private_keys(frame, TREES["alone"])
     assert [level.tolist() for level in nodes.counts] == [[0], [], []]
 
 
@@ -139,4 +139,4 @@ def test_no_records_have_no_nodes():
 )
 def test_frames_that_cannot_be_counted_are_refused(frame, error):
     with pytest.raises(error):
-        nodes_of_private_keys(frame, TREES["alone"], random_words=words())
+        nodes_of_private_keys(frame, TREES["alone"])

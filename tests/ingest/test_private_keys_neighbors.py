@@ -3,7 +3,6 @@
 import datetime
 import itertools
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,8 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.private_keys import nodes_of_private_keys
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_private_keys import paths
+from tests.helpers_random import fixed_words
+from tests.helpers_reading import divided
 from tests.strategies import objects
 
 polars = pytest.importorskip("polars")
@@ -27,7 +28,6 @@ TREES = [
     PrivateKeys(columns=("p", "q"), domain=FLAT),
     PrivateKeys(columns=("p", "q"), domain=RAGGED),
 ]
-LEAVES = {FLAT: {("a",), ("b",)}, RAGGED: {("a", "x"), ("a", "y"), ("b", None)}}
 TEXTS = st.sampled_from(["u", "v", "u\0", "", None])
 ODD = st.sampled_from(
     ["u", 1, 1.0, True, -0.0, 0, None, float("nan"), ("u", 1), b"u", datetime.date(2024, 1, 1), [1], object()]
@@ -38,21 +38,12 @@ ROWS = {
 }
 
 
-def counts(frame, tree, k, priority, convert=lambda frame: frame):
-    """Count the records of each node by its path; `priority` is that of each row."""
-    columns = [*tree.public_names, *tree.columns]
-    paths_of_rows = frame[list(tree.public_names)].itertuples(index=False, name=None)
-    inside = frame["unit"].notna().to_numpy()
-    if tree.domain is not None:
-        inside = inside & np.array([path in LEAVES[tree.domain] for path in paths_of_rows], dtype=bool)
-
-    def words(n):
-        assert n == inside.sum()
-        return priority[inside]
-
+def counts(frame, tree, k, seed, convert=lambda frame: frame):
+    """Count the records of each node by its path."""
     nodes = nodes_of_private_keys(
-        convert(frame[[*columns, "unit"]]), tree, privacy_unit="unit", max_contributions=k, random_words=words
-    )
+        convert(frame[[*tree.public_names, *tree.columns, "unit"]]), tree,
+        privacy_unit="unit", max_contributions=k, random_words=fixed_words(seed),
+    )  # fmt: skip
     return [
         dict(zip(names, level.tolist(), strict=True))
         for names, level in zip(paths(nodes), nodes.counts, strict=True)
@@ -65,10 +56,8 @@ def frame_of(rows, units):
     return frame
 
 
-def check(tree, frames, priorities, k, neighbors, convert=lambda frame: frame):
-    here, there = (
-        counts(frame, tree, k, priority, convert) for frame, priority in zip(frames, priorities, strict=True)
-    )
+def check(tree, frames, seed, k, neighbors, convert=lambda frame: frame):
+    here, there = (counts(frame, tree, k, seed, convert) for frame in frames)
     most = count_sensitivity(neighbors=neighbors, max_contributions=k)
     for one, other in zip(here, there, strict=True):
         moved = [one.get(path, 0) - other.get(path, 0) for path in {*one, *other}]
@@ -86,22 +75,18 @@ def check(tree, frames, priorities, k, neighbors, convert=lambda frame: frame):
     tree=st.sampled_from(TREES), odd=st.booleans(), k=st.integers(1, 3), replace=st.booleans(), data=st.data()
 )
 def test_one_unit_moves_no_level_by_more_than_the_sensitivity(tree, odd, k, replace, data):
-    """The priorities of all other rows are carried over; a unit that is missing is nobody's."""
+    """For every key, in any order and in batches of any size; a unit that is missing is nobody's."""
     rows = ROWS[ODD if odd else TEXTS]
     others, own, new = (data.draw(st.lists(rows, max_size=size)) for size in (12, 6, 6))
     units = data.draw(
         st.lists(st.sampled_from([1, 2, "3", None]), min_size=len(others), max_size=len(others))
     )
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    fixed = rng.integers(2**64, size=len(others), dtype=np.uint64)
-    frames, priorities = [], []
+    seed, frames = data.draw(st.integers(0, 2**32)), []
     for added in (own, new if replace else []):
-        order = rng.permutation(len(others) + len(added))
-        frame = frame_of([*others, *added], [*units, *["unit"] * len(added)]).iloc[order]
-        frames.append(frame.reset_index(drop=True))
-        drawn = rng.integers(2**64, size=len(added), dtype=np.uint64)
-        priorities.append(np.concatenate([fixed, drawn])[order])
-    check(tree, frames, priorities, k, "replace" if replace else "add_remove")
+        frame = frame_of([*others, *added], [*units, *["unit"] * len(added)])
+        frames.append(frame.sample(frac=1, random_state=len(frames)).reset_index(drop=True))
+    with divided(batch=data.draw(st.integers(1, 20)), buckets=data.draw(st.integers(1, 3))):
+        check(tree, frames, seed, k, "replace" if replace else "add_remove")
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "category"])
@@ -120,9 +105,7 @@ def test_other_libraries_do_not_move_them_further(library, rows, own, k):
     if library == "category":
         rows = [(*row[:2], *(key and key.replace("\0", "0") for key in row[2:])) for row in rows]
         own = [(*row[:2], *(key and key.replace("\0", "0") for key in row[2:])) for row in own]
-    rng = np.random.default_rng(0)
-    priority = rng.integers(2**64, size=len(rows) + len(own), dtype=np.uint64)
     units = [f"u{place % 4}" for place in range(len(rows))]
     frames = [frame_of([*rows, *own], [*units, *["unit"] * len(own)]), frame_of(rows, units)]
     for tree in (TREES[1], TREES[2]):
-        check(tree, frames, [priority, priority[: len(rows)]], k, "add_remove", convert)
+        check(tree, frames, 0, k, "add_remove", convert)

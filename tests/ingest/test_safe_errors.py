@@ -7,7 +7,7 @@ import pytest
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.contributions import contributions, key_frame
+from pandas_dptree.ingest.contributions import key_frame, leaf_totals
 
 
 def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
@@ -18,7 +18,7 @@ def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
 
     monkeypatch.setattr(pd, "factorize", fail)
     with pytest.raises(ArgumentError) as caught:
-        contributions(pd.DataFrame({"a": ["secret-value"]}), domain)
+        leaf_totals(pd.DataFrame({"a": ["secret-value"]}), domain)
     assert "secret-value" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
@@ -38,7 +38,7 @@ def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
             raise raised("secret-value") from cause
 
     monkeypatch.setattr(pd, "factorize", fail)
-    for count in (lambda frame: contributions(frame, domain), lambda frame: key_frame(frame, ["a"])):
+    for count in (lambda frame: leaf_totals(frame, domain), lambda frame: key_frame(frame, ["a"])):
         with pytest.raises(ArgumentError) as caught:
             count(pd.DataFrame({"a": ["secret-value"]}))
         assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -54,4 +54,4 @@ def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
 
     monkeypatch.setattr(pd, "factorize", fail)
     with pytest.raises(stop):
-        contributions(pd.DataFrame({"a": ["x"]}), domain)
+        leaf_totals(pd.DataFrame({"a": ["x"]}), domain)

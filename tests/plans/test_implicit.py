@@ -29,7 +29,6 @@ from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.plans import plan_implicit
 from tests.helpers_implicit import exact
-from tests.helpers_random import words
 from tests.helpers_statistics import edges, fit, gaussian_cdf, truncated_laplace_cdf
 from tests.strategies import objects
 
@@ -292,7 +291,7 @@ def test_tables_add_up_and_are_right_within_their_bounds(drawn):
     for place, level in enumerate(exact(frame, tree)):
         lengths = tree.lengths[: place + 1]
         true.append({})
-        keys, rows = sorted_keys(frame, tree, random_words=words())
+        keys, rows = sorted_keys(frame, tree)
         prefix, counts = list(nonempty_levels(keys, rows, tree))[::-1][place]
         path = [tree.labels(tree.shorten(prefix, lengths[-1], n), n).tolist() for n in lengths]
         true[-1] = dict(zip(zip(*path, strict=True), counts.tolist(), strict=True))

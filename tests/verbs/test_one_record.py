@@ -318,7 +318,7 @@ def neighbours(
 
 @pytest.fixture(autouse=True)
 def _exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all noise away, and give the n-th row the same priority in each release."""
+    """Take all noise away, and draw the same key in each release."""
     make_exact(monkeypatch.setattr)
 
 

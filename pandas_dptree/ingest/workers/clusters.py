@@ -2,8 +2,8 @@
 
 The engine moves only numbers and bytes, and never decides which units are equal. In each partition a function
 of this package reads the records and makes packets. Each is for a bucket, picked by a keyed hash of the unit.
-The engine brings all packets of a bucket to one place, where another function counts them. What arrives on the
-driver are tallies, never a record.
+The engine brings all packets of a bucket to one place, where another function counts them. Tallies arrive on
+the driver, never a record.
 
 A tally is the result of a task, and the functions have no side effects. So what is run again, since a worker
 was lost or seemed slow, counts once.

@@ -204,8 +204,10 @@ def bundled(shared: FunctionsReference, dealt: Sequence[Dealt]) -> Dealt:
 def work_group(shared: FunctionsReference, pieces: Sequence[Dealt]) -> bytes | None:
     """Count some buckets, with the packets of all partitions, on a worker. None if there are no packets."""
     packets = bundled(shared, pieces)
-    if isinstance(packets, bytes) or not packets:
-        return packets or None
+    if isinstance(packets, bytes):
+        return packets
+    if not packets:
+        return None
 
     def tallies() -> Iterator[bytes]:
         work: Any = opened(shared).work
@@ -227,7 +229,7 @@ def _batches(partition: pd.DataFrame) -> Iterator[PandasBatch]:
 
 
 def _remote(function: str) -> Callable[..., Any]:
-    """Return a function that calls one of this module on a worker. It is pickled by value, as `found` says."""
+    """Return a function that calls one of this module on a worker. It is pickled by value, see `found`."""
     look_up = found(__name__, function)
 
     def run(*arguments: Any) -> Any:

@@ -116,7 +116,7 @@ def _shared(session: Any, functions: Functions) -> Iterator[FunctionsReference]:
 def _remote(
     function: str, shared: FunctionsReference, columns: tuple[Hashable, ...], size: int
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return a function that calls one of this module on a worker. It is pickled by value, as `found` says."""
+    """Return a function that calls one of this module on a worker. It is pickled by value, see `found`."""
     look_up, names = found(__name__, function), Piece._fields
     refused, last = [[REFUSED], [0], [0]], LAST
 
@@ -138,7 +138,7 @@ def count_rows(
 ) -> Iterator[Any]:
     """Count one partition, on a worker."""
     tally = reply(lambda: opened(shared).first(_joined(batches, columns)))
-    yield from _written([(0, tally)], size)
+    yield from _in_batches([(0, tally)], size)
 
 
 def deal_rows(
@@ -156,7 +156,7 @@ def deal_rows(
         while (each := discreet(lambda: next(packets, None))) is not None:
             yield (REFUSED, each) if isinstance(each, bytes) else each
 
-    yield from _written(replied(), size)
+    yield from _in_batches(replied(), size)
 
 
 def work_rows(
@@ -170,14 +170,14 @@ def work_rows(
             own = (packet for _, packet in group)
             yield next(own) if bucket == REFUSED else reply(partial(work, own))
 
-    yield from _written(_merged(shared, batches, tallies), size)
+    yield from _in_batches(_merged(shared, batches, tallies), size)
 
 
 def merge_rows(
     shared: FunctionsReference, batches: Iterator[Any], columns: tuple[Hashable, ...], size: int
 ) -> Iterator[Any]:
     """Merge tallies, on a worker."""
-    yield from _written(_merged(shared, batches, lambda packets: (packet for _, packet in packets)), size)
+    yield from _in_batches(_merged(shared, batches, lambda packets: (packet for _, packet in packets)), size)
 
 
 def _merged(
@@ -203,7 +203,7 @@ def _joined(batches: Iterator[Any], columns: tuple[Hashable, ...]) -> Iterator[A
             held = []
 
 
-def _written(packets: Iterable[tuple[int, bytes]], size: int) -> Iterator[Any]:
+def _in_batches(packets: Iterable[tuple[int, bytes]], size: int) -> Iterator[Any]:
     """Cut packets into pieces, in Arrow batches of the columns of `SCHEMA`."""
     pyarrow = importlib.import_module("pyarrow")
     source = importlib.import_module("pyspark").TaskContext.get().partitionId()

@@ -159,7 +159,7 @@ def opened(functions: FunctionsReference) -> Functions:
 def found(module: str, function: str) -> Callable[[], Callable[..., Any] | bytes]:
     """Return a function that looks up another one on a worker, or returns the reply that it is not there.
 
-    It is nested, so that it is pickled by value: neither a scheduler nor a worker needs this package for that.
+    It is nested, so that it is pickled by value: no scheduler or worker needs this package for that.
     """
     version, absent, other_version = __version__, ABSENT, OTHER_VERSION
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.ingest.contributions import contributions
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from tests.helpers_levels import rng
 from tests.strategies import Hostile, objects
@@ -39,12 +39,11 @@ def test_prefixes_hold_the_same_records_as_in_the_implicit_tree(column):
     tree, values = column
     frame = pd.DataFrame({"x": objects(values)})
     domain = dpt.derived_domain([tree])
-    found = contributions(frame, domain)
-    listed = domain.tree.roll_up(np.bincount(found.leaf, found.rows, domain.tree.n_leaves).astype(np.int64))
+    listed = domain.tree.roll_up(leaf_totals(frame, domain)[0])
     if tree is BASES:
         long = frame["x"].map(lambda value: isinstance(value, str) and len(value) >= 3).astype(bool)
         frame = frame[long]
-    keys, rows = sorted_keys(frame, tree, random_words=lambda n: np.zeros(n, dtype=np.uint64))
+    keys, rows = sorted_keys(frame, tree)
     for level, (prefixes, counts) in zip((3, 2, 1), nonempty_levels(keys, rows, tree), strict=False):
         level -= 3 - len(tree.lengths)
         name, length = tree.level_names[level], tree.lengths[level - 1]
