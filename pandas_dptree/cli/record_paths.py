@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -73,6 +74,10 @@ def record_files(given: Sequence[str]) -> list[RecordFile]:
             status = file.path.stat()
         except OSError:  # reading it will say so
             continue
+        if not stat.S_ISREG(status.st_mode):  # a pipe, for example, cannot be opened twice
+            raise ArgumentError(
+                "records", f"is not a regular file: {file.place}.", hint="write the records to a file first."
+            )
         if (status.st_dev, status.st_ino) in seen:
             raise ArgumentError(
                 "records",

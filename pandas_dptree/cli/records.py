@@ -263,7 +263,9 @@ def _in_memory(files: Sequence[RecordFile], columns: Sequence[str]) -> pd.DataFr
         with _placed(file, alone=len(files) == 1):
             own, stated = _columns_of(file, columns, csv_header(file.path, "records"))
             frame = read_csv(file.path, own, "records")
-            frames.append(frame.assign(**stated).astype(object)[list(columns)])
+            for name, text in stated.items():
+                frame[name] = pd.Series([text] * len(frame), index=frame.index, dtype=pd.Series([""]).dtype)
+            frames.append(frame[list(columns)])
     return pd.concat(frames, ignore_index=True)
 
 
