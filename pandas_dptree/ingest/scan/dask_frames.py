@@ -97,8 +97,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
             argument,
             "was made by dask from values that it may have converted, in the columns",
             columns=[name for name in altered if name in columns] or columns,
-            hint="make it without conversions: from Parquet by read_parquet(path, dtype_backend='pyarrow'), and "
-            "otherwise after dask.config.set({'dataframe.convert-string': False}).",
+            hint="make it anew: Parquet is read as it is by read_parquet(path, dtype_backend='pyarrow'), and "
+            "all else after dask.config.set({'dataframe.convert-string': False}).",
         )
     return type(frame)(_unaltered(expression))[list(columns)]
 

@@ -41,17 +41,13 @@ class SparkFrame(Source):
         return {name: _arrow_type(kinds[str(name)]) for name in columns}
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
-        """Select the columns by position, since names may have dots, or differ in case alone."""
-        needed("pyarrow", of="dataframes of Spark", extra="spark")
-        names = list(self.frame.columns)
-        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
-        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
-        return chosen.toDF(*(str(name) for name in columns))
+        """Select the columns."""
+        return self._numbered(columns).toDF(*(str(name) for name in columns))
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
         pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
-        packed = self.cluster(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
+        packed = self._numbered(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
             for row in packed.toLocalIterator():
@@ -59,7 +55,16 @@ class SparkFrame(Source):
                     yield from stream
 
         for batch in arrow_batches(parts(), rows):
-            yield ArrowBatch(_in_utc(batch.table, pyarrow.timestamp))
+            named = batch.table.rename_columns([str(name) for name in columns])
+            yield ArrowBatch(_in_utc(named, pyarrow.timestamp))
+
+    def _numbered(self, columns: Sequence[Hashable]) -> Any:
+        """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
+        needed("pyarrow", of="dataframes of Spark", extra="spark")
+        names = list(self.frame.columns)
+        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
+        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
+        return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
 
 
 def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
@@ -73,6 +78,8 @@ def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
 
 def _arrow_type(kind: Any) -> Any:
     """Return the Arrow type of a type of Spark; objects if there is none."""
+    if kind.typeName() == "timestamp":  # with a zone, which Spark may ask for
+        return pd.ArrowDtype(importlib.import_module("pyarrow").timestamp("us", "UTC"))
     try:
         return pd.ArrowDtype(importlib.import_module("pyspark.sql.pandas.types").to_arrow_type(kind))
     except Exception:
