@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 
@@ -26,6 +26,8 @@ _ROWS: Final = 2**17
 
 _CSV_BATCHES: Final = 32
 """How many batches of a CSV file are joined."""
+
+Answer = TypeVar("Answer")
 
 Batches = Iterator[Any]
 """Batches of Arrow, one after the other."""
@@ -126,8 +128,7 @@ def open_records(given: Sequence[str], columns: Sequence[str], table: str | None
     if kind == "DuckDB":
         if len(files) > 1:
             raise ArgumentError("records", "are several databases.", hint="name one .duckdb file.")
-        with _placed(files[0], alone=True):
-            schema, read = open_table(files[0].path, table, columns)
+        schema, read = _placed(files[0], True, partial(open_table, files[0].path, table, columns))
         return RecordStream(schema, [(files[0].place, read)])
     try:
         pyarrow = importlib.import_module("pyarrow")
@@ -136,10 +137,7 @@ def open_records(given: Sequence[str], columns: Sequence[str], table: str | None
             return _in_memory(files, columns)
         raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
     open_file = _open_csv if kind == "CSV" else _open_parquet
-    opened = []
-    for file in files:
-        with _placed(file, alone=len(files) == 1):
-            opened.append(open_file(file, columns))
+    opened = [_placed(file, len(files) == 1, partial(open_file, file, columns)) for file in files]
     schema = pyarrow.schema(
         [(name, _joint_type(name, [each.types[name] for each in opened])) for name in columns]
     )
@@ -258,24 +256,23 @@ def _is_text(kind: Any) -> bool:
 
 def _in_memory(files: Sequence[RecordFile], columns: Sequence[str]) -> pd.DataFrame:
     """Read CSV files without Arrow."""
-    frames = []
-    for file in files:
-        with _placed(file, alone=len(files) == 1):
-            own, stated = _columns_of(file, columns, csv_header(file.path, "records"))
-            frame = read_csv(file.path, own, "records")
-            for name, text in stated.items():
-                frame[name] = pd.Series([text] * len(frame), index=frame.index, dtype=pd.Series([""]).dtype)
-            frames.append(frame[list(columns)])
+    frames = [_placed(file, len(files) == 1, partial(_csv_frame, file, columns)) for file in files]
     return pd.concat(frames, ignore_index=True)
 
 
-@contextmanager
-def _placed(file: RecordFile, *, alone: bool) -> Iterator[None]:
-    """Open a file; errors say where it is if it is not `alone`, and nothing else about it."""
-    failure: ArgumentError
+def _csv_frame(file: RecordFile, columns: Sequence[str]) -> pd.DataFrame:
+    """Read a CSV file without Arrow."""
+    own, stated = _columns_of(file, columns, csv_header(file.path, "records"))
+    frame = read_csv(file.path, own, "records")
+    for name, text in stated.items():
+        frame[name] = pd.Series([text] * len(frame), dtype=pd.Series([""]).dtype)
+    return frame[list(columns)]
+
+
+def _placed(file: RecordFile, alone: bool, read: Callable[[], Answer]) -> Answer:
+    """Read something of a file; errors say where it is if it is not `alone`, and nothing else about it."""
     try:
-        yield
-        return
+        return read()
     except ArgumentError as error:
         if alone:
             raise
@@ -283,7 +280,7 @@ def _placed(file: RecordFile, *, alone: bool) -> Iterator[None]:
         failure = ArgumentError("records", f"{fact} (in {file.place}).", hint=error.hint)
     except DPTreeError:
         raise
-    except Exception:  # a reader's message may quote the file
+    except Exception:  # a reader's message may quote the file, so the error raised below has no context
         failure = _unreadable(file.place)
     raise failure
 

@@ -22,7 +22,6 @@ from pandas_dptree.cli.files import read
 from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.ingest.frames import Records
 from tests.helpers_reading import encoded_units, leaves_read
 
 HEAD = b"k,l,other"
