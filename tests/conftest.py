@@ -1,6 +1,8 @@
 """What several tests share."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -34,3 +36,53 @@ def visits() -> pd.DataFrame:
 def clinics() -> pd.DataFrame:
     """List all clinics, of which visits are."""
     return dpt.datasets.clinics()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """Start Spark with two workers that try a task four times. Its log is the file `spark.log_path`."""
+    pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install 'pandas_dptree[spark]'")
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    if shutil.which(java) is None:
+        pytest.skip("no Java, which Spark needs")
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(folder),
+        "spark.sql.session.timeZone": "America/Los_Angeles",
+        "spark.sql.shuffle.partitions": "5",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv(
+            "PYTHONPATH", str(Path(__file__).resolve().parents[1])
+        )  # workers import the functions of tests
+        builder = pyspark.sql.SparkSession.builder.master("local[2,4]").appName("tests")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        own = os.dup(2)
+        try:  # Java and the workers keep the file that they start with
+            with open(folder / "log.txt", "wb") as log:
+                os.dup2(log.fileno(), 2)
+            session = builder.getOrCreate()
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+        session.log_path = folder / "log.txt"
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Start a cluster of dask with two processes."""
+    distributed = pytest.importorskip(
+        "distributed", reason="no distributed: pip install 'pandas_dptree[dask]'"
+    )
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GB"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client

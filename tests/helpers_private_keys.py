@@ -19,7 +19,7 @@ from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.mechanisms import gaussian_thresholds, truncated
 from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.private_levels import LevelNoise, ReleasedLevel
-from pandas_dptree.plans import implicit
+from pandas_dptree.plans import implicit, running
 
 Row = tuple[Hashable, ...]
 Distribution = dict[Hashable, float]
@@ -79,7 +79,8 @@ def listed_noise() -> Iterator[ListedNoise]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gaussian_thresholds, "discrete_gaussian", noise.gaussian)
         patch.setattr(truncated, "truncated_discrete_laplace", noise.laplace)
-        patch.setattr(implicit, "random_words", lambda source, n: np.zeros(n, dtype=np.uint64))
+        for module in (implicit, running):
+            patch.setattr(module, "random_words", lambda source, n: np.zeros(n, dtype=np.uint64))
         yield noise
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest import reading, spill
 from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
@@ -22,6 +25,18 @@ def leaves_read(frame, domain):
     return np.concatenate(
         [np.zeros(0, dtype=np.int64), *(np.where(inside, rows.place, -1) for rows, inside in read)]
     )
+
+
+def values_read(frame, name, read):
+    """Give what ``read(column)`` lists for each batch of a column."""
+    return [each for batch in Records(frame, [name]).batches() for each in read(batch.column(name))]
+
+
+def forms_of(column):
+    """Give the canonical form of each value; None for those that are no key."""
+    codes, keys = canonical_codes(column)
+    forms = [None if code < 0 else keys[code] for code in codes.tolist()]
+    return [None if form == UNKNOWN else form for form in forms]
 
 
 def encoded_units(column):
@@ -43,7 +58,28 @@ def divided(batch=2**20, buckets=256, few=0, in_memory=2**27):
     with pytest.MonkeyPatch.context() as patch:
         batches = Records.batches
         patch.setattr(Records, "batches", lambda records, *_: batches(records, batch))
-        patch.setattr(reading, "_N_BUCKETS", buckets)
+        patch.setattr(reading, "N_BUCKETS", buckets)
         patch.setattr(reading, "_FEW_ROWS", few)
         patch.setattr(spill, "_IN_MEMORY", in_memory)
+        yield
+
+
+@dataclass(frozen=True)
+class Part:
+    """A batch whose types are its own."""
+
+    frame: pd.DataFrame
+
+    def __len__(self):
+        return len(self.frame)
+
+    def column(self, name):
+        return self.frame[name]
+
+
+@contextmanager
+def in_parts(frames):
+    """Read these frames as the batches of whatever records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Records, "batches", lambda records, *_: map(Part, frames))
         yield

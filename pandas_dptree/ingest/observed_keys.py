@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import in_threads
@@ -38,12 +37,6 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
             "domain",
             'is "observed", but the frame can be read only once, and the keys are listed before the release.',
             hint="pass the public keys as a frame, or the records in one that can be read twice.",
-        )
-    if records.read_once:
-        raise ArgumentError(
-            "frame",
-            "is a stream, which can be read only once, and its keys must be listed before they are counted.",
-            hint='pass a table, such as reader.read_all(), or a `domain` other than "observed".',
         )
     return discreetly(by, partial(_distinct_keys, records))
 

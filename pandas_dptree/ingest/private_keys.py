@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, sort_key
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.reading import Bounding, tallied
@@ -128,22 +129,34 @@ class PathRows(Rows):
     Attributes
     ----------
     forms : tuple of list of hashable
-        For each private level, the canonical forms that the codes number.
-    hashes : numpy.ndarray of uint64, shape (n,)
-        A hash of the path, from its keys alone.
+        For each private level, the distinct canonical forms that the codes number.
     """
 
     forms: tuple[list[Hashable], ...]
-    hashes: npt.NDArray[np.uint64]
 
     def __getitem__(self, rows: Any) -> PathRows:
         """Select records."""
-        return PathRows(self.place[rows], forms=self.forms, hashes=self.hashes[rows])
+        return PathRows(self.place[rows], forms=self.forms)
 
     @property
     def order(self) -> npt.NDArray[Any]:
-        """The hashes: other records may change the codes."""
-        return self.hashes
+        """Hashes of the paths, for other records may change the codes; with equal hashes, paths are ranked.
+
+        **Privacy**: either way records of different paths have different numbers, and how two of them compare
+        depends on these two alone.
+        """
+        leaf, *codes = self.place.T
+        hashes = mixed(leaf.astype(np.uint64))
+        for code, known in zip(codes, self.forms, strict=True):
+            hashes = mixed(hashes ^ np.append(form_hashes(known), np.uint64(0))[code])
+        number, distinct = pd.factorize(hashes)
+        example = np.empty(len(distinct), dtype=np.int64)
+        example[number] = np.arange(len(number))
+        if (self.place == self.place[example[number]]).all():
+            return hashes
+        ranks = (np.append(_ranks(known), -1)[code] for code, known in zip(codes, self.forms, strict=True))
+        keys = [hashes, *((rank + 1).astype(np.uint64) for rank in (leaf, *ranks))]
+        return np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].reshape(-1)
 
     def compact(self) -> PathRows:
         """Leave out the keys that do not occur."""
@@ -153,7 +166,7 @@ class PathRows(Rows):
             used = used[used >= 0]
             place[:, level] = np.where(place[:, level] < 0, -1, np.searchsorted(used, place[:, level]))
             forms.append([known[code] for code in used.tolist()])
-        return PathRows(place, forms=tuple(forms), hashes=self.hashes)
+        return PathRows(place, forms=tuple(forms))
 
 
 class PathCounts(NamedTuple):
@@ -188,10 +201,13 @@ class PathTally(Tally[PathCounts]):
         leaf = np.zeros(len(codes[0]), dtype=np.int64)
         if self.tree.domain is not None:
             leaf = leaves_of_domain(self.tree.domain, column)
-        hashes = mixed(leaf.view(np.uint64))
-        for code, known in zip(codes, forms, strict=True):
-            hashes = mixed(hashes ^ np.append(form_hashes(known), np.uint64(0))[code])
-        return PathRows(np.column_stack([leaf, *codes]), forms=tuple(forms), hashes=hashes), leaf >= 0
+        return PathRows(np.column_stack([leaf, *codes]), forms=tuple(forms)), leaf >= 0
+
+    def together(self, rows: Sequence[Rows]) -> PathRows:
+        """Join rows, and number their keys alike."""
+        parts = [_path_rows(part).compact() for part in rows]
+        paths, forms = _numbered_alike([part.place for part in parts], [part.forms for part in parts])
+        return PathRows(np.concatenate(paths), forms=forms)
 
     def count(self, rows: Sequence[Rows]) -> PathCounts:
         """Count the rows of each path."""
@@ -208,23 +224,42 @@ class PathTally(Tally[PathCounts]):
 
 def _distinct(rows: Rows) -> PathCounts:
     """Count the rows of each path, all numbered alike."""
-    assert isinstance(rows, PathRows)
-    part = rows.compact()
+    part = _path_rows(rows).compact()
     return PathCounts(*_counted(part.place, np.ones(len(part), dtype=np.int64), part.forms), part.forms)
 
 
 def _together(parts: Sequence[PathCounts]) -> PathCounts:
     """Number the keys of several parts alike, and add up the counts of equal paths."""
-    paths = [part.paths.copy() for part in parts]
-    forms = []
-    for level, each in enumerate(zip(*(part.forms for part in parts), strict=True), 1):
+    paths, forms = _numbered_alike([part.paths for part in parts], [part.forms for part in parts])
+    rows = np.concatenate([part.rows for part in parts])
+    return PathCounts(*_counted(np.concatenate(paths), rows, forms), forms)
+
+
+def _numbered_alike(
+    paths: Sequence[IntArray], forms: Sequence[tuple[list[Hashable], ...]]
+) -> tuple[list[IntArray], tuple[list[Hashable], ...]]:
+    """Number the keys of several parts alike: return the paths of each, and the forms of all."""
+    paths = [path.copy() for path in paths]
+    common = []
+    for level, each in enumerate(zip(*forms, strict=True), 1):
         known = dict.fromkeys(chain.from_iterable(each))
         code = dict(zip(known, range(len(known)), strict=True))
-        forms.append(list(known))
+        common.append(list(known))
         for path, own in zip(paths, each, strict=True):
             path[:, level] = np.array([*map(code.__getitem__, own), -1], dtype=np.int64)[path[:, level]]
-    rows = np.concatenate([part.rows for part in parts])
-    return PathCounts(*_counted(np.concatenate(paths), rows, forms), tuple(forms))
+    return paths, tuple(common)
+
+
+def _ranks(forms: Sequence[Hashable]) -> IntArray:
+    """Rank distinct canonical forms."""
+    ranks = np.empty(len(forms), dtype=np.int64)
+    ranks[sorted(range(len(forms)), key=lambda place: sort_key(forms[place]))] = np.arange(len(forms))
+    return ranks
+
+
+def _path_rows(rows: Rows) -> PathRows:
+    assert isinstance(rows, PathRows)
+    return rows
 
 
 def _counted(paths: IntArray, rows: IntArray, forms: Sequence[list[Hashable]]) -> tuple[IntArray, IntArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -10,15 +11,24 @@ from typing import TypeVar
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote
 
-__all__ = ["discreetly", "silence", "silently"]
+__all__ = ["ReadingError", "discreetly", "silence", "silently"]
 
 Answer = TypeVar("Answer")
 
+_DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+_MEMORY_FULL = ("OutOfMemoryException", "KilledWorker")
+"""Errors of duckdb, and of dask if workers are killed, which mostly happens at the limit of their memory."""
+
+
+class ReadingError(ArgumentError):
+    """Records that cannot be read, said in words that hold nothing of them: `silently` passes it on."""
+
 
 def silently(work: Callable[[], Answer], failure: ArgumentError) -> Answer:
-    """Call `work` without warnings; if it fails for any reason, raise `failure` instead.
+    """Call `work` without warnings; if it fails, raise `failure` instead, or an error that says what ran out.
 
     `failure` contains nothing about the records, unlike, perhaps, the messages of other libraries.
     """
@@ -27,9 +37,35 @@ def silently(work: Callable[[], Answer], failure: ArgumentError) -> Answer:
             return work()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # a panic of polars is not an Exception
-        pass  # its text and its context may hold records; the error raised below has neither
-    raise failure
+    except (ReadingError, MissingExtraError) as error:
+        safe: DPTreeError = error.with_traceback(None)
+    except BaseException as error:  # a panic of polars is not an Exception
+        safe = _exhausted(error, failure.argument) or failure
+    safe.__cause__ = safe.__context__ = None  # these, and the text of other errors, may hold records
+    raise safe
+
+
+def _exhausted(error: BaseException, argument: str) -> ReadingError | None:
+    """Return an error that says whether memory or disk ran out, known by the types of errors alone."""
+    causes: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in causes:
+        causes.append(following)
+        following = following.__cause__ or following.__context__
+    if any(getattr(each, "errno", None) in _DISK_FULL for each in causes):
+        return ReadingError(
+            argument,
+            "needs more disk space for temporary files than there is.",
+            hint="free some, or name a folder with more as `temp_folder`.",
+        )
+    if any(isinstance(each, MemoryError) or type(each).__name__ in _MEMORY_FULL for each in causes):
+        return ReadingError(
+            argument,
+            "needs more memory than there is.",
+            hint="free some; or pass what is read in batches: files by polars.scan_parquet, "
+            "pyarrow.dataset.dataset or duckdb, or records on a cluster by dask or Spark.",
+        )
+    return None
 
 
 def discreetly(columns: Sequence[Hashable], count: Callable[[], Answer]) -> Answer:

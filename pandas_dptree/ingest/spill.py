@@ -36,8 +36,7 @@ class Packet(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """About the memory that the packet takes."""
-        arrays = [self.units.words, self.rows.place, self.rows.order, *self.rows.amounts]
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in (self.units.words, self.rows.place, *self.rows.amounts))
 
 
 class Buckets:

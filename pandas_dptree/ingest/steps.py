@@ -78,17 +78,14 @@ class BoundedTally(Generic[Counted]):
         alike: dict[tuple[int, int], list[Packet]] = {}
         for packet in packets:
             alike.setdefault(packet.units.sort, []).append(packet)
-        return self.tally.count([rows for packets in alike.values() for rows in self._kept(packets)])
+        return self.tally.count([self._kept(packets) for packets in alike.values()])
 
-    def _kept(self, packets: list[Packet]) -> Iterator[Rows]:
-        """Yield the rows of packets that their units keep; the units are all of one sort."""
+    def _kept(self, packets: list[Packet]) -> Rows:
+        """Return the rows of packets that their units keep; the units are all of one sort."""
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
-        order = np.concatenate([packet.rows.order for packet in packets])
-        amounts = zip(*(packet.rows.amounts for packet in packets), strict=True)
-        stays = kept_rows(units, [order, *map(np.concatenate, amounts)], self.max_contributions, self.key)
-        ends = np.cumsum([len(packet.rows) for packet in packets])
-        for (_, rows), kept in zip(packets, np.split(stays, ends[:-1]), strict=True):
-            yield rows[np.flatnonzero(kept)]
+        rows = self.tally.together([packet.rows for packet in packets])
+        stays = kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key)
+        return rows[np.flatnonzero(stays)]
 
 
 # What follows is for clusters: it is pickled and sent to workers, and holds no record.

@@ -56,7 +56,10 @@ class Rows:
 
     @property
     def order(self) -> npt.NDArray[Any]:
-        """Numbers, shape (n,), that sort the records by place, whatever other records there are."""
+        """Numbers, shape (n,), that sort the records by place: equal ones for equal places alone.
+
+        **Privacy**: how two records compare depends on these two alone, not on those around them.
+        """
         return self.place
 
     def compact(self) -> Rows:
@@ -78,6 +81,11 @@ class Tally(ABC, Generic[Counted]):
     @abstractmethod
     def read(self, column: Columns) -> tuple[Rows, BoolArray]:
         """Read each record separately: return the rows, and which of them are counted at all."""
+
+    def together(self, rows: Sequence[Rows]) -> Rows:
+        """Join rows, at least one part, so that `Rows.order` compares all of them."""
+        amounts = zip(*(each.amounts for each in rows), strict=True)
+        return Rows(np.concatenate([each.place for each in rows]), tuple(map(np.concatenate, amounts)))
 
     @abstractmethod
     def count(self, rows: Sequence[Rows]) -> Counted:

@@ -70,11 +70,16 @@ class Units:
 
         **Privacy** does not depend on the quality of this hash, nor on its key: see `contribution_bounding`.
         """
-        state = np.full(len(self.words), key[0] ^ np.uint64(self.kind), dtype=np.uint64)
-        for word in self.words.T:
-            state ^= word
-            state = mixed(state)
-            state += key[1]
+        n_rows, n_words = self.words.shape
+        masks = mixed(
+            key[0] + (np.arange(n_words, dtype=np.uint64) * np.uint64(4) + np.uint64(self.kind + 1))
+        )
+        if n_words > n_rows:  # a long text, whose words need not be taken one by one
+            state = mixed(self.words ^ masks).sum(axis=1, dtype=np.uint64) + key[1]
+        else:
+            state = np.full(n_rows, key[1], dtype=np.uint64)
+            for word, mask in zip(self.words.T, masks, strict=True):
+                state += mixed(word ^ mask)
         return mixed(state)
 
     def numbers(self, hashes: UIntArray) -> IntArray:
@@ -255,8 +260,11 @@ def _of_bytes(
         rows = np.flatnonzero(sizes == size)
         words = np.empty((len(rows), size), dtype=np.uint64)
         begin = starts[rows]
-        for place in range(size):
-            words[:, place] = at[begin + _WORD * place]
+        if size > len(rows):
+            words[:] = at[begin[:, None] + _WORD * np.arange(size)]
+        else:
+            for place in range(size):
+                words[:, place] = at[begin + _WORD * place]
         end = np.uint64(1) << (np.uint64(8) * (lengths[rows] % _WORD).astype(np.uint64))
         words[:, -1] = (words[:, -1] & (end - np.uint64(1))) | end
         yield rows, Units(kind, words)

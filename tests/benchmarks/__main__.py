@@ -9,6 +9,7 @@ import pandas as pd
 from tests.benchmarks import (
     bench_arrays,
     bench_distribution,
+    bench_engines,
     bench_files,
     bench_implicit,
     bench_ledger,
@@ -31,6 +32,7 @@ def main() -> int:
         bench_files,
         bench_arrays,
         bench_ledger,
+        bench_engines,
     )
     table = pd.DataFrame([row for bench in benches for row in bench.run()])
     python, cores = platform.python_version(), os.cpu_count()

@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError
 duckdb = pytest.importorskip("duckdb")
 pyarrow = pytest.importorskip("pyarrow")
 
+
 @pytest.fixture
 def database(tmp_path):
     path = tmp_path / "clinic.duckdb"

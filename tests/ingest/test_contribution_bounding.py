@@ -112,10 +112,9 @@ def mixed_slowly(word):
 
 
 def hash_slowly(kind, words, key):
-    state = key[0] ^ kind
-    for word in words:
-        state = mixed_slowly(state ^ word) + key[1] & MASK
-    return mixed_slowly(state)
+    masks = [mixed_slowly(key[0] + 4 * place + kind + 1 & MASK) for place in range(len(words))]
+    parts = [mixed_slowly(word ^ mask) for word, mask in zip(words, masks, strict=True)]
+    return mixed_slowly(sum(parts, key[1]) & MASK)
 
 
 def kept_slowly(kind, units, order, k, key):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
-from pandas_dptree.ingest.contributions import key_frame, leaf_totals
+from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_ingest import ARROW, LIBRARIES, PUBLIC, counted, typed_domain, types_in
 from tests.helpers_random import fixed_words
-from tests.helpers_reading import divided, leaves_read
+from tests.helpers_reading import divided, forms_of, leaves_read
 from tests.strategies import Hostile, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -99,12 +99,6 @@ def test_combinations_that_differ_in_any_key_are_different():
         assert counted(records, domain)[:2].tolist() == [50, 0]
 
 
-def forms_of(column):
-    """Give the canonical form of each value of a column, None where it is missing."""
-    codes, keys = canonical_codes(column)
-    return [None if code < 0 else keys[code] for code in codes]
-
-
 def leaf_of_each(build, places, domain):
     """Tell which leaf each record is counted in."""
     found = zip(places, leaves_read(build(places), domain).tolist(), strict=True)
@@ -138,7 +132,7 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
         with divided(batch=int(rng.integers(1, 7)), buckets=int(rng.integers(1, 5))):
             found = counted(build(shuffled), domain, privacy_unit="unit", k=k, draw=fixed_words(seed))
         kept = Counter(units[row] for row in leaf_of_each(build, places, domain))
-        kept = {unit: min(n, k) for unit, n in kept.items() if unit not in (None, UNKNOWN)}
+        kept = {unit: min(n, k) for unit, n in kept.items() if unit is not None}
         assert found.sum() == sum(kept.values())
         levels.append(domain.tree.roll_up(found))
     for here, there in zip(*levels, strict=True):

@@ -25,14 +25,13 @@ from pandas_dptree.errors import DPTreeError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import derived_domain
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_random import words
-from tests.helpers_reading import encoded_units
+from tests.helpers_reading import encoded_units, forms_of, values_read
 from tests.strategies import ODD_VALUES, objects
 
 polars = pytest.importorskip("polars")
@@ -337,9 +336,8 @@ def added(frame, domain, *values):
 def units_read(frame):
     """Give the words that encode the unit of each row that has one."""
     leaf_totals(frame, ALL, privacy_unit="c", max_contributions=1, random_words=words())  # checks the types
-    records = Records(frame, ["c", "row"])
-    unit = encoded_units(records.column("c"))
-    return {row: each for row, each in zip(records.column("row"), unit, strict=True) if each is not None}
+    unit, row = (values_read(frame, *each) for each in (("c", encoded_units), ("row", list)))
+    return {place: each for place, each in zip(row, unit, strict=True) if each is not None}
 
 
 def binned(frame, bins):
@@ -380,8 +378,8 @@ def reading(frame):
 def form_alone(kind, place):
     """Give the key of a value in a frame of its own; None for what is no unit."""
     pool, build = KINDS[kind]
-    [code], forms = canonical_codes(Records(build([pool[place]]), ["c"]).column("c"))
-    return None if code < 0 or forms[code] == UNKNOWN else forms[code]
+    [form] = values_read(build([pool[place]]), "c", forms_of)
+    return form
 
 
 def check_rows(kind, places, n_parts):
@@ -426,3 +424,21 @@ def test_each_record_is_read_separately(kind):
 @given(places=st.lists(st.integers(0, 999), min_size=1, max_size=MOST_ROWS), n_parts=st.integers(2, 5))
 def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
+    """Arrow holds texts of any bytes; only who looks at them finds that they are no text."""
+    raw = pyarrow.array([b"a", b"\xff", b"a", b"b", None, b"\xffa"])
+    text = pyarrow.Array.from_buffers(pyarrow.string(), len(raw), raw.buffers())
+    if kind == "dictionary":
+        text = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2, 3, None, 4]), text.drop_null())
+    elif kind == "large_string":
+        text = text.cast(pyarrow.large_string())
+    table = pyarrow.table({"k": text, "who": text, "cost": text})
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    assert leaf_totals(table, domain)[0].tolist() == [2, 1]
+    unit = values_read(table, "who", encoded_units)
+    assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
+    sums = dpt.tree_sums(table, "cost", by=["k"], bounds=(0, 1), epsilon=9000, domain=domain)
+    assert sums["cost"].abs().max() < 0.1

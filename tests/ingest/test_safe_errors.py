@@ -7,7 +7,8 @@ import pytest
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.ingest.contributions import key_frame, leaf_totals
+from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.observed_keys import key_frame
 
 
 def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):

@@ -75,13 +75,13 @@ def test_rows_of_every_kind_are_stored(monkeypatch):
     monkeypatch.setattr(spill, "_IN_MEMORY", 0)
     units = Units(2, np.ones((2, 1), dtype=np.uint64))
     forms = (["unused", "a", ("bytes", "00")],)
-    path = PathRows(np.array([[0, 1], [1, -1]]), forms=forms, hashes=np.array([7, 8], dtype=np.uint64))
+    path = PathRows(np.array([[0, 1], [1, -1]]), forms=forms)
     with Buckets(1) as buckets:
         buckets.add([(0, Packet(units, path)), (0, Packet(units, Rows(np.array([b"\1", b"\1\2"]))))])
         [bucket] = buckets
         one, other = bucket.packets()
     assert one.rows.forms == (["a"],) and one.rows.place.tolist() == [[0, 0], [1, -1]]
-    assert one.rows.order.tolist() == [7, 8] and other.rows.place.tolist() == [b"\1", b"\1\2"]
+    assert other.rows.place.tolist() == [b"\1", b"\1\2"]
 
 
 def test_few_rows_open_no_file(tmp_path):

@@ -75,9 +75,10 @@ def test_parts_add_up(tally, data, compact):
     def counted(rows, tally=tally):
         found, inside = tally.read(column_of(rows))
         assert len(found) == len(rows) == len(inside) and inside.dtype == bool
-        own = found[inside]
+        own = tally.together([found[inside]])
         assert len(own.order) == len(own)
-        return tally.count([own[: len(own) // 2], own[len(own) // 2 :].compact()])
+        halves = [own[: len(own) // 2], own[len(own) // 2 :].compact()]
+        return tally.count(halves if compact else [tally.together(halves)])
 
     sent = pickle.loads(pickle.dumps(tally))
     each = [counted(part, sent) for part in parts[::-1]]

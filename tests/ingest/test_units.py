@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy import columns as columns_module
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
 from pandas_dptree.ingest.units import Units, form_hashes, units_of
-from tests.helpers_reading import encoded_units
+from tests.helpers_reading import encoded_units, forms_of
 from tests.strategies import ODD_VALUES, objects, zoo
 
 polars = pytest.importorskip("polars")
@@ -99,13 +99,6 @@ COLUMNS = {
     "nobody": pd.Series([], dtype=object),
     "nobody in arrow": arrow([], pyarrow.string()),
 }  # fmt: skip
-
-
-def forms_of(column):
-    """Give the canonical form of each value; None for those that are no unit."""
-    codes, keys = canonical_codes(column)
-    forms = [None if code < 0 else keys[code] for code in codes.tolist()]
-    return [None if form == UNKNOWN else form for form in forms]
 
 
 def check(columns):
@@ -211,6 +204,16 @@ def test_hashes_are_uniform():
     hashes = Units(0, np.arange(2**14, dtype=np.uint64)[:, None]).hashes(KEY)
     bits = np.unpackbits(hashes.view(np.uint8)).reshape(-1, 64).mean(axis=0)
     assert len(np.unique(hashes)) == len(hashes) and np.abs(bits - 0.5).max() < 5 * 0.5 / 2**7
+
+
+def test_long_units_are_hashed_as_the_same_units_among_others():
+    words = np.arange(60, dtype=np.uint64).reshape(6, 10)
+    together = Units(1, words).hashes(KEY)
+    assert [Units(1, words[[row]]).hashes(KEY)[0] for row in range(6)] == together.tolist()
+    assert Units(1, np.tile(words, (3, 1))).hashes(KEY)[:6].tolist() == together.tolist()
+    texts = ["a" * 100 + str(n) for n in range(9)] + ["b" * 100, "\0" * 101]
+    alone = [encoded_units(objects([text]))[0] for text in texts]
+    assert encoded_units(objects(texts * 20))[: len(texts)] == alone and len({*alone}) == len(texts)
 
 
 def test_units_with_equal_hashes_have_numbers_of_their_own(monkeypatch):

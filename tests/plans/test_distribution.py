@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms import prefix_sums
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.output.progress import nothing
-from pandas_dptree.plans.running import Origin
+from pandas_dptree.plans.running import Origin, Resources
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
@@ -94,7 +94,7 @@ class Recorder:
         """Give everything that is measured of a frame, and the scale of the noise of each."""
         self.noted = []
         origin = Origin(rng())
-        planned.prepared(frame).read(origin.source)(origin, nothing)
+        planned.prepared(frame).read(Resources(origin.source))(origin, nothing)
         return np.array([value for value, _ in self.noted]), np.array([scale for _, scale in self.noted])
 
 

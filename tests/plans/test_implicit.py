@@ -25,6 +25,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing
 from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.plans.running import Resources
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.plans import plan_implicit
@@ -72,7 +73,7 @@ def released_with(tree, noise):
 def outcomes(plan, frame, support, mass, monkeypatch):
     """Give the distribution of what is released, through the real code, noise vector by noise vector."""
     source = byte_source(np.random.default_rng(0))
-    nodes = plan._read(frame, source)
+    nodes = plan._read(frame, Resources(source).bounding(plan))
     n_draws = sum(map(len, nodes.public_counts())) + sum(len(keys) for keys, _ in nodes.upward())
     distribution: dict = {}
     for draws in itertools.product(range(len(support)), repeat=n_draws):
@@ -236,7 +237,8 @@ def test_nodes_are_shown_with_gaussian_noise_as_often_as_chains_of_only_children
     top, bottom = plan.noise.levels[1:]
     size, n = top.threshold + 1, 400
     source, shown = byte_source(np.random.default_rng(6)), np.zeros(3)
-    nodes = plan._read(pd.DataFrame({"x": np.repeat([0, 8, 9], [size, size, 900])}), source)
+    frame = pd.DataFrame({"x": np.repeat([0, 8, 9], [size, size, 900])})
+    nodes = plan._read(frame, Resources(source).bounding(plan))
     for _ in range(n):
         keys, _ = plan.noise.measure(nodes, source, nothing)[-1]
         shown += np.isin([0, 8, 9], keys)

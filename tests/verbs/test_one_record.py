@@ -21,7 +21,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.plans import distribution, execute
+from pandas_dptree.plans import execute, running
 from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.verbs.aggregations import Aggregation
@@ -326,7 +326,7 @@ def make_exact(setattr: Callable[..., None]) -> None:
     words = np.random.default_rng(5).integers(2**64, size=10_000, dtype=np.uint64)
     for kind in (Laplace, Gaussian):
         setattr(kind, "sample", lambda self, scale, size, source: np.zeros(size, dtype=np.int64))
-    for module in (execute, distribution):
+    for module in (execute, running):
         setattr(module, "random_words", lambda source, size: words[:size])
 
 

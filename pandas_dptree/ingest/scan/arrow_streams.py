@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.dataframe_libraries import exports_stream, is_instance
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
 from pandas_dptree.ingest.scan.source import Source, needed
 
@@ -105,7 +105,7 @@ class ArrowReader(ArrowSource):
 
     def _check_unread(self) -> None:
         if self.frame in _started:
-            raise ArgumentError(
+            raise ReadingError(
                 self.argument,
                 "is a stream of batches that was read before.",
                 hint="make a new one for each call, or collect its batches once: reader.read_all().",

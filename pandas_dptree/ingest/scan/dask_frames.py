@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, slices
 from pandas_dptree.ingest.scan.source import Source
 
-__all__ = ["DaskFrame", "exact_frame"]
+__all__ = ["DaskFrame", "client_of", "exact_frame"]
 
 MOST_THREADS = 4
 """How many partitions are read at a time on this machine."""
@@ -29,7 +29,7 @@ _WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
 _SELECTIONS = frozenset(
     "Projection Filter Partitions Repartition RepartitionToFewer RepartitionToMore RepartitionDivisions "
     "RepartitionSize RenameFrame ColumnsSetter DropnaFrame ResetIndex Sample BlockwiseHead BlockwiseTail "
-    "Query EQ NE LT LE GT GE And Or Invert IsNa NotNull Isin Between _DelayedExpr".split()
+    "Query EQ NE LT LE GT GE And Or Invert IsNa NotNull Isin Between _DelayedExpr DelayedsExpr".split()
 )
 """Expressions of dask, by their class, that only select and move records and columns, or compare values."""
 
@@ -92,15 +92,17 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     altered = {name: None for each in steps for name in _altered(each)}
     if not altered:
         return chosen
-    if not all(type(each).__name__ in _SELECTIONS or _kind(each) in _UNALTERED for each in steps):
-        raise ColumnsError(
-            argument,
-            "was made by dask from values that it may have converted, in the columns",
-            columns=[name for name in altered if name in columns] or columns,
-            hint="make it anew: Parquet is read as it is by read_parquet(path, dtype_backend='pyarrow'), and "
-            "all else after dask.config.set({'dataframe.convert-string': False}).",
-        )
-    return type(frame)(_unaltered(expression))[list(columns)]
+    if all(type(each).__name__ in _SELECTIONS or _kind(each) in _UNALTERED for each in steps):
+        return type(frame)(_unaltered(expression))[list(columns)]
+    raise ColumnsError(
+        argument,
+        "was made by dask from values that it may have converted, in the columns",
+        columns=[name for name in altered if name in columns] or columns,
+        hint="pass it as it was before persist()."
+        if any(_kind(each) == "FromGraph" for each in steps)
+        else "make it anew: Parquet is read as it is by read_parquet(path, dtype_backend='pyarrow'), and "
+        "all else after dask.config.set({'dataframe.convert-string': False}).",
+    )
 
 
 def client_of() -> Any | None:
@@ -190,6 +192,7 @@ def _here(partitions: Sequence[Any]) -> Iterator[pd.DataFrame]:
         while not stopped.is_set():
             with suppress(Full):
                 return ready.put(part, timeout=0.1)
+        raise _StoppedError
 
     def compute() -> None:
         end: BaseException | None = None
@@ -199,7 +202,8 @@ def _here(partitions: Sequence[Any]) -> Iterator[pd.DataFrame]:
             dask.compute(*tasks, scheduler="threads", num_workers=threads)
         except BaseException as error:
             end = error
-        offer(_End(end))
+        with suppress(_StoppedError):
+            offer(_End(end))
 
     worker = Thread(target=compute, daemon=True)
     worker.start()
@@ -217,3 +221,7 @@ class _End(NamedTuple):
     """What comes after the last partition: nothing, or the error that stopped dask."""
 
     error: BaseException | None
+
+
+class _StoppedError(Exception):
+    """Nobody takes partitions any more, so that dask need not compute the others."""

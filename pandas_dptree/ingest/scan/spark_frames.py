@@ -13,7 +13,7 @@ from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
 from pandas_dptree.ingest.scan.source import Source, needed
 
-__all__ = ["SparkFrame"]
+__all__ = ["SparkFrame", "in_utc"]
 
 PACKED_ROWS = 2**17
 """About how many rows a worker sends at a time."""
@@ -46,7 +46,7 @@ class SparkFrame(Source):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
-        pyarrow, ipc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.ipc")
+        ipc = importlib.import_module("pyarrow.ipc")
         packed = self._numbered(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
@@ -56,7 +56,7 @@ class SparkFrame(Source):
 
         for batch in arrow_batches(parts(), rows):
             named = batch.table.rename_columns([str(name) for name in columns])
-            yield ArrowBatch(_in_utc(named, pyarrow.timestamp))
+            yield ArrowBatch(in_utc(named))
 
     def _numbered(self, columns: Sequence[Hashable]) -> Any:
         """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
@@ -67,11 +67,11 @@ class SparkFrame(Source):
         return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
 
 
-def _in_utc(table: Any, timestamp: Callable[[str, str], Any]) -> Any:
-    """Replace the zone of times, that of the session, which pandas may not know. The times stay the same."""
+def in_utc(table: Any) -> Any:
+    """Replace the zone of times by UTC: Spark names that of the session, which pandas may not know."""
     for place, field in enumerate(table.schema):
         if getattr(field.type, "tz", None) is not None:
-            kind = timestamp(field.type.unit, "UTC")
+            kind = importlib.import_module("pyarrow").timestamp(field.type.unit, "UTC")
             table = table.set_column(place, field.with_type(kind), table.column(place).cast(kind))
     return table
 

@@ -15,8 +15,9 @@ import importlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pandas_dptree.errors import ArgumentError, DPTreeError
-from pandas_dptree.ingest.safe_errors import silence
+from pandas_dptree.errors import DPTreeError
+from pandas_dptree.ingest.safe_errors import ReadingError, silence
+from pandas_dptree.ingest.scan.dask_frames import client_of
 from pandas_dptree.ingest.workers.replies import Count, Deal, Functions, Merge, Work, failure
 
 __all__ = ["count_buckets", "count_partitions", "has_workers"]
@@ -85,7 +86,7 @@ def count_buckets(
 def has_workers(frame: Any) -> bool:
     """Whether the records of a frame are read by other processes: those of Spark, or of a cluster of dask."""
     engine = _engine(frame)
-    return engine == "pyspark" or (engine == "dask" and _module(engine).client_of() is not None)
+    return engine == "pyspark" or (engine == "dask" and client_of() is not None)
 
 
 def _engine(frame: Any) -> str:
@@ -121,4 +122,4 @@ def _discreetly(call: Callable[[], Answer], engine: str) -> Answer:
         if type(error).__name__ == "KilledWorker":
             fact = f"was not counted, since {engine} lost several workers."
             hint = "use workers with more memory, or smaller partitions."
-    raise ArgumentError("frame", fact, hint=hint)
+    raise ReadingError("frame", fact, hint=hint)

@@ -8,14 +8,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ColumnsError
+from pandas_dptree.ingest.scan.batches import PandasBatch
+from pandas_dptree.ingest.scan.dask_frames import client_of, exact_frame
 from pandas_dptree.ingest.workers.replies import (
     Functions,
     FunctionsReference,
-    PandasBatch,
     discreet,
     found,
     merged,
@@ -24,7 +23,7 @@ from pandas_dptree.ingest.workers.replies import (
     sealed,
 )
 
-__all__ = ["client_of", "partitions", "replies"]
+__all__ = ["replies"]
 
 FAN_IN = 8
 """How many tallies are merged at a time, and how many are left for the caller, at most."""
@@ -44,9 +43,6 @@ MOST_ROWS = 2**20
 Dealt = dict[int, list[bytes]] | bytes
 """The packets of each bucket, or a reply that says why there are none."""
 
-_WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
-"""Types of whole numbers that floats cannot all represent."""
-
 
 def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
     """Run functions on all partitions, and yield a few replies."""
@@ -59,7 +55,7 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
         shared = client.scatter(content, broadcast=True, hash=False)
         scattered = [shared]
     tasks = _Tasks(dask.delayed, shared)
-    parts = partitions(frame, columns)
+    parts = exact_frame(frame, columns).to_delayed()
     if functions.work is None:
         tallies = tasks.counted(parts)
     else:
@@ -76,54 +72,6 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
             future.release()
     finally:
         client.cancel([*futures, *scattered])
-
-
-def partitions(frame: Any, columns: Sequence[Hashable]) -> list[Any]:
-    """Return the partitions of a frame as dask.delayed objects that hold these columns, exactly.
-
-    dask would read whole numbers of a Parquet file as floats in each partition where one is missing, and so
-    2**53 + 1 as 2**53.
-
-    Raises
-    ------
-    ColumnsError
-        If whole numbers were read that way, and more was done to the frame than to select some of it.
-    """
-    kinds = importlib.import_module("dask.dataframe.dask_expr._expr")
-    parquet = importlib.import_module("dask.dataframe.dask_expr.io.parquet").ReadParquet
-    selected = frame[list(columns)]
-    readers = [
-        each
-        for each in selected.expr.find_operations(parquet)
-        if not (each.operand("kwargs") or {}).get("dtype_backend")
-    ]
-    read = {name for each in readers for name in each.columns}
-    rounded = [name for name, dtype in selected.dtypes.items() if dtype in _WIDE and name in read]
-    if rounded:
-        selections = (kinds.Projection, kinds.Partitions, parquet)
-        if not all(isinstance(each, selections) for each in selected.expr.walk()):
-            raise ColumnsError(
-                "frame",
-                "holds whole numbers that dask may have rounded, in the columns",
-                columns=rounded,
-                hint='read the files as dask.dataframe.read_parquet(path, dtype_backend="pyarrow").',
-            )
-        expression = selected.expr
-        for each in readers:
-            kwargs = {**(each.operand("kwargs") or {}), "dtype_backend": "pyarrow"}
-            # Without the cache, which holds the types that were found before.
-            exact = each.substitute_parameters({"kwargs": kwargs, "_dataset_info_cache": None})
-            expression = expression.substitute(each, exact)
-        selected = importlib.import_module("dask.dataframe.dask_expr").new_collection(expression)
-    parts: list[Any] = selected.to_delayed()
-    return parts
-
-
-def client_of() -> Any:
-    """Return the client of the cluster that dask would compute on; None for schedulers in this process."""
-    scheduler = importlib.import_module("dask.base").get_scheduler()
-    owner = getattr(scheduler, "__self__", None)
-    return owner if hasattr(owner, "scatter") else None
 
 
 class _Tasks:

@@ -9,9 +9,10 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.ingest.safe_errors import ReadingError
+from pandas_dptree.ingest.scan.batches import ArrowBatch
+from pandas_dptree.ingest.scan.spark_frames import in_utc
 from pandas_dptree.ingest.workers.replies import (
-    ArrowBatch,
     Functions,
     FunctionsReference,
     discreet,
@@ -91,7 +92,7 @@ def _piece_size(session: Any) -> int:
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     rows = int(session.conf.get(name, "10000"))
     if rows <= 0:
-        raise ArgumentError(
+        raise ReadingError(
             "frame",
             f"is of a Spark session without a limit in {name}.",
             hint=f'set one, as in spark.conf.set("{name}", 10_000).',
@@ -199,7 +200,8 @@ def _joined(batches: Iterator[Any], columns: tuple[Hashable, ...]) -> Iterator[A
         if batch is not None:
             held.append(batch)
         if held and (batch is None or sum(each.num_rows for each in held) >= BATCH_ROWS):
-            yield ArrowBatch(pyarrow.Table.from_batches(held), columns)
+            named = pyarrow.Table.from_batches(held).rename_columns([str(name) for name in columns])
+            yield ArrowBatch(in_utc(named))
             held = []
 
 

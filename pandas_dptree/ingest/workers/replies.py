@@ -9,25 +9,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.columns import arrow_column
-from pandas_dptree.ingest.safe_errors import silence
+from pandas_dptree.ingest.safe_errors import ReadingError, silence
+from pandas_dptree.ingest.scan.batches import Batch
 
 __all__ = [
-    "ArrowBatch",
-    "Batch",
     "Count",
     "Deal",
     "Functions",
     "FunctionsReference",
     "Merge",
-    "PandasBatch",
     "Work",
     "discreet",
     "failure",
@@ -42,16 +37,6 @@ DONE, ABSENT, OTHER_VERSION, NO_MEMORY, FAILED = (bytes([code]) for code in rang
 """The first byte of a reply. A tally, or the version of the worker's package, follows it."""
 
 
-class Batch(Protocol):
-    """Some records."""
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-
-    def column(self, name: Any) -> pd.Series:
-        """Return a column, with the type that the engine stores it in."""
-
-
 Count = Callable[[Iterator[Batch]], bytes]
 """The records of one partition → a partial tally."""
 
@@ -63,44 +48,6 @@ Work = Callable[[Iterator[bytes]], bytes]
 
 Merge = Callable[[Iterator[bytes]], bytes]
 """Partial tallies → their sum; in any order and grouping. It should hold only one of them at a time."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PandasBatch:
-    """Records in a frame of pandas, such as a partition of dask."""
-
-    frame: pd.DataFrame
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def column(self, name: Any) -> pd.Series:
-        """Return a column of the frame, unchanged."""
-        series: pd.Series = self.frame[name]
-        return series
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ArrowBatch:
-    """Records in a pyarrow.Table whose columns are in the order of `names`."""
-
-    table: Any
-    names: tuple[Any, ...]
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    def column(self, name: Any) -> pd.Series:
-        """Wrap a column for pandas, unchanged.
-
-        But a time with a zone is given in UTC. It is the same time, and not every zone has a name that pandas
-        knows.
-        """
-        column = self.table.column(self.names.index(name))
-        zone = getattr(column.type, "tz", None)
-        if zone not in (None, "UTC"):
-            column = column.cast(importlib.import_module("pyarrow").timestamp(column.type.unit, "UTC"))
-        return arrow_column(column)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -218,30 +165,30 @@ def _tally(reply: bytes) -> bytes:
     return reply[1:]
 
 
-def failure(reply: bytes, engine: str) -> ArgumentError | None:
+def failure(reply: bytes, engine: str) -> ReadingError | None:
     """Return the error that a reply stands for; None if it is a tally."""
     code = reply[:1]
     if code == DONE:
         return None
     if code == ABSENT:
-        return ArgumentError(
+        return ReadingError(
             "frame",
             f"is on workers of {engine} that cannot import pandas_dptree.",
             hint=f"install pandas_dptree {__version__} in the Python environment of all workers.",
         )
     if code == OTHER_VERSION:
-        return ArgumentError(
+        return ReadingError(
             "frame",
             f"is on workers of {engine} with pandas_dptree {reply[1:].decode()}, not {__version__}.",
             hint="install the same version on all workers.",
         )
     if code == NO_MEMORY:
-        return ArgumentError(
+        return ReadingError(
             "frame",
             f"needs more memory than a worker of {engine} has.",
             hint="use workers with more memory, or smaller partitions.",
         )
-    return ArgumentError(
+    return ReadingError(
         "frame",
         f"cannot be counted by its columns on the workers of {engine}.",
         hint="convert the keys to strings, whole numbers, dates or categories.",

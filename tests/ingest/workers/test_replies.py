@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pandas as pd
 import pytest
 
+from pandas_dptree.ingest.scan.batches import PandasBatch
 from pandas_dptree.ingest.workers import replies
-from pandas_dptree.ingest.workers.replies import Functions, PandasBatch, discreet, failure, merged, reply
+from pandas_dptree.ingest.workers.replies import Functions, discreet, failure, merged, reply
 from tests.helpers_clusters import PLANTED, CountKeys, Fail, added
 
 
