@@ -253,7 +253,9 @@ def _numbered_alike(
 def _ranks(forms: Sequence[Hashable]) -> IntArray:
     """Rank distinct canonical forms."""
     ranks = np.empty(len(forms), dtype=np.int64)
-    ranks[sorted(range(len(forms)), key=lambda place: sort_key(forms[place]))] = np.arange(len(forms))
+    only_text = all(type(form) is str for form in forms)  # whose sort keys are in the order of the texts
+    key = forms.__getitem__ if only_text else lambda place: sort_key(forms[place])
+    ranks[sorted(range(len(forms)), key=key)] = np.arange(len(forms))
     return ranks
 
 
@@ -274,16 +276,18 @@ def _counted(paths: IntArray, rows: IntArray, forms: Sequence[list[Hashable]]) -
 
 
 def _nodes(tree: PrivateKeys, found: PathCounts) -> KeyNodes:
-    """Number the nodes of each level."""
+    """Number the nodes of each level, in the order of their keys: so a seeded release depends on no other."""
     leaf, *codes = found.paths.T
-    rows, forms = found.rows, list(found.forms)
+    rows, forms = found.rows, []
     counts, parents = _public_nodes(tree.domain, leaf, rows)
     codes_of_nodes, node, path = [], leaf, np.arange(len(leaf))
-    for code, known in zip(codes, forms, strict=True):
+    for code, known in zip(codes, found.forms, strict=True):
+        ranks = _ranks(known)
+        forms.append([known[place] for place in np.argsort(ranks).tolist()])
         reaches = code[path] >= 0
         node, path = node[reaches], path[reaches]
         width = max(len(known), 1)
-        pairs, node = np.unique(node * width + code[path], return_inverse=True)
+        pairs, node = np.unique(node * width + ranks[code[path]], return_inverse=True)
         counts.append(np.bincount(node, rows[path], len(pairs)).astype(np.int64))
         parents.append(pairs // width)
         codes_of_nodes.append(pairs % width)
