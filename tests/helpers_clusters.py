@@ -1,7 +1,7 @@
 """Functions that workers of dask and Spark run in tests, and the schedulers and sessions that run them.
 
-A tally is a pickled Counter. Only the first row of a unit is counted, so that it shows if the rows of one unit
-are worked on in two places.
+A tally is a pickled Counter. Only the first row of a unit is counted, which shows if the rows of one unit are
+worked on in two places.
 """
 
 import importlib

@@ -23,13 +23,14 @@ SHELL_PHRASES = {
     "ledger.head.digest": "what `dptree ledger show` prints",
     "ledger.to_frame()": "`dptree ledger show`",
     "ledger.verify()": "`dptree ledger verify`",
+    "that of tempfile.gettempdir()": "the system's",
 }
-"""What the messages of ledgers say in Python, and what they say in the shell."""
+"""What messages say in Python, and what they say in the shell."""
 
 
 def running_options(arguments: argparse.Namespace) -> Running:
-    """Return how a command releases: its progress bar, and the account that it charges, if any."""
-    running: Running = {"progress": arguments.progress}
+    """Return how a command releases: its bar, its temporary files, and the account it charges, if any."""
+    running: Running = {"progress": arguments.progress, "temp_folder": arguments.temp_folder}
     if arguments.ledger is None:
         given = {name: getattr(arguments, name) for name in ("account", "part", "note", "allow_repeat")}
         for name, value in given.items():

@@ -20,6 +20,7 @@ from pandas_dptree.cli import verify
 from pandas_dptree.cli.charging import SHELL_PHRASES, print_charge, running_options
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
+from pandas_dptree.cli.records import open_records, reported
 from pandas_dptree.errors import (
     ArgumentError,
     DomainError,
@@ -112,8 +113,9 @@ def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
 def _counts(arguments: argparse.Namespace) -> None:
     private, running = _private_keys(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**_options(arguments), **private, **running}
-    released = tables.tree_counts(frame, arguments.by, domain=domain, known=_known(arguments), **options)
+    options = {"known": _known(arguments), **_options(arguments), **private, **running}
+    with reported(frame):
+        released = tables.tree_counts(frame, arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
 
@@ -122,7 +124,8 @@ def _sums(arguments: argparse.Namespace) -> None:
     values, running = _values(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments), **running}
-    released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
+    with reported(frame):
+        released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
 
@@ -130,8 +133,9 @@ def _sums(arguments: argparse.Namespace) -> None:
 def _means(arguments: argparse.Namespace) -> None:
     values, running = _values(arguments), running_options(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**values, **_options(arguments), **running}
-    released = tables.tree_means(frame, by=arguments.by, domain=domain, known=_known(arguments), **options)
+    options = {**values, "known": _known(arguments), **_options(arguments), **running}
+    with reported(frame):
+        released = tables.tree_means(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
 
@@ -148,7 +152,7 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
             hint="pass a file of keys as --domain.",
         )
     public = _public_levels(arguments)
-    frame = read(arguments.records, columns, "records")
+    frame = open_records(arguments.records, columns, arguments.table)
     return frame, "observed" if public and arguments.domain == "observed" else _domain(arguments, public)
 
 
@@ -261,8 +265,10 @@ def _release(arguments: argparse.Namespace) -> None:
     plan, running = _read_plan(arguments), running_options(arguments)
     print(plan.headline, file=sys.stderr)
     others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
-    records = read(arguments.records, list(dict.fromkeys([*plan.level_names[1:], *others])), "records")
-    released = plan.release(records, **running)
+    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
+    records = open_records(arguments.records, columns, arguments.table)
+    with reported(records):
+        released = plan.release(records, **running)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
 

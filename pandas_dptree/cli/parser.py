@@ -145,13 +145,25 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="round values to multiples of this")
     records = argparse.ArgumentParser(add_help=False)
-    records.add_argument("records", type=Path, help="the records, one row each: a .csv or .parquet file")
+    records.add_argument(
+        "records", nargs="+", metavar="RECORDS",
+        help="the records, one row each: .csv, .csv.gz or .parquet files, folders of them or quoted patterns "
+        "such as \"visits/*.parquet\"; or a .duckdb database with --table",
+    )  # fmt: skip
+    records.add_argument(
+        "--table", metavar="NAME", help="the table of a .duckdb database, such as visits or clinic.visits"
+    )
     table = argparse.ArgumentParser(add_help=False)
     table.add_argument(
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
     table.add_argument("--force", action="store_true", help=_FORCE)
     table.add_argument("--progress", action="store_true", help="show a progress bar on standard error")
+    table.add_argument(
+        "--temp-folder", type=Path, metavar="FOLDER",
+        help="where rows are kept that do not fit into memory, in a file without a name that vanishes with "
+        "the process; by default the folder for temporary files of the system",
+    )  # fmt: skip
     table.add_argument(
         "--ledger", type=Path, metavar="FILE",
         help="the ledger to charge before any noise is drawn, from `dptree ledger create`",

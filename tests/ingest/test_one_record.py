@@ -424,3 +424,21 @@ def test_each_record_is_read_separately(kind):
 @given(places=st.lists(st.integers(0, 999), min_size=1, max_size=MOST_ROWS), n_parts=st.integers(2, 5))
 def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
+    """Arrow holds texts of any bytes; only who looks at them finds that they are no text."""
+    raw = pyarrow.array([b"a", b"\xff", b"a", b"b", None, b"\xffa"])
+    text = pyarrow.Array.from_buffers(pyarrow.string(), len(raw), raw.buffers())
+    if kind == "dictionary":
+        text = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2, 3, None, 4]), text.drop_null())
+    elif kind == "large_string":
+        text = text.cast(pyarrow.large_string())
+    table = pyarrow.table({"k": text, "who": text, "cost": text})
+    domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
+    assert leaf_totals(table, domain)[0].tolist() == [2, 1]
+    unit = values_read(table, "who", encoded_units)
+    assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
+    sums = dpt.tree_sums(table, "cost", by=["k"], bounds=(0, 1), epsilon=9000, domain=domain)
+    assert sums["cost"].abs().max() < 0.1

@@ -1,14 +1,17 @@
 """Nothing that is raised or warned holds the records."""
 
+import errno
 import traceback
 
 import pandas as pd
 import pytest
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, MissingExtraError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.observed_keys import key_frame
+from pandas_dptree.ingest.safe_errors import ReadingError, discreetly
 
 
 def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
@@ -17,7 +20,7 @@ def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("secret-value")
 
-    monkeypatch.setattr(pd, "factorize", fail)
+    monkeypatch.setattr(Records, "batches", fail)
     with pytest.raises(ArgumentError) as caught:
         leaf_totals(pd.DataFrame({"a": ["secret-value"]}), domain)
     assert "secret-value" not in str(caught.value)
@@ -38,7 +41,7 @@ def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
         except ValueError as cause:
             raise raised("secret-value") from cause
 
-    monkeypatch.setattr(pd, "factorize", fail)
+    monkeypatch.setattr(Records, "batches", fail)
     for count in (lambda frame: leaf_totals(frame, domain), lambda frame: key_frame(frame, ["a"])):
         with pytest.raises(ArgumentError) as caught:
             count(pd.DataFrame({"a": ["secret-value"]}))
@@ -53,6 +56,68 @@ def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
     def fail(*args, **kwargs):
         raise stop
 
-    monkeypatch.setattr(pd, "factorize", fail)
+    monkeypatch.setattr(Records, "batches", fail)
     with pytest.raises(stop):
         leaf_totals(pd.DataFrame({"a": ["x"]}), domain)
+
+
+OutOfMemory = type("OutOfMemoryException", (Exception,), {"__doc__": "As duckdb calls it."})
+
+
+def chained(inner):
+    """An error that another one caused."""
+    try:
+        try:
+            raise inner
+        except Exception as error:
+            raise ValueError("secret-value") from error
+    except ValueError as error:
+        return error
+
+
+MEMORY = "needs more memory than there is"
+DISK = "needs more disk space for temporary files than there is"
+OTHER = "cannot be counted by its columns"
+RAN_OUT = {
+    "memory": (MemoryError("secret-value"), MEMORY),
+    "memory of duckdb": (OutOfMemory("secret-value"), MEMORY),
+    "memory of something inside": (chained(MemoryError()), MEMORY),
+    "disk": (OSError(errno.ENOSPC, "secret-value"), DISK),
+    "disk of something inside": (chained(OSError(errno.ENOSPC, "secret-value")), DISK),
+    "something else": (OSError(errno.ENOENT, "secret-value"), OTHER),
+    "a text that says so": (ValueError("out of memory"), OTHER),
+}
+
+
+@pytest.mark.parametrize("what", RAN_OUT)
+def test_what_ran_out_is_said(what):
+    raised, message = RAN_OUT[what]
+
+    def fail():
+        raise raised
+
+    with pytest.raises(ArgumentError, match=message) as caught:
+        discreetly(["a"], fail)
+    assert caught.value.argument == "frame"
+    assert "secret-value" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadingError("frame", "is a stream.", hint="make another."),
+        MissingExtraError("reading it", package="pyarrow", extra="engines"),
+    ],
+)
+def test_errors_that_hold_nothing_of_the_records_are_passed_on(error):
+    def fail():
+        try:
+            raise ValueError("secret-value")
+        except ValueError as cause:
+            raise error from cause
+
+    with pytest.raises(type(error)) as caught:
+        discreetly(["a"], fail)
+    assert caught.value is error
+    assert "secret-value" not in "".join(traceback.format_exception(error))

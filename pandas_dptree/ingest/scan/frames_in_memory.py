@@ -13,6 +13,9 @@ from pandas_dptree.ingest.scan.source import Source
 
 __all__ = ["PandasFrame", "PolarsFrame"]
 
+STREAM_ROWS = 2**18
+"""How many rows of a lazy frame polars hands over at a time."""
+
 
 class PandasFrame(Source):
     """A frame of pandas."""
@@ -70,7 +73,7 @@ class PolarsFrame(Source):
         if isinstance(selected, nw.DataFrame):
             parts: Iterator[Any] = iter([selected])
         elif hasattr(native := selected.to_native(), "collect_batches") and self._can_be_streamed(names):
-            parts = map(nw.from_native, native.collect_batches(chunk_size=rows, lazy=True))
+            parts = map(nw.from_native, native.collect_batches(chunk_size=min(rows, STREAM_ROWS), lazy=True))
         else:
             parts = iter([selected.collect()])
         for part in parts:

@@ -66,7 +66,7 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
         if functions.work is None:
             tallies = on_workers(records, count_rows)
         else:
-            n_tasks = min(functions.n_buckets, int(session.conf.get("spark.sql.shuffle.partitions", "200")))
+            n_tasks = min(functions.n_buckets, _most_tasks(session))
             packets = on_workers(records, deal_rows)
             tallies = on_workers(_gathered(packets, n_tasks, "bucket"), work_rows)
         # Shuffled once more, since a local iterator runs the tasks of the last stage one after the other.
@@ -87,6 +87,19 @@ def _gathered(pieces: Any, n_tasks: int, by: str) -> Any:
     return pieces.repartition(n_tasks, by).sortWithinPartitions("bucket", "source", "place")
 
 
+def _most_tasks(session: Any) -> int:
+    """Return how many tasks should share the buckets: a few for each core, if that is a fixed number."""
+    most = int(session.conf.get("spark.sql.shuffle.partitions", "200"))
+    if _is_remote(session) or session.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        return most
+    return min(most, 4 * int(session.sparkContext.defaultParallelism))
+
+
+def _is_remote(session: Any) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return "connect" in type(session).__module__.split(".")
+
+
 def _piece_size(session: Any) -> int:
     """Return how many bytes a piece may have, so that an Arrow batch of pieces is not too large."""
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -104,7 +117,7 @@ def _piece_size(session: Any) -> int:
 def _shared(session: Any, functions: Functions) -> Iterator[FunctionsReference]:
     """Send functions to the workers once; by Spark Connect, which has no broadcasts, with each stage."""
     content = sealed(functions, importlib.import_module("pyspark.cloudpickle").dumps)
-    if "connect" in type(session).__module__.split("."):
+    if _is_remote(session):
         yield content
         return
     broadcast = session.sparkContext.broadcast(content())

@@ -1,15 +1,23 @@
 """Every engine hands over the same values, whatever its batches are."""
 
+import importlib
+import traceback
 from collections import Counter
 
 import narwhals as nw
+import pandas as pd
 import pytest
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.columns import kind_of
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.safe_errors import silence
-from tests.helpers_engines import COLUMNS, ENGINES, in_pandas, in_spark, odd_records
+from tests.helpers_engines import COLUMNS, ENGINES, Exported, files, in_pandas, in_spark, odd_records
+
+pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
 
 WRAPPED = ["polars", "polars lazy", "pyarrow", "duckdb", "dask"]
 
@@ -46,6 +54,7 @@ def test_every_engine_hands_over_the_same_values(engine, rows, table, expected, 
     assert rows_of(Records(frame, COLUMNS), rows) == expected
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark_hands_over_the_same_values(spark, table, expected, tmp_path):
     frame = in_spark(spark, table, tmp_path / "files")
     assert rows_of(Records(frame, COLUMNS), 1000) == expected
@@ -76,3 +85,59 @@ def test_many_rows(engine, tmp_path):
     names = ["state", "county", "city", "unit", "number"]
     frame = ENGINES[engine](table, tmp_path / "files")
     assert rows_of(Records(frame, names), 2**17) == rows_of(Records(table, names), 2**20)
+
+
+PLANTED = "planted-value-4711"
+
+
+def _raise(*_):
+    raise ValueError(PLANTED)
+
+
+def _broken_reader(folder):
+    table = pyarrow.table({"key": [PLANTED]})
+
+    def batches():
+        yield table.to_batches()[0]
+        _raise()
+
+    return pyarrow.RecordBatchReader.from_batches(table.schema, batches())
+
+
+def _broken_dataset(folder):
+    dataset = importlib.import_module("pyarrow.dataset")
+    schema = pyarrow.schema([("key", pyarrow.int64())])
+    return dataset.dataset(files(pyarrow.table({"key": [PLANTED]}), folder), schema=schema)
+
+
+def _broken_dask(folder):
+    dataframe = pytest.importorskip("dask.dataframe")
+    return dataframe.from_map(_raise, range(3), meta=pd.DataFrame({"key": [1]}))
+
+
+BROKEN = {
+    "polars": lambda _: polars.LazyFrame({"key": [PLANTED]}).select(polars.col("key").cast(polars.Int64)),
+    "polars with a function": lambda _: polars.LazyFrame({"key": [PLANTED]}).select(
+        polars.col("key").map_batches(_raise, return_dtype=polars.Int64)
+    ),
+    "reader": _broken_reader,
+    "dataset": _broken_dataset,
+    "duckdb": lambda _: pytest.importorskip("duckdb").sql(f"select cast('{PLANTED}' as bigint) as key"),
+    "duckdb of a broken reader": lambda folder: pytest.importorskip("duckdb").from_arrow(
+        _broken_reader(folder)
+    ),
+    "stream": lambda folder: Exported(_broken_reader(folder)),
+    "dask": _broken_dask,
+}
+
+
+@pytest.mark.parametrize("engine", BROKEN)
+def test_no_error_of_an_engine_is_repeated(engine, tmp_path, caplog, capfd, recwarn):
+    frame = BROKEN[engine](tmp_path / "files")
+    text = kind_of(Records(frame, ["key"]).types(["key"])["key"]) == "text"
+    domain = Domain.from_frame(pd.DataFrame({"key": ["a" if text else 1]}), by=["key"])
+    with pytest.raises(ArgumentError, match="cannot be counted by its columns") as caught:
+        leaf_totals(frame, domain)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    said = "".join(traceback.format_exception(caught.value)) + caplog.text + "".join(capfd.readouterr())
+    assert PLANTED not in said + str([each.message for each in recwarn])

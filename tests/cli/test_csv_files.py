@@ -4,6 +4,7 @@ import contextlib
 import csv
 import gzip
 import io
+import sys
 import tempfile
 from itertools import chain
 from pathlib import Path
@@ -15,11 +16,13 @@ import pytest
 from hypothesis import example, given
 
 import pandas_dptree as dpt
+from pandas_dptree.cli import csv_files
 from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.files import read
+from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
-from tests.helpers_reading import encoded_units, leaves_read, values_read
+from tests.helpers_reading import encoded_units, leaves_read
 
 HEAD = b"k,l,other"
 KEYS = pd.DataFrame({"k": ["a", "a", "b"], "l": ["x", "y", "x"]})
@@ -55,12 +58,24 @@ def written(row):
 rows = st.lists(st.tuples(fields, fields, fields), max_size=12)
 
 
+def from_file(path, columns, argument):
+    """Read a file as a frame of pandas: records may be a stream."""
+    if argument != "records":
+        return read(path, columns, argument)
+    found = open_records([str(path)], columns)
+    if isinstance(found, pd.DataFrame):
+        return found
+    table, text = pytest.importorskip("pyarrow").table(found), pd.Series([""]).dtype
+    lists = {name: [np.nan if each is None else each for each in table[name].to_pylist()] for name in columns}
+    return pd.DataFrame({name: pd.Series(texts, dtype=text) for name, texts in lists.items()})
+
+
 def records(content, columns=("k", "l"), name="rows.csv", argument="records"):
     """Read a file of these bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        frame = read(path, list(columns), argument)
+        frame = from_file(path, list(columns), argument)
     assert list(frame) == list(columns)
     return frame
 
@@ -195,10 +210,7 @@ def test_units_that_are_not_utf8_stay_two():
     units = []
     for text in (of_one, of_both):
         read_again = records(text.encode("latin-1"), ("k", "unit"))
-        leaf, unit = (
-            leaves_read(read_again, domain),
-            values_read(read_again, "unit", encoded_units),
-        )
+        leaf, unit = leaves_read(read_again, domain), encoded_units(read_again["unit"])
         units.append([{unit[row] for row in np.flatnonzero(leaf == each)} for each in range(2)])
     assert [[len(names) for names in leaves] for leaves in units] == [[1, 0], [1, 1]]
     assert units[1][0].isdisjoint(units[1][1])
@@ -244,13 +256,16 @@ def test_real_files_are_read_as_by_pandas(real_data):
     for name in ("zipcodes.csv", "birdstrikes.csv"):
         by_pandas = pd.read_csv(real_data / name, dtype=str, keep_default_na=False, na_values=[""])
         for argument in ("records", "domain"):
-            pd.testing.assert_frame_equal(read(real_data / name, list(by_pandas), argument), by_pandas)
+            found = from_file(real_data / name, list(by_pandas), argument)
+            pd.testing.assert_frame_equal(found, by_pandas)
         pd.testing.assert_frame_equal(read(real_data / name, None, "known"), by_pandas)
 
 
-def test_texts_outside_of_arrow():
+def test_texts_outside_of_arrow(monkeypatch):
     """As where there is no pyarrow; more distinct texts than are remembered."""
-    table = [(str(number // 2), "x") for number in range(200_000)]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr(csv_files, "_MAX_SHARED", 2**7)
+    table = [(str(number // 2), "x") for number in range(2000)]
     content = b"k,l\n" + b"\n".join(f"{k},{x}".encode() for k, x in table)
     with pd.option_context("mode.string_storage", "python"):
         frame = records(content)
@@ -324,71 +339,3 @@ def test_public_files_keep_their_quotes_and_blank_lines_are_nothing():
     content = b'k,l\r\n\r\n"a\rb",""\r\n  \r\n"one, two","the ""old"""\r\n\r\n'
     expected = [("a\rb", None), ("one, two", 'the "old"')]
     assert listed(records(content, argument="domain")) == listed(records(content)) == expected
-
-
-# Parquet.
-
-
-def test_no_record_of_a_parquet_file_fails_or_rounds_the_others(tmp_path, capsys):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    keys = [2**53, 2**53 + 1]
-    days = pyarrow.array([1, 2, 2**31 - 1], pyarrow.date32())  # the last is beyond Python's calendar
-    number = pyarrow.array([2**53 + 1, 2**53 + 1, None])  # as floats, both would be 2**53
-    parquet.write_table(
-        pyarrow.table({"k": number, "day": days, "kind": number.dictionary_encode()}),
-        tmp_path / "rows.parquet",
-    )
-    for key in ("k", "kind"):
-        pd.DataFrame({key: keys}).to_parquet(tmp_path / "keys.parquet")
-        assert main(
-            ["counts", str(tmp_path / "rows.parquet"), "--by", key, "--domain",
-            str(tmp_path / "keys.parquet"),
-             "--epsilon", "9000", "--privacy-unit", "day", "--max-contributions", "1"]
-        ) == 0  # fmt: skip
-        lines = capsys.readouterr().out.splitlines()[2:]
-        assert [line.split(",")[2] for line in lines] == ["0", "2"]
-
-
-@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
-def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
-    """Arrow writes and reads texts of any bytes; only who looks at them finds that they are no text."""
-    pyarrow = pytest.importorskip("pyarrow")
-    raw = pyarrow.array([b"a", b"\xff", b"a", b"b", None, b"\xffa"])
-    text = pyarrow.Array.from_buffers(pyarrow.string(), len(raw), raw.buffers())
-    if kind == "dictionary":
-        text = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2, 3, None, 4]), text.drop_null())
-    elif kind == "large_string":
-        text = text.cast(pyarrow.large_string())
-    table = pyarrow.table({"k": text, "l": ["x"] * 6, "who": text, "cost": text})
-    assert leaf_counts(table) == [2, 0, 1]
-    unit = values_read(table, "who", encoded_units)
-    assert leaves_read(table, DOMAIN).tolist() == [0, -1, 0, 2, -1, -1]
-    assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
-    sums = dpt.tree_sums(table, "cost", by=["k", "l"], bounds=(0, 1), epsilon=9000, domain=DOMAIN)
-    assert sums["cost"].abs().max() < 0.1
-    if kind != "dictionary":  # of which Arrow refuses to read such texts
-        sink = io.BytesIO()
-        pytest.importorskip("pyarrow.parquet").write_table(table, sink)
-        assert counted(sink.getvalue(), name="rows.parquet") == [2, 0, 1]
-
-
-def test_folders_of_parquet_files(tmp_path):
-    """Neither the names of folders nor the first file decide of which type a column is."""
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    folder = tmp_path / "rows.parquet"
-    for day, names in (("1", ["a", "b"]), ("02", ["a"])):
-        (folder / f"day={day}").mkdir(parents=True)
-        parquet.write_table(pyarrow.table({"k": names}), folder / f"day={day}" / "part.parquet")
-    assert sorted(read(folder, ["k"], "records")["k"].to_pylist()) == ["a", "a", "b"]
-    for more in (None, "one more"):
-        if more is not None:
-            (folder / f"day={more}").mkdir()
-            parquet.write_table(pyarrow.table({"k": ["a"]}), folder / f"day={more}" / "part.parquet")
-        with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
-            read(folder, ["k", "day"], "records")
-    parquet.write_table(pyarrow.table({"k": [1]}), folder / "part.parquet")
-    with pytest.raises(ArgumentError, match="columns of different types"):
-        read(folder, ["k"], "records")
-    with pytest.raises(ArgumentError, match="lacks the columns: 'day'"):
-        read(folder / "day=1" / "part.parquet", ["day"], "records")

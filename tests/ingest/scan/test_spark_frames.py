@@ -1,0 +1,106 @@
+"""Dataframes of Spark, read on this machine."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from pandas_dptree.hierarchy.columns import kind_of
+from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.scan import spark_frames
+
+pyarrow = pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+def read(frame, columns, **options):
+    found = {name: [] for name in columns}
+    for each in Records(frame, columns).batches(**options):
+        for name in columns:
+            codes, keys = canonical_codes(each.column(name))
+            found[name] += [None if code < 0 else keys[code] for code in codes.tolist()]
+    return found
+
+
+VALUES = {
+    "true": ("booleans", ("boolean", True)),
+    "cast(9007199254740993 as bigint)": ("numbers", 2**53 + 1),
+    "cast(0.5 as double)": ("numbers", 0.5),
+    "cast(7 as decimal(38, 2))": ("numbers", 7),
+    "'a '": ("text", "a "),
+    "collate('A', 'UTF8_LCASE')": ("text", "A"),
+    "cast('a' as varchar(3))": ("text", "a"),
+    "cast('a' as binary)": ("objects", ("bytes", "61")),
+    "date'2024-01-01'": ("times", ("time", 1704067200 * 10**9)),
+    "timestamp_ntz'2024-01-01 00:00:00'": ("times", ("time", 1704067200 * 10**9)),
+    "timestamp'2024-01-01 00:00:00Z'": ("times with a time zone", ("zoned time", 1704067200 * 10**9)),
+    "interval 1 day": ("durations", ("duration", 86400 * 10**9)),
+    "array(1)": ("objects", ("unknown",)),
+}
+
+
+def test_values_and_types(spark):
+    names = [f"c{place}" for place in range(len(VALUES))]
+    listed = ", ".join(
+        f"if(id = 1, null, {value}) as {name}" for value, name in zip(VALUES, names, strict=True)
+    )
+    frame = spark.sql(f"select {listed} from range(2)")
+    kinds = [kind_of(dtype) for dtype in Records(frame, names).types(names).values()]
+    assert kinds == [kind for kind, _ in VALUES.values()]
+    found = read(frame, names)
+    assert [found[name] for name in names] == [[value, None] for _, value in VALUES.values()]
+
+
+def test_names_may_be_anything(spark):
+    names = ["a.b", "A.b", "x y", "back`tick", "c0"]
+    frame = spark.range(3).selectExpr(*(f"id + {place} as c{place}" for place in range(5))).toDF(*names)
+    assert read(frame, ["A.b", "c0"]) == {"A.b": [1, 2, 3], "c0": [4, 5, 6]}
+    records = Records(frame, ["back`tick", "a.b"])
+    assert records.cluster.columns == ["back`tick", "a.b"]
+    assert records.n_rows is None and not records.in_memory and not records.read_once
+
+
+def test_partitions_may_be_empty(spark):
+    assert read(spark.range(0), ["id"]) == {"id": []}
+    assert sorted(read(spark.range(3).repartition(5), ["id"])["id"]) == [0, 1, 2]
+    with_filter = spark.range(10, numPartitions=5).where("id >= 8")
+    assert read(with_filter, ["id"], rows=1) == {"id": [8, 9]}
+
+
+def packed(batches, rows, size):
+    pickled = importlib.import_module("cloudpickle").dumps(spark_frames._packing(rows, size))
+    ipc = importlib.import_module("pyarrow.ipc")
+    for [column] in pickle.loads(pickled)(iter(batches)):
+        [content] = column.to_pylist()
+        yield ipc.open_stream(content).read_all()
+
+
+def test_workers_send_batches_together():
+    pytest.importorskip("cloudpickle")
+    batches = [pyarrow.record_batch({"a": [number] * 10}) for number in range(5)]
+    assert [len(table) for table in packed(batches, 25, 10**6)] == [30, 20]
+    assert [len(table) for table in packed(batches, 10**6, 100)] == [20, 20, 10]
+    assert pyarrow.concat_tables(packed(batches, 25, 10**6)).column("a").to_pylist() == [
+        number for number in range(5) for _ in range(10)
+    ]
+    assert not list(packed([], 25, 100))
+
+
+def test_workers_need_not_have_this_package():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    code = (
+        "import pickle, sys; sys.modules['pandas_dptree'] = None; "
+        f"print(list(pickle.loads({cloudpickle.dumps(spark_frames._packing(5, 5))!r})(iter([]))))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
+
+
+def test_the_zone_of_a_session_need_not_be_known():
+    times = pyarrow.array([1, None], pyarrow.timestamp("us", "GMT+8"))
+    table = spark_frames.in_utc(pyarrow.table({"a": times, "b": [1, 2]}))
+    assert table.column("a").to_pylist() == [pd.Timestamp(1, unit="us", tz="UTC"), None]
+    assert table.column("b").to_pylist() == [1, 2]
