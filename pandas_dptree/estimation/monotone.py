@@ -13,10 +13,13 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["Norm", "consistent_cdf"]
+__all__ = ["Norm", "consistent_cdf", "consistent_cdfs"]
 
 Norm = Literal["squared", "absolute"]
 Values = npt.NDArray[Any]
+
+_BLOCK = 2**16
+"""Numbers that are corrected at a time, so that they stay in the cache."""
 
 _LARGEST = 2**61
 """The largest count, so that twice a count fits into an int64."""
@@ -112,20 +115,51 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     free = _checked_numbers(noisy)[:-1]
     if norm == "absolute":
         free = np.clip(free, 0, most)  # beyond, every threshold costs the same
-    twice, unit = _on_a_grid(free, most, norm)
-    reached = _reached(twice, unit, most.bit_length(), unit if norm == "absolute" else None)
+    bits, fits = _grid(int(np.abs(free).max(initial=0)), len(free), most, norm, free.dtype)
+    limit = 1 << bits if norm == "absolute" else None
+    reached = _reached(_on_a_grid(free[None], bits, fits), 1 << bits, most.bit_length(), limit)[0]
     return np.append(np.minimum(reached, most), np.int64(most))
 
 
-def _reached(twice: Values, unit: int, digits: int, limit: int | None) -> IntArray:
-    """Find the best non-decreasing whole numbers of `digits` binary digits, the highest digit first.
+def consistent_cdfs(noisy: npt.NDArray[np.float64], totals: IntArray) -> IntArray:
+    """Correct many rows of cumulative counts at once, each by itself as `consistent_cdf` does, by squares.
 
-    `twice` holds 2·y in units of 1/`unit`. A run is a stretch of bins that still have the same value. A run
-    of one bin needs no further cuts: it takes the whole number nearest to its y.
+    Parameters
+    ----------
+    noisy : numpy.ndarray of float64, shape (n_rows, K)
+    totals : numpy.ndarray of int64, shape (n_rows,)
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows, K)
     """
+    found = np.empty(noisy.shape, dtype=np.int64)
+    found[:, -1] = totals
+    free = _checked_numbers(noisy.ravel()).reshape(noisy.shape)[:, :-1]
+    if not free.size:
+        return found
+    alike: dict[tuple[int, bool, int], list[int]] = {}  # rows with the same grid and number of digits
+    for row, (largest, most) in enumerate(zip(abs(free).max(axis=1).tolist(), totals.tolist(), strict=True)):
+        grid = _grid(int(largest), free.shape[1], most, "squared", free.dtype)
+        alike.setdefault((*grid, most.bit_length()), []).append(row)
+    at_a_time = max(1, _BLOCK // free.shape[1])
+    for (bits, fits, digits), places in alike.items():
+        for start in range(0, len(places), at_a_time):
+            rows = np.array(places[start : start + at_a_time])
+            reached = _reached(_on_a_grid(free[rows], bits, fits), 1 << bits, digits, None)
+            found[rows, :-1] = np.minimum(reached, totals[rows, None])
+    return found
+
+
+def _reached(rows: Values, unit: int, digits: int, limit: int | None) -> IntArray:
+    """Find the best non-decreasing whole numbers of `digits` binary digits in each row, highest digit first.
+
+    `rows` holds 2·y in units of 1/`unit`. A run is a stretch of bins of a row that still have the same value.
+    A run of one bin needs no further cuts: it takes the whole number nearest to its y.
+    """
+    twice, bins = rows.ravel(), np.arange(rows.size)
     reached: IntArray = np.clip((twice + unit) // (2 * unit), 0, (1 << digits) - 1).astype(np.int64)
-    bins = np.arange(len(twice))
-    lengths, values = np.array([len(twice)]), np.zeros(1, dtype=twice.dtype)
+    lengths, values = np.full(len(rows), rows.shape[1]), np.zeros(len(rows), dtype=rows.dtype)
     for digit in reversed(range(digits)):
         shared = lengths > 1
         if not shared.all():
@@ -137,35 +171,38 @@ def _reached(twice: Values, unit: int, digits: int, limit: int | None) -> IntArr
         savings = twice - np.repeat((2 * raised - 1) * unit, lengths)
         if limit is not None:
             np.clip(savings, -limit, limit, out=savings)
-        kept = _best_cuts(np.cumsum(savings), lengths)
+        kept = _best_cuts(savings, lengths)
         lengths, values = np.stack([kept, lengths - kept], 1).ravel(), np.stack([values, raised], 1).ravel()
         lengths, values = lengths[lengths > 0], values[lengths > 0]
     reached[bins] = np.repeat(values, lengths)
-    return reached
+    return reached.reshape(rows.shape)
 
 
-def _best_cuts(sums: Values, lengths: IntArray) -> IntArray:
+def _best_cuts(savings: Values, lengths: IntArray) -> IntArray:
     """Return after how many bins to cut each run: where the running sum is first least."""
     starts = np.cumsum(lengths) - lengths
-    before = np.append(np.zeros(1, dtype=sums.dtype), sums[starts[1:] - 1])
+    sums = np.cumsum(savings)  # of many rows, modulo 2**64; within a run the sums fit
+    sums -= np.repeat(np.append(np.zeros(1, dtype=sums.dtype), sums[starts[1:] - 1]), lengths)
     least = np.minimum.reduceat(sums, starts)
     attained = sums == np.repeat(least, lengths)
     times = np.add.reduceat(attained, starts, dtype=np.int64)
     first = np.flatnonzero(attained)[np.cumsum(times) - times]
-    return np.where(before <= least, 0, first - starts + 1)
+    return np.where(least >= 0, 0, first - starts + 1)
 
 
-def _on_a_grid(free: Values, most: int, norm: Norm) -> tuple[Values, int]:
-    """Return 2·y as whole numbers in units of a grid, and the number of units in 1."""
-    step = 4 * most + 2 * int(np.abs(free).max(initial=0)) + 4
-    largest = max(step, len(free)) if norm == "absolute" else step * max(len(free), 1)
-    if free.dtype.kind == "i":
-        bits, twice = 0, 2 * free
-    else:
-        bits = min(_GRID_BITS, max(0, _ROOM_BITS - largest.bit_length()))
-        twice = np.rint(np.ldexp(free, bits + 1)).astype(np.int64)
-    fits = largest << bits < 1 << _ROOM_BITS
-    return twice if fits else twice.astype(object), 1 << bits
+def _grid(largest: int, n_bins: int, most: int, norm: Norm, dtype: np.dtype[Any]) -> tuple[int, bool]:
+    """Choose the grid of numbers up to `largest`: the digits of its unit, and whether sums fit into int64."""
+    step = 4 * most + 2 * largest + 4
+    room = max(step, n_bins) if norm == "absolute" else step * max(n_bins, 1)
+    bits = 0 if dtype.kind == "i" else min(_GRID_BITS, max(0, _ROOM_BITS - room.bit_length()))
+    return bits, room << bits < 1 << _ROOM_BITS
+
+
+def _on_a_grid(free: Values, bits: int, fits: bool) -> Values:
+    """Return 2·y as whole numbers in units of 2**-bits."""
+    whole = free.dtype.kind == "i"
+    twice: Values = 2 * free if whole else np.rint(np.ldexp(free, bits + 1)).astype(np.int64)
+    return twice if fits else twice.astype(object)
 
 
 def _checked_numbers(noisy: npt.ArrayLike) -> Values:

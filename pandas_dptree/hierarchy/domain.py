@@ -27,11 +27,11 @@ from pandas_dptree.errors import (
     listed,
     quote,
 )
+from pandas_dptree.hierarchy.children import Children
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
 from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.lookup import Lookup
-from pandas_dptree.hierarchy.paths import Children
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.estimation.monotone import consistent_cdf
+from pandas_dptree.estimation.monotone import consistent_cdfs
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
@@ -82,10 +82,7 @@ class Distribution:
         """Correct the estimates to be whole and non-decreasing."""
         free = np.rint(np.maximum(self.estimates[:, -1], 0)).astype(np.int64)
         totals = np.where(self.totals < 0, free, self.totals)
-        rows = [
-            consistent_cdf(noisy, total) for noisy, total in zip(self.estimates, totals.tolist(), strict=True)
-        ]
-        object.__setattr__(self, "cumulative", np.stack(rows))
+        object.__setattr__(self, "cumulative", consistent_cdfs(self.estimates, totals))
 
     @property
     def provenance(self) -> Mapping[str, Any]:
