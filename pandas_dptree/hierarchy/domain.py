@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -515,16 +515,11 @@ class Domain:
 
     def path_codes(self, level: int) -> list[IntArray]:
         """For each key down to a level, return its code at every node of the level (chain nodes included)."""
-        return next(islice(self.all_path_codes(), level, None))
-
-    def all_path_codes(self) -> Iterator[list[IntArray]]:
-        """Yield the `path_codes` of each level, from the root (empty) to the leaves."""
         paths: list[IntArray] = []
-        yield paths
-        for above, codes in enumerate(self.codes):
+        for above, codes in enumerate(self.codes[:level]):
             paths = [np.broadcast_to(self.tree.spread(above, code), len(codes)) for code in paths]
             paths.append(codes)
-            yield paths
+        return paths
 
     def find_leaves(self, codes: Sequence[IntArray]) -> IntArray:
         """Find the leaf to which each path of codes belongs.
