@@ -10,7 +10,7 @@ Everything here is a function of noisy numbers and of the tree: post-processing,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +26,15 @@ from pandas_dptree.estimation.least_squares import (
 )
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["Bounds", "least_values", "nonnegative_totals", "order_within", "project_families", "running_sum"]
+__all__ = [
+    "Bounds",
+    "family_blocks",
+    "least_values",
+    "nonnegative_totals",
+    "order_within",
+    "project_families",
+    "running_sum",
+]
 
 Bounds = Sequence[IntArray | FloatArray]
 
@@ -78,13 +86,15 @@ def nonnegative_totals(
     ([8.25], [0.0, 1.125, 7.125])
     """
     bounds = least_values(tree, measurements, variances, least=least)
-    subtree, _ = subtree_estimates(tree, measurements, variances)
-    estimates = [np.maximum(subtree[0], bounds[0])]
+    subtree = subtree_estimates(tree, measurements, variances)[0][::-1]
+    estimates = [np.maximum(subtree.pop(), bounds[0])]
     for level in range(tree.depth):
         bound = bounds[level + 1]
-        excess = subtree[level + 1] - bound
+        excess = subtree.pop() - bound  # arrays of all leaves are freed as soon as they are used
         total = estimates[level] - tree.sum_children(level, bound)
-        estimates.append(bound + project_families(tree, level, excess, variances.subtree[level + 1], total))
+        projected = project_families(tree, level, excess, variances.subtree[level + 1], total)
+        projected += bound
+        estimates.append(projected)
     return estimates
 
 
@@ -159,15 +169,20 @@ def project_families(
     """
     counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
     variances = np.broadcast_to(variances, estimates.shape)
-    ends = np.cumsum(counts)
     projected = np.empty(estimates.shape)
-    firsts = np.searchsorted(ends, np.arange(0, len(estimates), _BLOCK), side="right")
-    for first, last in pairwise(np.unique([*firsts, len(counts)]).tolist()):
-        members, families = slice(ends[first] - counts[first], ends[last - 1]), slice(first, last)
+    for members, families in family_blocks(counts):
         projected[members] = _project(
             estimates[members], variances[members], totals[families], counts[families]
         )
     return projected
+
+
+def family_blocks(counts: IntArray) -> Iterator[tuple[slice, slice]]:
+    """Yield the members and the families of blocks of whole families, of so many members each."""
+    ends = np.cumsum(counts)
+    firsts = np.searchsorted(ends, np.arange(0, ends[-1], _BLOCK), side="right")
+    for first, last in pairwise(np.unique([*firsts, len(counts)]).tolist()):
+        yield slice(ends[first] - counts[first], ends[last - 1]), slice(first, last)
 
 
 def _project(

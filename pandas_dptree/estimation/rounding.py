@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.estimation.nonnegative import family_blocks
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
 __all__ = ["round_to_whole"]
@@ -55,26 +56,43 @@ def round_to_whole(
     ([4], [0, 1, 3])
     """
     bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
-    exact = tree.roll_up(np.rint(np.ldexp(leaf_estimates, bits)).astype(np.int64))
+    grid = np.ldexp(leaf_estimates, bits)
+    exact = tree.roll_up(np.rint(grid, out=grid).astype(np.int64))
+    del grid
     whole = [(exact[0] + (1 << bits >> 1)) >> bits]
     for level in range(tree.depth):
-        floors = exact[level + 1] >> bits
-        fractions = exact[level + 1] - (floors << bits)
-        lacking = whole[level] - tree.sum_children(level, floors)
-        whole.append(floors + _largest_first(tree, level, fractions, lacking, bits, random_words))
+        whole.append(_round_families(tree, level, exact[level + 1], whole[level], bits, random_words))
+    return whole
+
+
+def _round_families(
+    tree: Tree,
+    level: int,
+    exact: IntArray,
+    totals: IntArray,
+    bits: int,
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+) -> IntArray:
+    """Round the children of each node of a level to whole numbers with the given totals, block by block."""
+    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
+    whole = np.empty_like(exact)
+    for members, families in family_blocks(counts):
+        floors = exact[members] >> bits
+        fractions = exact[members] - (floors << bits)
+        within = counts[families]
+        lacking = totals[families] - np.add.reduceat(floors, np.cumsum(within) - within)
+        whole[members] = floors + _largest_first(within, fractions, lacking, bits, random_words)
     return whole
 
 
 def _largest_first(
-    tree: Tree,
-    level: int,
+    counts: IntArray,
     fractions: IntArray,
     lacking: IntArray,
     bits: int,
     random_words: Callable[[int], npt.NDArray[np.uint64]],
 ) -> npt.NDArray[np.bool_]:
     """Mark, in each family, as many members as it lacks: those with the largest fractions."""
-    counts = np.broadcast_to(tree.child_counts[level], tree.level_sizes[level])
     candidates = np.flatnonzero(fractions)
     parent = np.repeat(np.arange(len(counts)), counts)[candidates]
     ties = random_words(len(candidates)) >> np.uint64(bits + 1)

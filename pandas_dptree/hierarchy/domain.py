@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice
+from itertools import repeat
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -29,9 +29,12 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.children import Children
 from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
+from pandas_dptree.hierarchy.forms import ArrayForms, blocks
 from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.lookup import Lookup
+from pandas_dptree.hierarchy.paths import Paths
+from pandas_dptree.hierarchy.sorted_keys import sorted_keys
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public
@@ -144,14 +147,24 @@ def _fingerprint(hierarchy: Domain | Tree) -> str:
         names = tuple(name.item() if isinstance(name, np.generic) else name for name in hierarchy.by)
         digest.update(ascii(names).encode())  # NumPy 1 and 2 show its scalars differently
         for forms, codes in zip(hierarchy.forms, hierarchy.codes, strict=True):
-            is_text = set(map(type, forms)) == {str}  # text is its own normal form
-            normal = list(forms if is_text else map(normal_form, forms))
-            digest.update(ascii(normal).encode() + codes.astype("<i8").tobytes())
+            digest.update(b"[")  # the list of all forms, some at a time
+            for place, block in enumerate(blocks(forms)):
+                digest.update(b", " * bool(place) + ascii(list(_all_normalized(block)))[1:-1].encode())
+            digest.update(b"]")
+            digest.update(codes.astype("<i8", copy=False).data)
         if len(hierarchy.structural_zeros):
             digest.update(b"structural zeros" + hierarchy.structural_zeros.astype("<i8").tobytes())
         for levels in hierarchy.derived:
             digest.update(b"derived" + ascii(levels.definition).encode())
     return digest.hexdigest()
+
+
+def _all_normalized(forms: Sequence[Hashable]) -> Iterable[Hashable]:
+    """Normalize many forms, of which text is its own normal form."""
+    types = set(map(type, forms))
+    if types == {int}:
+        return zip(forms, repeat(1), strict=False)
+    return forms if types == {str} else map(normal_form, forms)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,8 +182,8 @@ class Domain:
         The shape.
     labels : sequence of pandas.Index
         For each key, its distinct labels in sorted order.
-    forms : sequence of tuple of hashable
-        Their canonical forms, by which keys are compared.
+    forms : sequence of sequence of hashable
+        Their canonical forms, by which keys are compared; in an array if they are numbers or text.
     codes : tuple of numpy.ndarray of int64
         For each key, the code of every node of its level, shape ``(tree.level_sizes[l],)``: the
         position of its label, or -1 for a node that only continues a short path.
@@ -196,7 +209,7 @@ class Domain:
     by: tuple[Hashable, ...]
     tree: Tree
     labels: Sequence[pd.Index]
-    forms: Sequence[tuple[Hashable, ...]]
+    forms: Sequence[Sequence[Hashable]]
     codes: tuple[IntArray, ...]
     structural_zeros: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     derived: tuple[DerivedLevels[Domain], ...] = ()
@@ -393,20 +406,21 @@ class Domain:
         cls, by: tuple[Hashable, ...], columns: list[pd.Series], structural_zeros: BoolArray | None = None
     ) -> Domain:
         """Make the domain from key columns, one row per leaf."""
-        encoded = [canonical_codes(column, sort=True) for column in columns]
-        _check_forms(by, [forms for _, forms in encoded])
-        labels = [
-            _labels(column, code, len(forms)) for column, (code, forms) in zip(columns, encoded, strict=True)
-        ]
-        forms = [tuple(forms) for _, forms in encoded]
-        return cls.from_codes(by, labels, forms, [code for code, _ in encoded], structural_zeros)
+        labels, forms, paths = [], [], Paths()
+        for column in columns:
+            codes, known = sorted_keys(column)
+            paths.append(codes, len(known))
+            labels.append(_labels(column, codes, known))
+            forms.append(known)
+        _check_forms(by, forms)
+        return cls._from_paths(by, labels, forms, paths, structural_zeros)
 
     @classmethod
     def from_codes(
         cls,
         by: tuple[Hashable, ...],
         labels: Sequence[pd.Index],
-        forms: Sequence[tuple[Hashable, ...]],
+        forms: Sequence[Sequence[Hashable]],
         leaves: Sequence[IntArray],
         structural_zeros: BoolArray | None = None,
         derived: tuple[DerivedLevels[Domain], ...] = (),
@@ -427,20 +441,27 @@ class Domain:
         DomainError
             If these are not the leaves of a tree.
         """
-        codes = np.column_stack(leaves)
-        order = np.lexsort(codes.T[::-1])
-        codes = codes[order]
-        tree = Tree.from_paths(codes)
-        levels = []
-        for level in range(1, tree.depth + 1):
-            below = np.broadcast_to(tree.leaves_below(level), tree.level_sizes[level])
-            levels.append(codes[np.cumsum(below) - below, level - 1])
-        zeros = (
-            np.flatnonzero(structural_zeros[order])
-            if structural_zeros is not None
-            else np.zeros(0, dtype=np.int64)
-        )
-        return cls(by, tree, tuple(labels), tuple(forms), tuple(levels), zeros, derived)
+        paths = Paths()
+        for codes, label in zip(leaves, labels, strict=True):
+            paths.append(codes, len(label))
+        return cls._from_paths(by, labels, forms, paths, structural_zeros, derived)
+
+    @classmethod
+    def _from_paths(
+        cls,
+        by: tuple[Hashable, ...],
+        labels: Sequence[pd.Index],
+        forms: Sequence[Sequence[Hashable]],
+        paths: Paths,
+        structural_zeros: BoolArray | None,
+        derived: tuple[DerivedLevels[Domain], ...] = (),
+    ) -> Domain:
+        flags = paths.sort(structural_zeros)
+        zeros = np.zeros(0, dtype=np.int64) if flags is None else np.flatnonzero(flags)
+        levels = list(paths.levels())
+        tree = Tree.from_levels(levels)
+        codes = tuple(level.codes for level in levels)
+        return cls(by, tree, tuple(labels), tuple(forms), codes, zeros, derived)
 
     @property
     def plain(self) -> tuple[Hashable, ...]:
@@ -487,16 +508,11 @@ class Domain:
 
     def path_codes(self, level: int) -> list[IntArray]:
         """For each key down to a level, return its code at every node of the level (chain nodes included)."""
-        return next(islice(self.all_path_codes(), level, None))
-
-    def all_path_codes(self) -> Iterator[list[IntArray]]:
-        """Yield the `path_codes` of each level, from the root (empty) to the leaves."""
         paths: list[IntArray] = []
-        yield paths
-        for above, codes in enumerate(self.codes):
+        for above, codes in enumerate(self.codes[:level]):
             paths = [np.broadcast_to(self.tree.spread(above, code), len(codes)) for code in paths]
             paths.append(codes)
-            yield paths
+        return paths
 
     def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the leaf to which each path of codes belongs.
@@ -595,13 +611,21 @@ def _check_forms(by: tuple[Hashable, ...], forms: Sequence[Sequence[Hashable]]) 
         )
 
 
-def _labels(column: pd.Series, codes: IntArray, n_labels: int) -> pd.Index:
+def _labels(column: pd.Series, codes: IntArray, forms: Sequence[Hashable]) -> pd.Index:
     """Return each key as it first occurs in the column."""
-    row = np.zeros(n_labels, dtype=np.int64)
-    present = np.flatnonzero(codes >= 0)[::-1]
-    row[codes[present]] = present
-    first = column.iloc[row]
+    labels: pd.Index[Any]
+    dtype: Any = column.dtype
+    if isinstance(forms, ArrayForms):  # where equal values are the same, the labels share their memory
+        if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+            labels = pd.Index(forms.array, copy=False)
+            return labels
+        if isinstance(column.dtype, pd.StringDtype) and dtype.storage != "python":
+            labels = pd.Index(dtype.__from_arrow__(forms.array))
+            return labels
+    row = np.zeros(len(forms) + 1, dtype=np.int64)  # the last is that of missing keys
+    row[codes[::-1]] = np.arange(len(codes))[::-1]
+    first = column.iloc[row[:-1]]
     # Objects stay as they are: pandas would guess a type.
     is_object = first.dtype == np.dtype(object)
-    labels: pd.Index[Any] = pd.Index(first.array, dtype=object) if is_object else pd.Index(first.array)
+    labels = pd.Index(first.array, dtype=object) if is_object else pd.Index(first.array)
     return labels

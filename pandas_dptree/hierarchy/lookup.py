@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.hierarchy.columns import arrow_column, chunks, exact, text_column
+from pandas_dptree.hierarchy.forms import ArrayForms
 from pandas_dptree.hierarchy.hash_tables import DenseTable, Texts, TextTable, WholeTable, once
 from pandas_dptree.hierarchy.values import canonical_codes
 
@@ -91,7 +93,7 @@ class Lookup:
         """Find canonical forms among those of the labels; -2 for those that are not there."""
         wanted = _Divided.of(forms)
         found = np.full(len(forms), -2, dtype=np.int32)
-        found[wanted.text_rows] = self._find_texts(Texts.of(wanted.texts))
+        found[wanted.text_rows] = self._find_texts(wanted.texts)
         found[wanted.whole_rows] = self._find_wholes(wanted.wholes)
         for row in wanted.other_rows.tolist():
             found[row] = self._tables.others.get(forms[row], -2)
@@ -186,9 +188,9 @@ class _Some:
     positions: Codes
 
     @classmethod
-    def of(cls, positions: Iterable[int], table: Any) -> _Some:
+    def of(cls, positions: npt.ArrayLike, table: Any) -> _Some:
         """Add that what is not in the table has the position -2."""
-        return cls(table, np.array([*positions, -2], dtype=np.int32))
+        return cls(table, np.append(positions, -2).astype(np.int32))
 
     def find(self, wanted: Any) -> Codes:
         """Find the positions among all labels; -2 for what is not there."""
@@ -204,12 +206,15 @@ class _Divided:
     ----------
     text_rows, whole_rows, other_rows : numpy.ndarray of int64
         Their positions.
-    texts : list of bytes
+    texts : Texts
+        All that texts of Arrow may equal: texts, and bytes that are not UTF-8, for which its invalid texts
+        stand.
     wholes : numpy.ndarray of int64
+        Whole numbers of 64 bits, of any type.
     """
 
     text_rows: IntArray
-    texts: list[bytes]
+    texts: Texts
     whole_rows: IntArray
     wholes: IntArray
     other_rows: IntArray
@@ -218,25 +223,35 @@ class _Divided:
     def of(cls, forms: Sequence[Hashable]) -> _Divided:
         """Divide forms."""
         every, none = np.arange(len(forms)), np.zeros(0, dtype=np.int64)
-        kinds = set(map(type, forms))
-        if kinds == {str}:
-            try:
-                return cls(every, list(map(str.encode, cast(Sequence[str], forms))), none, none, none)
-            except UnicodeEncodeError:  # some hold lone surrogates
-                pass
-        if kinds == {int}:
-            try:
-                return cls(none, [], every, np.array(forms, dtype=np.int64), none)
-            except OverflowError:
-                pass
-        texts = {row: text for row, form in enumerate(forms) if (text := _utf8(form)) is not None}
+        array = forms.array if isinstance(forms, ArrayForms) else forms
+        if isinstance(array, np.ndarray):
+            if array.dtype.kind in "iu" and int(array.max(initial=0)) < 2**63:
+                return cls(none, Texts.of([]), every, array.astype(np.int64), none)
+        elif array is not forms:
+            return cls(every, Texts.of_arrow(array), none, none, none)
+        else:
+            with suppress(UnicodeEncodeError, OverflowError):  # lone surrogates, numbers of more than 64 bits
+                kinds = set(map(type, forms))
+                if kinds == {str}:
+                    texts = list(map(str.encode, cast(Sequence[str], forms)))
+                    return cls(every, Texts.of(texts), none, none, none)
+                if kinds == {int}:
+                    return cls(none, Texts.of([]), every, np.array(forms, dtype=np.int64), none)
+        return cls._one_by_one(forms)
+
+    @classmethod
+    def _one_by_one(cls, forms: Sequence[Hashable]) -> _Divided:
+        texts = {row: text for row, form in enumerate(forms) if (text := _raw_text(form)) is not None}
         wholes = {row: whole for row, form in enumerate(forms) if (whole := _whole(form)) is not None}
+        others = [row for row in range(len(forms)) if row not in texts and row not in wholes]
         return cls(
             np.array([*texts], dtype=np.int64),
-            list(texts.values()),
+            Texts.of(list(texts.values())),
             np.array([*wholes], dtype=np.int64),
             np.array([*wholes.values()], dtype=np.int64),
-            np.array([row for row in every if row not in texts and row not in wholes], dtype=np.int64),
+            np.array(
+                [row for row in range(len(forms)) if row not in texts and row not in wholes], dtype=np.int64
+            ),
         )
 
 
@@ -246,11 +261,8 @@ class _Tables:
 
     Attributes
     ----------
-    texts : _Some
-        What texts of Arrow may equal: labels that are texts, and bytes that are not UTF-8, for which Arrow's
-        invalid texts stand.
-    wholes : _Some
-        Labels that are whole numbers of 64 bits, of any type.
+    texts, wholes : _Some
+        The labels among the texts and whole numbers of `_Divided`.
     others : mapping
         The position of each other label.
     """
@@ -263,14 +275,10 @@ class _Tables:
     def of(cls, forms: Sequence[Hashable]) -> _Tables:
         """Make the tables of canonical forms."""
         divided = _Divided.of(forms)
-        invalid = {
-            row: raw for row in divided.other_rows.tolist() if (raw := _not_utf8(forms[row])) is not None
-        }
-        texts = TextTable(Texts.of([*divided.texts, *invalid.values()]))
         wholes = divided.wholes
         spread = int(wholes.max()) - int(wholes.min()) if len(wholes) else 0
         return cls(
-            _Some.of([*divided.text_rows, *invalid], texts),
+            _Some.of(divided.text_rows, TextTable(divided.texts)),
             _Some.of(
                 divided.whole_rows,
                 DenseTable(wholes) if spread < _DENSE * len(wholes) else WholeTable(wholes.view(np.uint64)),
@@ -279,16 +287,13 @@ class _Tables:
         )
 
 
-def _utf8(form: Hashable) -> bytes | None:
-    """Encode a text; None for one with lone surrogates, and for other forms."""
-    try:
-        return form.encode() if isinstance(form, str) else None
-    except UnicodeEncodeError:
-        return None
-
-
-def _not_utf8(form: Hashable) -> bytes | None:
-    """Return bytes that are no text, if a form stands for such."""
+def _raw_text(form: Hashable) -> bytes | None:
+    """Return the bytes of a text of Arrow that has a canonical form; None if none has."""
+    if isinstance(form, str):
+        try:
+            return form.encode()
+        except UnicodeEncodeError:
+            return None
     if not isinstance(form, tuple) or form[0] != "bytes":
         return None
     raw = bytes.fromhex(form[1])

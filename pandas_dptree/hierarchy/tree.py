@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, DomainError, quote
+from pandas_dptree.hierarchy.paths import Level, Paths
 
 __all__ = ["IntArray", "Tree"]
 
@@ -181,45 +182,58 @@ class Tree:
         """
         codes = np.asarray(paths)
         if codes.ndim != 2 or codes.size == 0:
-            raise DomainError("has no leaves.", hint="list at least one leaf path, one key per level.")
+            raise _no_leaves()
         if codes.dtype.kind not in "iu":
             raise DomainError(
                 f"must hold whole numbers, not {codes.dtype}.", hint="use Domain.from_frame for labels."
             )
-        codes = codes.astype(np.int64)
-        missing = codes < 0
-        if missing[:, 0].any():
+        given = Paths()
+        for column in np.maximum(codes.astype(np.int64), -1).T:
+            if column.max() > len(column):  # their ranks serve as well
+                column = np.unique(column, return_inverse=True)[1] - int(column.min() < 0)
+            given.append(column, int(column.max()) + 1)
+        given.sort()
+        return cls.from_levels(list(given.levels()))
+
+    @classmethod
+    def from_levels(cls, levels: Sequence[Level]) -> Tree:
+        """Make the tree from the levels of sorted paths; raises as `from_paths` does."""
+        missing = [level.missing for level in levels]
+        if not missing[0].size:
+            raise _no_leaves()
+        if missing[0].any():
             raise DomainError(
                 "has a path without its first key.",
                 hint="check that `by` goes from coarse to fine; if it does, drop the rows whose first key is "
                 "missing.",
             )
-        if (missing[:, :-1] & ~missing[:, 1:]).any():
+        if any((above & ~here).any() for above, here in pairwise(missing)):
             raise DomainError(
                 "has a path with a gap: a missing key above one that is present.",
                 hint="a path may end early, with missing keys from some level on, but not skip a level.",
             )
-        # changed[l][i]: whether path i differs from the previous one within its first l keys
-        changed = _prefix_changes(codes)
-        if not _is_sorted(codes, changed):
-            codes = codes[np.lexsort(codes.T[::-1])]
-            missing, changed = codes < 0, _prefix_changes(codes)
-        if not changed[-1].all():
+        if not levels[-1].begins.all():
             raise DomainError(
                 "lists the same leaf more than once.",
                 hint="drop the duplicates, for example with places.drop_duplicates(by).",
             )
-        ends = codes.shape[1] - missing.sum(axis=1)
-        shorter = np.flatnonzero(ends[:-1] < codes.shape[1])
-        if not np.stack(changed)[ends[shorter], shorter + 1].all():
-            raise DomainError(
-                "has a leaf that is also an inner node: one path continues another.",
-                hint="give the shorter path a key of its own on the next level, or leave it out.",
-            )
-        counts = []
-        for above, here in pairwise(changed):
-            node = np.cumsum(above) - 1
-            counts.append(np.bincount(node[here]))
+        for above, here in pairwise(levels):
+            ended = here.missing & ~above.missing  # these sort before the paths that continue them
+            if (ended[:-1] & ~above.begins[1:]).any():
+                raise DomainError(
+                    "has a leaf that is also an inner node: one path continues another.",
+                    hint="give the shorter path a key of its own on the next level, or leave it out.",
+                )
+        first_children = [np.zeros(1, dtype=np.int64)]
+        first_children += [np.flatnonzero(above.begins[here.begins]) for above, here in pairwise(levels)]
+        counts = [
+            np.diff(first, append=len(here.codes)) for first, here in zip(first_children, levels, strict=True)
+        ]
+        if not missing[-1].any():
+            return cls(tuple(counts))
+        ends = np.full(len(missing[0]), len(levels))
+        for absent in missing:
+            ends -= absent
         return cls(tuple(counts), ends)
 
     def copies(self, n: int) -> Tree:
@@ -382,21 +396,5 @@ def _fold(values: IntArray) -> IntArray:
     return values[:1] if (values == values[0]).all() else values
 
 
-def _prefix_changes(codes: IntArray) -> list[npt.NDArray[np.bool_]]:
-    """For l = 0 … depth, return whether each row differs from the previous one within its first l keys."""
-    n_paths, depth = codes.shape
-    changes = [np.zeros(n_paths, dtype=bool)]
-    changes[0][0] = True
-    for level in range(depth):
-        change = changes[-1].copy()
-        change[1:] |= codes[1:, level] != codes[:-1, level]
-        changes.append(change)
-    return changes
-
-
-def _is_sorted(codes: IntArray, changed: list[npt.NDArray[np.bool_]]) -> bool:
-    """Whether the rows are in lexicographic order: each key is not lower unless its prefix changed."""
-    return all(
-        bool((changed[level][1:] | (codes[1:, level] >= codes[:-1, level])).all())
-        for level in range(codes.shape[1])
-    )
+def _no_leaves() -> DomainError:
+    return DomainError("has no leaves.", hint="list at least one leaf path, one key per level.")

@@ -254,8 +254,8 @@ def _ranks(forms: Sequence[Hashable]) -> IntArray:
     """Rank distinct canonical forms."""
     ranks = np.empty(len(forms), dtype=np.int64)
     only_text = all(type(form) is str for form in forms)  # whose sort keys are in the order of the texts
-    key = forms.__getitem__ if only_text else lambda place: sort_key(forms[place])
-    ranks[sorted(range(len(forms)), key=key)] = np.arange(len(forms))
+    keys: Sequence[Any] = forms if only_text else list(map(sort_key, forms))
+    ranks[sorted(range(len(forms)), key=keys.__getitem__)] = np.arange(len(forms))
     return ranks
 
 

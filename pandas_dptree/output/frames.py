@@ -70,18 +70,24 @@ def release_frame(
     columns: dict[Hashable, Any] = {
         "level": pd.Categorical.from_codes(level, categories=pd.Index(level_names(domain)), ordered=True)
     }
-    paths = list(domain.all_path_codes())
     for key, name in enumerate(domain.by):
-        codes = [
-            _pick(path[key], shown) if key < len(path) else np.full(np.count_nonzero(shown), -1)
-            for path, shown in zip(paths, listed, strict=True)
-        ]
-        columns[name] = key_column(take_labels(domain.labels[key], np.concatenate(codes)))
+        columns[name] = key_column(take_labels(domain.labels[key], _codes(domain, key, listed)))
     for name, levels in values.items():
         columns[name] = _stack(levels, listed)
     frame = pd.DataFrame(columns, copy=False)
     frame.attrs.update(attrs)
     return frame
+
+
+def _codes(domain: Domain, key: int, listed: Sequence[npt.NDArray[np.bool_]]) -> IntArray:
+    """Return the code of one key at the listed nodes of all levels, -1 above its own."""
+    parts = [np.full(np.count_nonzero(shown), -1) for shown in listed[: key + 1]]
+    code = domain.codes[key]
+    for level in range(key + 1, len(listed)):
+        parts.append(_pick(code, listed[level]))
+        if level < domain.tree.depth:
+            code = np.broadcast_to(domain.tree.spread(level, code), domain.tree.level_sizes[level + 1])
+    return np.concatenate(parts)
 
 
 def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:

@@ -59,7 +59,9 @@ def prepared(plan: Measurement, data: Any) -> Release:
     def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         (values,) = measured([plan], leaves, origin.source, done)
         done()
-        table = release_frame(plan.labelled, columns_of(name, plan, values), plan.attrs(origin))
+        columns = columns_of(name, plan, values)
+        del values  # measurements that the table does not show
+        table = release_frame(plan.labelled, columns, plan.attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
         return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
 
