@@ -249,9 +249,7 @@ class _Divided:
             Texts.of(list(texts.values())),
             np.array([*wholes], dtype=np.int64),
             np.array([*wholes.values()], dtype=np.int64),
-            np.array(
-                [row for row in range(len(forms)) if row not in texts and row not in wholes], dtype=np.int64
-            ),
+            np.array(others, dtype=np.int64),
         )
 
 
