@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +20,8 @@ __all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTa
 DATASET_ROWS = 2**17
 """How many rows of a dataset Arrow decodes at a time. It does so for a few batches ahead."""
 
-_started: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Readers whose batches were requested. Read again, they would seem to be empty."""
+_started: dict[int, weakref.ref[Any]] = {}
+"""Streams whose batches were requested, by `id`. Read again, they would seem to be empty."""
 
 
 class ArrowSource(Source):
@@ -90,7 +91,7 @@ class ArrowReader(ArrowSource):
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
-        self._check_unread()
+        check_unread(frame, argument)
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -99,25 +100,24 @@ class ArrowReader(ArrowSource):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read the batches, and keep the columns of each."""
-        self._check_unread()
-        _started.add(self.frame)
+        check_unread(self.frame, self.argument)
+        start(self.frame)
         return arrow_batches(selected(self.frame, columns), rows)
-
-    def _check_unread(self) -> None:
-        if self.frame in _started:
-            raise ReadingError(
-                self.argument,
-                "is a stream of batches that was read before.",
-                hint="make a new one for each call, or collect its batches once: reader.read_all().",
-            )
 
 
 class ArrowStream(ArrowSource):
-    """An object of any other library that is exported as a stream of Arrow."""
+    """An object of any other library that is exported as a stream of Arrow.
+
+    A table has a length, and is exported as often as it is asked to. Anything else may be a stream, which is
+    read once: afterwards, it would be exported as one without batches.
+    """
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
-        self.read_once = hasattr(type(frame), "__next__")  # type: ignore[misc]
+        kind = type(frame)
+        self.read_once = not hasattr(kind, "__len__") or hasattr(kind, "__next__")  # type: ignore[misc]
+        if self.read_once:
+            check_unread(frame, argument)
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -138,7 +138,27 @@ class ArrowStream(ArrowSource):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read the stream, and keep the columns of each batch."""
-        yield from arrow_batches(selected(self._reader, columns), rows)
+        if self.read_once:
+            check_unread(self.frame, self.argument)
+            start(self.frame)
+        return arrow_batches(selected(self._reader, columns), rows)
+
+
+def start(stream: Any) -> None:
+    """Remember that the batches of a stream were requested, as long as there is the stream."""
+    key = id(stream)
+    with suppress(TypeError):  # not all types can be referred to
+        _started[key] = weakref.ref(stream, lambda _: _started.pop(key, None))
+
+
+def check_unread(stream: Any, argument: str) -> None:
+    """Check that the batches of a stream were not requested before."""
+    if id(stream) in _started:
+        raise ReadingError(
+            argument,
+            "is a stream of batches that was read before.",
+            hint="make a new one for each call, or collect its batches once: pyarrow.table(frame).",
+        )
 
 
 def selected(reader: Any, columns: Sequence[Hashable]) -> Iterator[Any]:
