@@ -112,3 +112,23 @@ def assert_same(answer, expected):
 
 def seeded():
     return {"rng": np.random.default_rng(0)}
+
+
+LOSS = {"epsilon": 150.0, "delta": 1e-3}
+DOMAIN = dpt.Domain.from_frame(PLACES, by=KEYS)
+GROUPS_OF_STATES = dpt.Domain.from_frame(STATES, by=["state"])
+PLANS = {
+    "counts": lambda **unit: dpt.plan(DOMAIN, **LOSS, **unit),
+    "several at once": lambda **unit: dpt.plan_agg(DOMAIN, AGGREGATIONS, **LOSS, **unit),
+    "bounded relative error": lambda **unit: dpt.plan(
+        DOMAIN, **LOSS, **unit, mechanism=dpt.Multiplicative(alpha=0.5)
+    ),
+    "distribution": lambda **unit: dpt.plan_distribution(
+        "amount", **AMOUNT, bins=8, domain=GROUPS_OF_STATES, **LOSS, **unit
+    ),
+    "prefixes": lambda **unit: dpt.plan_implicit(ADDRESSES, **LOSS, **unit),
+    "private keys": lambda **unit: dpt.plan(
+        GROUPS_OF_STATES, private_keys=["county", "city"], **LOSS, **unit
+    ),
+}
+"""Make a plan of each kind for a unit of `UNITS`."""
