@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 import pandas_dptree as dpt
-from tests.helpers_engines import ENGINES, in_pandas
 
 KEYS = ["state", "county", "city"]
 

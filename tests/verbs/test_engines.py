@@ -25,7 +25,6 @@ from tests.helpers_engines import ENGINES, Exported, in_pandas, odd_records
 from tests.helpers_ledger import create
 from tests.helpers_reading import divided, forms_of
 
-
 pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
 
 ALL = {
