@@ -144,7 +144,8 @@ def _planned(ask: Callable[[], Answer], argument: str) -> Answer:
     try:
         with silence():
             return ask()
-    except DPTreeError:
+    except (KeyboardInterrupt, SystemExit, DPTreeError):
         raise
-    except Exception:
-        raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
+    except BaseException:  # a panic of polars is not an Exception
+        pass  # it may quote values, and would be the context of an error that is raised here
+    raise ArgumentError(argument, "cannot be read.", hint="check its path or query.")

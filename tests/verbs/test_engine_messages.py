@@ -294,6 +294,39 @@ def test_every_verb_costs_nothing_if_a_read_fails(verb, unit, tmp_path, records,
         assert account.n_charges == 1
 
 
+class Broken:
+    """A stream that cannot be opened."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise self.kind(PLANTED)
+
+
+class PanicError(BaseException):
+    """Like that of polars, which is no Exception."""
+
+
+UNOPENED = {
+    "stream": lambda folder: Broken(ValueError),
+    "panic": lambda folder: Broken(PanicError),
+    "polars file": lambda folder: polars.scan_csv(folder / PLANTED),
+    "polars column": lambda folder: polars.LazyFrame({"a": [1]}).select(polars.col(PLANTED)),
+    "polars of another type": lambda folder: polars.LazyFrame({"a": ["1"]}).with_columns(
+        polars.col("a").str.to_integer() + polars.lit(PLANTED).str.to_date()
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", UNOPENED)
+def test_no_error_of_a_schema_is_repeated(engine, account, tmp_path, caplog, capfd):
+    with listening(caplog, capfd) as said, pytest.raises(ArgumentError) as caught:
+        PLAN.release(UNOPENED[engine](tmp_path), ledger=account, note="2026")
+    assert not is_repeated(text_of(caught.value), *said)
+    assert not account.n_charges
+
+
 @pytest.fixture(scope="module")
 def records():
     return odd_records().drop_columns("never")
