@@ -1,5 +1,7 @@
 """Every verb that reads records, as it is called with a frame of any engine that holds `odd_records`."""
 
+from functools import cache, partial
+
 import numpy as np
 import pandas as pd
 
@@ -29,13 +31,15 @@ LISTED = pd.DataFrame({"kind": ["a", "A", "a", "b"], "flag": [True, False, False
 NUMBERS = pd.DataFrame({"number": [2**53 + each for each in range(4)]})
 TABLE = pd.DataFrame({"letter": ["a", "a", "b"], "kind": ["a", "A", "b"]})
 
-EXACT = {"epsilon": 200.0}
+EPSILON = {"epsilon": 200.0, "mechanism": "laplace"}
 """So little noise that no count can be another without a trace in the table."""
+
+EXACT = {**EPSILON, "split": "uniform"}
 
 APPROXIMATE = {"epsilon": 200.0, "delta": 1e-3}
 FACTOR = {**APPROXIMATE, "mechanism": dpt.Multiplicative(alpha=0.5, failure_probability=0.4)}
 AMOUNT = {"bounds": (0, 500)}
-BINS = {**AMOUNT, "bins": 8, "by": ["state"], "domain": STATES, **EXACT}
+BINS = {**AMOUNT, "bins": 8, "tree": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
 DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
 HOURS = dpt.calendar(
     "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
@@ -69,11 +73,11 @@ VERBS = {
     "tree_agg": _of(dpt.tree_agg, KEYS, AGGREGATIONS, domain=PLACES, **EXACT),
     "release_distribution": _of(dpt.release_distribution, "amount", **BINS),
     "release_distribution of times": _of(
-        dpt.release_distribution, "at", bins=4, **EXACT,
+        dpt.release_distribution, "at", bins=4, tree=[4], **EPSILON,
         bounds=(pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-12-31", tz="UTC")),
     ),
     "cdf": _of(dpt.cdf, "amount", **BINS),
-    "histogram": _of(dpt.histogram, "number", bins=[2**53, 2**53 + 2, 2**53 + 4], **EXACT),
+    "histogram": _of(dpt.histogram, "number", bins=[2**53, 2**53 + 2, 2**53 + 4], **EPSILON),
     "quantiles": _of(dpt.quantiles, "amount", [0.1, 0.5, 0.9], **BINS),
     "range_counts": _of(dpt.range_counts, "amount", [(0, 125), (62.5, 500)], **BINS),
     "calendar of dates": _of(dpt.tree_counts, DAYS, **EXACT),
@@ -82,11 +86,12 @@ VERBS = {
     "mapping": _of(dpt.tree_means, "amount", LETTERS, **EXACT, **AMOUNT),
     "quadtree": _of(dpt.tree_counts, SQUARES, **EXACT),
     "listed prefixes": _of(dpt.tree_sums, "amount", ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
-    "prefixes of numbers": _of(dpt.tree_counts, ADDRESSES, **APPROXIMATE),
+    "prefixes of numbers": _of(dpt.tree_counts, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "prefixes of text": _of(dpt.tree_counts, CITIES, **APPROXIMATE, mechanism="truncated_laplace"),
     "prefixes with bounded relative error": _of(dpt.tree_counts, ADDRESSES, **FACTOR),
     "private keys": _of(
-        dpt.tree_counts, KEYS, domain=STATES, private_keys=["county", "city"], **APPROXIMATE
+        dpt.tree_counts, KEYS, domain=STATES, private_keys=["county", "city"], **APPROXIMATE,
+        mechanism="truncated_laplace",
     ),
     "private keys alone": _of(
         dpt.tree_counts, ["kind", "number"], private_keys=["kind", "number"], **APPROXIMATE,
@@ -113,21 +118,24 @@ def seeded():
     return {"rng": np.random.default_rng(0)}
 
 
-LOSS = {"epsilon": 150.0, "delta": 1e-3}
 DOMAIN = dpt.Domain.from_frame(PLACES, by=KEYS)
-GROUPS_OF_STATES = dpt.Domain.from_frame(STATES, by=["state"])
+DOMAIN_OF_STATES = dpt.Domain.from_frame(STATES, by=["state"])
 PLANS = {
-    "counts": lambda **unit: dpt.plan(DOMAIN, **LOSS, **unit),
-    "several at once": lambda **unit: dpt.plan_agg(DOMAIN, AGGREGATIONS, **LOSS, **unit),
-    "bounded relative error": lambda **unit: dpt.plan(
-        DOMAIN, **LOSS, **unit, mechanism=dpt.Multiplicative(alpha=0.5)
+    "counts": partial(dpt.plan, DOMAIN, **EXACT),
+    "several at once": partial(dpt.plan_agg, DOMAIN, AGGREGATIONS, **EXACT),
+    "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),
+    "distribution": partial(
+        dpt.plan_distribution, "amount", **AMOUNT, bins=8, tree=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
     ),
-    "distribution": lambda **unit: dpt.plan_distribution(
-        "amount", **AMOUNT, bins=8, domain=GROUPS_OF_STATES, **LOSS, **unit
+    "prefixes": partial(dpt.plan_implicit, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
+    "private keys": partial(
+        dpt.plan, DOMAIN_OF_STATES, private_keys=["county", "city"], **APPROXIMATE,
+        mechanism="truncated_laplace",
     ),
-    "prefixes": lambda **unit: dpt.plan_implicit(ADDRESSES, **LOSS, **unit),
-    "private keys": lambda **unit: dpt.plan(
-        GROUPS_OF_STATES, private_keys=["county", "city"], **LOSS, **unit
-    ),
-}
-"""Make a plan of each kind for a unit of `UNITS`."""
+}  # fmt: skip
+
+
+@cache
+def planned(kind, unit):
+    """Make a plan of a kind for a unit of `UNITS`."""
+    return PLANS[kind](**UNITS[unit])

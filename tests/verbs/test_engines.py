@@ -18,10 +18,11 @@ from tests.helpers_engine_verbs import (
     UNITS,
     VERBS,
     assert_same,
+    planned,
     seeded,
     tables,
 )
-from tests.helpers_engines import ENGINES, Exported, in_pandas, odd_records
+from tests.helpers_engines import ENGINES, Exported, in_pandas, in_spark, odd_records
 from tests.helpers_ledger import create
 from tests.helpers_reading import divided, forms_of
 
@@ -69,24 +70,18 @@ def test_every_verb_on_every_engine(engine, verb, frames, expected):
 
 
 @pytest.fixture(scope="module")
-def plans(frames):
-    """Plans, and what they release of a frame of pandas."""
-
-    @cache
-    def planned(kind, unit):
-        plan = PLANS[kind](**UNITS[unit])
-        return plan, plan.release(frames("pandas"), **seeded())
-
-    return planned
+def released(frames):
+    """What a plan releases of a frame of pandas; each table is made once."""
+    return cache(lambda kind, unit: planned(kind, unit).release(frames("pandas"), **seeded()))
 
 
 @pytest.mark.parametrize("unit", ["rows", "all of each unit"])
 @pytest.mark.parametrize("engine", ALL)
-def test_every_plan_on_every_engine(engine, unit, frames, plans):
-    for kind in PLANS:
-        plan, expected = plans(kind, unit)
+def test_every_plan_on_every_engine(engine, unit, frames, released):
+    for kind in PLANS if unit == "rows" else ["several at once", "private keys"]:
         with divided(batch=5000, buckets=16):
-            assert_same(plan.release(frames(engine), **seeded()), expected)
+            table = planned(kind, unit).release(frames(engine), **seeded())
+        assert_same(table, released(kind, unit))
 
 
 # With a ledger
@@ -111,17 +106,18 @@ def assert_same_but_for_charge(answer, expected):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_every_engine_is_charged_once(engine, account, frames, expected):
-    unit = "some of each unit"
-    table = VERBS["tree_agg"](frames(engine), **UNITS[unit], ledger=account, note="2026")
-    assert_same_but_for_charge(table, expected("tree_agg", unit))
+def test_every_engine_is_charged_once(engine, account, frames, released):
+    kind, unit = "counts", "some of each unit"
+    expected = released(kind, unit)
+    table = planned(kind, unit).release(frames(engine), ledger=account, note="2026")
+    assert_same_but_for_charge(table, expected)
     assert account.n_charges == 1
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_charged_once(verb, account, frames, expected):
     unit = "some of each unit"
-    answer = VERBS[verb](frames("polars lazy"), **UNITS[unit], ledger=account, note="2026")
+    answer = VERBS[verb](frames("polars"), **UNITS[unit], ledger=account, note="2026")
     assert_same_but_for_charge(answer, expected(verb, unit))
     assert account.n_charges == 1
 
@@ -207,29 +203,37 @@ def pass_on(part):
     return part
 
 
+@pytest.fixture(scope="module")
+def released_of_few(frames):
+    """Make a table of some records, and release it from a frame of pandas by a plan for units."""
+
+    @cache
+    def release(kind, rows):
+        table = frames.table.slice(0, rows)
+        return table, planned(kind, "some of each unit").release(in_pandas(table), **seeded())
+
+    return release
+
+
 @pytest.mark.parametrize("rows", [1, 7, 10**6])
 @pytest.mark.parametrize("engine", DIVIDED)
-def test_batches_of_any_size_give_the_same(engine, rows, frames, tmp_path):
-    table = frames.table.slice(0, 300 if rows > 1 else 60)
-    kinds = ["several at once", "private keys"]
-    for plan in (PLANS[kind](**UNITS["some of each unit"]) for kind in kinds):
+def test_batches_of_any_size_give_the_same(engine, rows, released_of_few, tmp_path):
+    for kind in ["several at once", "private keys"]:
+        table, expected = released_of_few(kind, 300 if rows > 1 else 40)
         frame = DIVIDED[engine](table, rows, tmp_path)
-        assert_same(plan.release(frame, **seeded()), plan.release(in_pandas(table), **seeded()))
+        with divided(buckets=16):
+            assert_same(planned(kind, "some of each unit").release(frame, **seeded()), expected)
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_without_records(engine, frames, tmp_path):
-    nothing = frames.table.slice(0, 0)
-    if engine == "pyarrow batch":
-        frame = pyarrow.RecordBatch.from_pylist([], nothing.schema)
-    else:
-        frame = ALL[engine](nothing, tmp_path / "files")
-    for verb in ["tree_agg", "release_distribution", "private keys", "prefixes of numbers"]:
-        for unit in ["rows", "some of each unit"]:
-            if engine in READ_ONCE:
-                frame = ALL[engine](nothing, tmp_path / "files")
-            expected = VERBS[verb](in_pandas(nothing), **UNITS[unit], **seeded())
-            assert_same(VERBS[verb](frame, **UNITS[unit], **seeded()), expected)
+def test_without_records(engine, released_of_few, tmp_path):
+    for kind in ["several at once", "distribution", "private keys", "prefixes"]:
+        nothing, expected = released_of_few(kind, 0)
+        if engine == "pyarrow batch":
+            frame = pyarrow.RecordBatch.from_pylist([], nothing.schema)
+        else:
+            frame = ALL[engine](nothing, tmp_path / kind)
+        assert_same(planned(kind, "some of each unit").release(frame, **seeded()), expected)
 
 
 WITHOUT_BATCHES = {
@@ -241,10 +245,121 @@ WITHOUT_BATCHES = {
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BATCHES)
-def test_without_batches(kind, frames):
-    schema = frames.table.schema
+def test_without_batches(kind, released_of_few):
+    nothing, expected = released_of_few("several at once", 0)
     for unit in ["rows", "some of each unit"]:
-        expected = VERBS["tree_agg"](in_pandas(frames.table.slice(0, 0)), **UNITS[unit], **seeded())
-        assert_same(VERBS["tree_agg"](WITHOUT_BATCHES[kind](schema), **UNITS[unit], **seeded()), expected)
+        table = planned("several at once", unit).release(WITHOUT_BATCHES[kind](nothing.schema), **seeded())
+        assert len(table) == len(expected)
+    assert_same(table, expected)
     with pytest.raises(ArgumentError, match="no leaves" if kind in ("table", "dataset") else "only once"):
-        dpt.tree_counts(WITHOUT_BATCHES[kind](schema), KEYS, domain="observed", **EXACT)
+        dpt.tree_counts(WITHOUT_BATCHES[kind](nothing.schema), KEYS, domain="observed", **EXACT)
+
+
+# On clusters, and with many records
+
+
+@pytest.fixture(scope="module")
+def in_cluster(cluster, frames):
+    """The records in dask, read by the workers of a cluster."""
+    return frames("dask scan")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_on_a_cluster_of_dask(verb, in_cluster, expected):
+    for unit in UNITS:
+        assert_same(VERBS[verb](in_cluster, **UNITS[unit], **seeded()), expected(verb, unit))
+
+
+@pytest.fixture(scope="module")
+def in_spark_session(spark, frames):
+    return in_spark(spark, frames.table, frames.folder / "spark")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_in_spark(verb, in_spark_session, expected):
+    for unit in UNITS:
+        assert_same(VERBS[verb](in_spark_session, **UNITS[unit], **seeded()), expected(verb, unit))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+def test_plans_keys_and_charges_on_clusters(in_cluster, in_spark_session, spark, account, frames, released):
+    for engine, frame in {"dask": in_cluster, "Spark": in_spark_session}.items():
+        for kind in PLANS:
+            assert_same(planned(kind, "rows").release(frame, **seeded()), released(kind, "rows"))
+        unit = UNITS["some of each unit"]
+        for by in OBSERVED:
+            options = {**EXACT, "domain": "observed", **unit}
+            expected = dpt.tree_counts(frames("pandas"), by, **options, **seeded())
+            assert_same_keys(dpt.tree_counts(frame, by, **options, **seeded()), expected)
+        plan = planned("counts", "some of each unit")
+        plan.release(frame, ledger=account, note=engine)
+    assert account.n_charges == 2
+    nothing = spark.createDataFrame(spark.sparkContext.emptyRDD(), in_spark_session.schema)
+    assert nothing.rdd.getNumPartitions() == 0
+    for each in (nothing, in_spark_session.limit(0)):
+        table = planned("several at once", "some of each unit").release(each, **seeded())
+        expected = planned("several at once", "some of each unit").release(
+            in_pandas(frames.table.slice(0, 0)), **seeded()
+        )
+        assert_same(table, expected)
+
+
+MANY = 600_000
+MANY_VERBS = ["tree_agg", "release_distribution", "calendar of times", "private keys"]
+UNITS_OF_MANY = {**UNITS, "all of each unit": {"privacy_unit": "unit", "max_contributions": 1000}}
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """1.2 million records: half of them regular, and half almost like others."""
+    return Frames(odd_records(MANY).drop_columns("never"), tmp_path_factory.mktemp("many"))
+
+
+@pytest.fixture(scope="module")
+def expected_of_many(many):
+    return cache(
+        lambda verb, unit: VERBS[verb](many.made["pandas"], **UNITS_OF_MANY[unit], **seeded())
+    )
+
+
+@pytest.mark.slow
+def test_no_unit_has_more_records(many):
+    """So "all of each unit" bounds nothing."""
+    rows = many.table.column("unit").value_counts().field("counts")
+    assert max(rows.to_pylist()) <= 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", MANY_VERBS)
+@pytest.mark.parametrize("engine", ALL)
+def test_many_records_on_every_engine(engine, verb, many, expected_of_many):
+    many("pandas")
+    for unit in UNITS_OF_MANY:
+        table = VERBS[verb](many(engine), **UNITS_OF_MANY[unit], **seeded())
+        assert_same(table, expected_of_many(verb, unit))
+    if verb == MANY_VERBS[-1] and engine != "pandas":
+        del many.made[engine]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("verb", MANY_VERBS)
+def test_many_records_in_spark(verb, spark, many, expected_of_many):
+    many("pandas")
+    frame = in_spark(spark, many.table, many.folder / "spark")
+    for unit in UNITS_OF_MANY:
+        table = VERBS[verb](frame, **UNITS_OF_MANY[unit], **seeded())
+        assert_same(table, expected_of_many(verb, unit))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", MANY_VERBS)
+def test_many_records_on_a_cluster_of_dask(verb, cluster, many, expected_of_many):
+    many("pandas")
+    for unit in UNITS_OF_MANY:
+        table = VERBS[verb](many("dask scan"), **UNITS_OF_MANY[unit], **seeded())
+        assert_same(table, expected_of_many(verb, unit))
