@@ -83,6 +83,6 @@ def cluster():
     distributed = pytest.importorskip(
         "distributed", reason="no distributed: pip install 'pandas_dptree[dask]'"
     )
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GB"}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "1GB"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client

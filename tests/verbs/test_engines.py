@@ -321,9 +321,7 @@ def many(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected_of_many(many):
-    return cache(
-        lambda verb, unit: VERBS[verb](many.made["pandas"], **UNITS_OF_MANY[unit], **seeded())
-    )
+    return cache(lambda verb, unit: VERBS[verb](many.made["pandas"], **UNITS_OF_MANY[unit], **seeded()))
 
 
 @pytest.mark.slow
