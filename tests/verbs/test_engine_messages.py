@@ -6,6 +6,7 @@ import os
 import traceback
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import narwhals as nw
@@ -190,16 +191,19 @@ READ_BY = {
 
 
 @contextmanager
-def listening(caplog, capfd):
-    """Collect all that is said, by whatever means."""
+def listening(caplog, capfd=None):
+    """Collect all that is said, by whatever means; without `capfd`, leave out what engines print and log."""
     said = []
     caplog.set_level(logging.DEBUG)
-    capfd.readouterr()
+    if capfd is not None:
+        capfd.readouterr()
     with warnings.catch_warnings(record=True, action="always") as warned:
         yield said
     said += [str(each.message) for each in warned]
-    said += [f"{record.getMessage()} {record.__dict__}" for record in caplog.records]
-    said += capfd.readouterr()
+    logged = [each for each in caplog.records if capfd is not None or each.name.startswith("pandas_dptree")]
+    said += [f"{record.getMessage()} {record.__dict__}" for record in logged]
+    if capfd is not None:
+        said += capfd.readouterr()
 
 
 def text_of(error):
@@ -259,6 +263,62 @@ def test_a_read_that_fails_says_and_costs_nothing(engine, column, account, tmp_p
     again = READ_BY[engine](as_text(), tmp_path / "files")
     assert_same(PLAN.release(again, **seeded()), PLAN.release(as_numbers(as_text()), **seeded()))
     assert list(table) == list(PLAN.release(as_numbers(as_text()), **seeded()))
+
+
+def fails_and_costs_nothing(read, account, caplog, folder):
+    """Release what a cluster cannot read, and then what it can; its own logs are another matter."""
+    for column in ["key", "unit", "amount"]:
+        for options in [{}, {"domain": "observed"}]:
+            if options and column != "key":
+                continue
+            with listening(caplog) as said, pytest.raises(ArgumentError) as caught:
+                frame = read(as_text(column), folder)
+                if options:
+                    charged = {"ledger": account, "note": "2026"}
+                    dpt.tree_counts(frame, ["place", "key"], epsilon=1.0, **options, **UNIT, **charged)
+                else:
+                    PLAN.release(frame, ledger=account, note="2026")
+            assert not is_repeated(text_of(caught.value), *said)
+            assert not account.n_charges
+    PLAN.release(read(as_text(), folder), ledger=account, note="2026")
+    assert account.n_charges == 1
+    expected = PLAN.release(as_numbers(as_text()), **seeded())
+    assert_same(PLAN.release(read(as_text(), folder), **seeded()), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["dask function", "dask parts", "dask file"])
+def test_a_cluster_of_dask_says_and_costs_nothing(engine, cluster, account, tmp_path, caplog):
+    fails_and_costs_nothing(READ_BY[engine], account, caplog, tmp_path / "files")
+
+
+def _cast_by_spark(spark, texts, folder):
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    frame = spark.read.csv(str(_csv(texts, folder)), header=True)
+    return frame.selectExpr(
+        "place", "cast(key as bigint) key", "cast(unit as bigint) unit", "cast(amount as double) amount"
+    )
+
+
+def _computed_by_spark(spark, texts, folder):
+    frame = spark.read.csv(str(_csv(texts, folder)), header=True)
+    udf = importlib.import_module("pyspark.sql.functions").udf
+    whole, number = udf(lambda text: int(text), "bigint"), udf(lambda text: float(text), "double")
+    return frame.select(
+        "place", *(whole(name).alias(name) for name in WHOLE), number("amount").alias("amount")
+    )
+
+
+def _file_of_spark(spark, texts, folder):
+    schema = "place string, key bigint, unit bigint, amount double"
+    return spark.read.csv(str(_csv(texts, folder)), header=True, schema=schema, mode="FAILFAST")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("read", [_cast_by_spark, _computed_by_spark, _file_of_spark])
+def test_spark_says_and_costs_nothing(read, spark, account, tmp_path, caplog):
+    fails_and_costs_nothing(partial(read, spark), account, caplog, tmp_path / "files")
 
 
 @pytest.mark.parametrize(

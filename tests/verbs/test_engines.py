@@ -163,6 +163,12 @@ def test_the_keys_of_what_is_read_once_are_not_looked_for(exported, account, fra
     assert not taken and not account.n_charges
 
 
+@pytest.mark.parametrize("engine", ["pyarrow dataset", "stream", "duckdb", "dask"])
+def test_categories_are_those_of_a_frame(engine, frames):
+    with pytest.raises(ArgumentError, match="which only frames of pandas and polars and pyarrow tables have"):
+        dpt.tree_counts(frames(engine), ["kind"], domain="categories", **EXACT)
+
+
 # Batches of any size
 
 
