@@ -273,8 +273,8 @@ def in_cluster(cluster, frames):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_on_a_cluster_of_dask(verb, in_cluster, expected):
-    for unit in UNITS:
-        assert_same(VERBS[verb](in_cluster, **UNITS[unit], **seeded()), expected(verb, unit))
+    unit = "some of each unit"
+    assert_same(VERBS[verb](in_cluster, **UNITS[unit], **seeded()), expected(verb, unit))
 
 
 @pytest.fixture(scope="module")
@@ -286,8 +286,8 @@ def in_spark_session(spark, frames):
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_in_spark(verb, in_spark_session, expected):
-    for unit in UNITS:
-        assert_same(VERBS[verb](in_spark_session, **UNITS[unit], **seeded()), expected(verb, unit))
+    unit = "some of each unit"
+    assert_same(VERBS[verb](in_spark_session, **UNITS[unit], **seeded()), expected(verb, unit))
 
 
 @pytest.mark.slow
