@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -70,7 +71,7 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     Raises
     ------
     ArgumentError
-        If the partitions are not of pandas.
+        If the partitions are not of pandas, or are read from text files.
     ColumnsError
         If dask converts values, and more was done to the frame than to select some of it.
 
@@ -79,7 +80,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     **Privacy.** dask converts values partition by partition, and each by what else the partition holds. Whole
     numbers of a Parquet file become floats in a partition where one is missing, and 2**53 + 1 becomes 2**53.
     Objects become text, 5 becomes ``"5"``, in a partition of objects, while 5 stays 5 in a partition of whole
-    numbers. Then one record would change the keys of others.
+    numbers. Then one record would change the keys of others. So it would in files of CSV: one word among
+    numbers makes all numbers of the partition text, or stops dask, and one quotation mark joins lines.
     """
     if not isinstance(frame._meta, pd.DataFrame):
         raise ArgumentError(
@@ -89,6 +91,13 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
         )
     chosen = frame[list(columns)]
     steps = list((expression := chosen.expr.simplify()).walk())
+    if any(map(_reads_lines, steps)):
+        raise ArgumentError(
+            argument,
+            "is read by dask from text files, in which it guesses types from values.",
+            hint="convert the files to Parquet; or release from them by the command dptree, which reads each "
+            "line by itself.",
+        )
     altered = {name: None for each in steps for name in _altered(each)}
     if not altered:
         return chosen
@@ -116,6 +125,17 @@ def _kind(expression: Any) -> str:
     """Name the class of an expression that converts values, or reads them; other names mean nothing."""
     names = [kind.__name__ for kind in type(expression).__mro__]
     return next((name for name in names if name in (*_UNALTERED, "FromGraph")), "")
+
+
+def _reads_lines(expression: Any) -> bool:
+    """Whether an expression reads partitions by the functions of dask for text with a record in each line."""
+    if _kind(expression) != "FromMap":
+        return False
+    function = expression.operand("func")
+    while isinstance(function, partial):
+        function = function.func
+    modules = [getattr(each, "__module__", None) for each in (function, type(function))]
+    return "dask.dataframe.io.csv" in modules
 
 
 def _altered(expression: Any) -> list[Hashable]:

@@ -159,6 +159,16 @@ def test_errors_of_a_partition_arrive():
         list(Records(dataframe.from_map(fail, range(3), meta=PARTS[0][:0]), ["key"]).batches())
 
 
+@pytest.mark.parametrize("reader", ["read_csv", "read_table", "read_fwf"])
+def test_types_are_not_guessed_from_the_values_of_text_files(tmp_path, reader):
+    """One word among numbers would make all of them text, and a quotation mark joins lines."""
+    (tmp_path / "a.csv").write_text("key\n1\n2\n")
+    frame = getattr(dataframe, reader)(tmp_path / "a.csv")
+    for records in (frame, frame[frame["key"] > 0]):
+        with pytest.raises(ArgumentError, match="is read by dask from text files"):
+            Records(records, ["key"])
+
+
 def test_partitions_of_other_libraries_are_refused(monkeypatch):
     frame = dataframe.from_pandas(PARTS[0], npartitions=1)
     monkeypatch.setattr(type(frame), "_meta", property(lambda self: object()))
