@@ -115,7 +115,8 @@ class ArrowDataset(ArrowSource):
                 types = " or ".join(map(str, unlike[:8]))
                 raise ReadingError(
                     self.argument,
-                    f"has files in which {quote(name)} is of the type {types}, not {wanted} as in the dataset.",
+                    f"has files in which {quote(name)} is of the type {types}, "
+                    f"not {wanted} as in the dataset.",
                     hint="write the column with one type in all files, or state one in which no value of any "
                     "file changes: pyarrow.dataset.dataset(files, schema=...).",
                 )
@@ -162,12 +163,12 @@ def _fits(kind: Any, wanted: Any) -> bool:
     if known.is_integer(kind) and known.is_integer(wanted):
         from_signed, to_signed = known.is_signed_integer(kind), known.is_signed_integer(wanted)
         wide_enough = wanted.bit_width >= kind.bit_width + (to_signed and not from_signed)
-        return wide_enough and (to_signed or not from_signed)
+        return bool(wide_enough and (to_signed or not from_signed))
     if known.is_floating(kind) and known.is_floating(wanted):
         return bool(wanted.bit_width >= kind.bit_width)
     if known.is_decimal(kind) and known.is_decimal(wanted):
         more_digits = wanted.scale - kind.scale
-        return 0 <= more_digits <= wanted.precision - kind.precision
+        return bool(0 <= more_digits <= wanted.precision - kind.precision)
     return False
 
 
