@@ -23,6 +23,9 @@ __all__ = ["Buckets", "Packet"]
 _IN_MEMORY = 2**27
 """Bytes of rows that are held in memory before they are written to the file."""
 
+_OF_ONE = 2**9
+"""About the bytes that a packet takes besides its arrays: small batches have many packets of a row."""
+
 _RESERVE = 2**26
 """Bytes of the disk that are left free, for others."""
 
@@ -36,7 +39,8 @@ class Packet(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """About the memory that the packet takes."""
-        return sum(array.nbytes for array in (self.units.words, self.rows.place, *self.rows.amounts))
+        arrays = (self.units.words, self.rows.place, *self.rows.amounts)
+        return _OF_ONE + sum(array.nbytes for array in arrays)
 
 
 class Buckets:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from collections import Counter, namedtuple
 
 import numpy as np
@@ -48,7 +49,7 @@ PACKETS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 3), st.
 
 @settings(max_examples=60, deadline=None)
 @given(
-    added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 50, 200, 2**20]),
+    added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 1000, 4000, 2**20]),
     seed=st.integers(0, 99),
 )  # fmt: skip
 def test_packets_come_back_in_their_buckets(tmp_path_factory, added, most, seed):
@@ -82,6 +83,20 @@ def test_rows_of_every_kind_are_stored(monkeypatch):
         one, other = bucket.packets()
     assert one.rows.forms == (["a"],) and one.rows.place.tolist() == [[0, 0], [1, -1]]
     assert other.rows.place.tolist() == [b"\1", b"\1\2"]
+
+
+@pytest.mark.parametrize("rows", [1, 100, 10_000])
+def test_the_memory_of_packets_is_known(rows):
+    """Of a row in a packet of its own, the arrays are the least part."""
+    units, own = Units(0, np.zeros((20_000, 2), dtype=np.uint64)), Rows(np.zeros(20_000, dtype=np.int64))
+    tracemalloc.start()
+    packets = [
+        Packet(units[np.arange(start, start + rows)], own[np.arange(start, start + rows)])
+        for start in range(0, 20_000, rows)
+    ]
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 0.5 < sum(each.n_bytes for each in packets) / taken < 2
 
 
 def test_few_rows_open_no_file(tmp_path):
