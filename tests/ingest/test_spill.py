@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.ingest import spill
 from pandas_dptree.ingest.private_keys import PathRows
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.spill import Buckets, Packet
 from pandas_dptree.ingest.tallies import Rows
 from pandas_dptree.ingest.units import Units
@@ -125,6 +126,20 @@ def test_the_file_is_in_the_folder_of_choice(monkeypatch, tmp_path):
             buckets.add(rows)
             buckets.add(rows)
     assert opened == [spill.tempfile.gettempdir(), str(tmp_path), str(tmp_path)]
+
+
+def test_without_any_folder_not_even_few_rows_are_counted(monkeypatch, tmp_path):
+    """Else the number of rows would decide it."""
+
+    def fail():
+        raise FileNotFoundError(errno.ENOENT, "no usable folder")
+
+    monkeypatch.setattr(spill.tempfile, "gettempdir", fail)
+    with pytest.raises(ReadingError, match="`temp_folder` is needed") as caught:
+        Buckets(1)
+    assert caught.value.__context__ is None
+    with Buckets(1, tmp_path) as buckets:
+        buckets.add([(0, packet(0, [1], [1], []))])
 
 
 def test_a_full_disk_is_told_before_it_is_full(monkeypatch, tmp_path):
