@@ -16,7 +16,7 @@ from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
 from pandas_dptree.ingest.scan.source import Source, needed
 
-__all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable"]
+__all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable", "check_types"]
 
 DATASET_ROWS = 2**17
 """How many rows of a dataset Arrow decodes at a time. It does so for a few batches ahead."""
@@ -105,21 +105,31 @@ class ArrowDataset(ArrowSource):
                 hint="convert the files to Parquet; or release from them by the command dptree, which reads "
                 "each line by itself.",
             )
-        with ThreadPoolExecutor(_MOST_FILES) as pool:
-            schemas = list(pool.map(_schema_of_part, parts))
-        for name in columns:
-            wanted = self.schema.field(str(name)).type
-            kinds = dict.fromkeys(each.type for schema in schemas for each in schema if each.name == name)
-            unlike = [kind for kind in kinds if not _fits(kind, wanted)]
-            if unlike:
-                types = " or ".join(map(str, unlike[:8]))
-                raise ReadingError(
-                    self.argument,
-                    f"has files in which {quote(name)} is of the type {types}, "
-                    f"not {wanted} as in the dataset.",
-                    hint="write the column with one type in all files, or state one in which no value of any "
-                    "file changes: pyarrow.dataset.dataset(files, schema=...).",
-                )
+        check_types(self.schema, parts, columns, self.argument)
+
+
+def check_types(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], argument: str) -> None:
+    """Refuse parts of a dataset whose types do not fit those of its schema.
+
+    Raises
+    ------
+    ReadingError
+        It says of which types the first such column is.
+    """
+    with ThreadPoolExecutor(_MOST_FILES) as pool:
+        schemas = list(pool.map(_schema_of_part, parts))
+    for name in columns:
+        wanted = schema.field(str(name)).type
+        kinds = dict.fromkeys(each.type for own in schemas for each in own if each.name == name)
+        unlike = [kind for kind in kinds if not _fits(kind, wanted)]
+        if unlike:
+            types = " or ".join(map(str, unlike[:8]))
+            raise ReadingError(
+                argument,
+                f"has files in which {quote(name)} is of the type {types}, not {wanted} as in the dataset.",
+                hint="write the column with one type in all files, or state one in which no value of any "
+                "file changes: pyarrow.dataset.dataset(files, schema=...).",
+            )
 
 
 def _parts(dataset: Any) -> list[Any]:
