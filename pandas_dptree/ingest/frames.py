@@ -144,8 +144,8 @@ def _planned(ask: Callable[[], Answer], argument: str) -> Answer:
     try:
         with silence():
             return ask()
-    except (KeyboardInterrupt, SystemExit, DPTreeError):
+    except (DPTreeError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # a panic of polars is not an Exception
-        pass  # it may quote values, and would be the context of an error that is raised here
+        pass  # raised here, the next error would hold this one, which may quote values
     raise ArgumentError(argument, "cannot be read.", hint="check its path or query.")
