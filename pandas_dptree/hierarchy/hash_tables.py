@@ -179,9 +179,14 @@ class Texts:
         """Return some of the texts."""
         return Texts(self.data, self.starts[rows], self.lengths[rows])
 
+    @property
+    def anywhere(self) -> Words:
+        """The 8 bytes from each byte on, as a number, shape (len(data) - 7,)."""
+        return np.ndarray(len(self.data) - 7, dtype="<u8", buffer=self.data, strides=(1,))
+
     def word(self, number: int) -> Words:
         """Read one word of 8 bytes of each text as a number; bytes after the end of a text are 0."""
-        anywhere: Words = np.ndarray(len(self.data) - 7, dtype="<u8", buffer=self.data, strides=(1,))
+        anywhere = self.anywhere
         start, rest = self.starts + 8 * number, self.lengths - 8 * number
         if rest.min(initial=8) >= 8:
             return anywhere[start]

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.hierarchy.columns import arrow_of, exact, text_column
+from pandas_dptree.hierarchy.hash_tables import Texts
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 
@@ -197,10 +198,8 @@ def _of_forms(forms: Sequence[Hashable]) -> Iterator[tuple[IntArray, Units]]:
     for kind in (_TEXT, _OTHER):
         places = np.flatnonzero(kinds == kind)
         if len(places):
-            encoded = [_encoded(forms[place], kind) for place in places.tolist()]
-            lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-            data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-            for rows, units in _of_bytes(kind, data, np.cumsum(lengths) - lengths, lengths):
+            encoded = Texts.of([_encoded(forms[place], kind) for place in places.tolist()])
+            for rows, units in _of_texts(kind, encoded):
                 yield places[rows], units
 
 
@@ -233,39 +232,28 @@ def _arrow_texts(native: Any) -> Iterator[tuple[IntArray, Units]]:
     """Encode valid texts of Arrow, chunk by chunk."""
     start = 0
     for chunk in native.chunks:
-        large = chunk.cast("large_string")
-        _, ends, data = large.buffers()
-        if len(large):
-            offsets = np.frombuffer(ends, dtype=np.int64)[large.offset : large.offset + len(large) + 1]
-            first, last = int(offsets[0]), int(offsets[-1])
-            texts = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, np.uint8)[first:last]
-            starts, lengths = offsets[:-1] - first, np.diff(offsets)
-            present = np.arange(len(large))
-            if large.null_count:
-                present = np.flatnonzero(large.is_valid().to_numpy(zero_copy_only=False))
-                starts, lengths = starts[present], lengths[present]
-            for rows, units in _of_bytes(_TEXT, texts, starts, lengths):
-                yield start + present[rows], units
+        present = np.arange(len(chunk))
+        if chunk.null_count:
+            present = np.flatnonzero(chunk.is_valid().to_numpy(zero_copy_only=False))
+        for rows, units in _of_texts(_TEXT, Texts.of_arrow(chunk).part(present)):
+            yield start + present[rows], units
         start += len(chunk)
 
 
-def _of_bytes(
-    kind: int, data: npt.NDArray[np.uint8], starts: IntArray, lengths: IntArray
-) -> Iterator[tuple[IntArray, Units]]:
+def _of_texts(kind: int, texts: Texts) -> Iterator[tuple[IntArray, Units]]:
     """Encode sequences of bytes as words, one item for each number of words."""
-    padded = np.concatenate([data, np.zeros(_WORD, dtype=np.uint8)])
-    at = np.ndarray((len(data) + 1,), dtype="<u8", buffer=padded, strides=(1,))  # the word from each byte on
-    sizes = lengths // _WORD + 1
+    anywhere = texts.anywhere
+    sizes = texts.lengths // _WORD + 1
     for size in np.unique(sizes).tolist():
         rows = np.flatnonzero(sizes == size)
         words = np.empty((len(rows), size), dtype=np.uint64)
-        begin = starts[rows]
+        begin = texts.starts[rows]
         if size > len(rows):
-            words[:] = at[begin[:, None] + _WORD * np.arange(size)]
+            words[:] = anywhere[begin[:, None] + _WORD * np.arange(size)]
         else:
             for place in range(size):
-                words[:, place] = at[begin + _WORD * place]
-        end = np.uint64(1) << (np.uint64(8) * (lengths[rows] % _WORD).astype(np.uint64))
+                words[:, place] = anywhere[begin + _WORD * place]
+        end = np.uint64(1) << (np.uint64(8) * (texts.lengths[rows] % _WORD).astype(np.uint64))
         words[:, -1] = (words[:, -1] & (end - np.uint64(1))) | end
         yield rows, Units(kind, words)
 

@@ -177,12 +177,12 @@ def _checked_folder(folder: Any) -> str | None:
     """Check that temporary files can be written to a folder."""
     if folder is None:
         return None
-    is_path = isinstance(folder, (str, os.PathLike))
-    if is_path and os.path.isdir(folder) and os.access(folder, os.W_OK):
-        return str(os.fspath(folder))
+    path = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
+    if isinstance(path, str) and os.path.isdir(path) and os.access(path, os.W_OK):
+        return path
     raise ArgumentError(
         "temp_folder",
-        f"must be a folder that can be written to, not {quote(folder)}.",
+        f"must be a folder that can be written to, not {quote(path)}.",
         hint="make the folder first, or leave it out to use that of tempfile.gettempdir().",
     )
 

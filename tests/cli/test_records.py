@@ -312,7 +312,8 @@ def test_a_folder_for_temporary_files(tmp_path, capsys):
     assert count(tmp_path, ["a"], file, *unit, "--temp-folder", tmp_path) == [1]
     assert count(tmp_path, ["a"], file, *unit, "--temp-folder", tmp_path / "none") == []
     printed = capsys.readouterr().err
-    assert "`--temp-folder` must be a folder that can be written to" in printed and "tempfile." not in printed
+    assert "`--temp-folder` must be a folder that can be written to, not '" in printed
+    assert "tempfile." not in printed
     assert "Hint: " in printed
 
 

@@ -103,6 +103,15 @@ def test_a_refusal_costs_no_reading_and_no_noise(plan, events):
 
 
 @every_kind
+@pytest.mark.parametrize("folder", ["no such folder", b".", 3, os.devnull])
+def test_a_folder_that_cannot_be_written_to_costs_nothing(plan, folder, events):
+    account = Account(events)
+    with pytest.raises(dpt.ArgumentError, match="`temp_folder` must be a folder") as caught:
+        plan.release(RECORDS, ledger=account, note=NOTE, temp_folder=folder)
+    assert "Hint: " in str(caught.value) and events == []
+
+
+@every_kind
 def test_without_a_charge_on_disk_no_noise_is_drawn(plan, events):
     with pytest.raises(dpt.DPTreeError, match="The disk is full"):
         plan.release(RECORDS, ledger=Account(events, fails=True), note=NOTE)
