@@ -34,7 +34,7 @@ MOST_PIECES = 2**14
 FEWEST_GROUPS = 16
 """Groups of buckets that are made of few partitions."""
 
-PARTITIONS_PER_GROUP = 4
+PARTITIONS_PER_GROUP = 8
 """A group of buckets has as many rows as so many partitions; what is kept of a row is small."""
 
 MOST_BUNDLES = 2**7

@@ -63,17 +63,25 @@ IN_ARROW = {
 
 @contextmanager
 def counted_by_workers(frame):
-    """Have the code of workers count this frame, in this process, in place of any other."""
+    """Have the code of workers count this frame, in this process, in place of any other; yield replies."""
 
-    def count(_, columns, **options):
-        return clusters.count_buckets(frame, columns, **options)
+    replies = []
+
+    def counted(count):
+        def call(_, columns, **options):
+            for reply in count(frame, columns, **options):
+                replies.append(reply)
+                yield reply
+
+        return call
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "pyspark", SimpleNamespace(TaskContext=TaskContext))
         patch.setitem(sys.modules, "pyspark.cloudpickle", cloudpickle)
         patch.setattr(reading, "has_workers", lambda _: True)
-        patch.setattr(reading, "count_buckets", count)
-        yield
+        patch.setattr(reading, "count_partitions", counted(clusters.count_partitions))
+        patch.setattr(reading, "count_buckets", counted(clusters.count_buckets))
+        yield replies
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
@@ -94,6 +102,19 @@ def test_units_add_up(engine, verb, pool, rows, k, data):
     assert found == added(alone)
     if verb is sums:
         assert all(sum(n for (q, _), n in each.items() if q == 0) <= k for each in alone)
+
+
+@pytest.mark.parametrize("engine", [in_dask, in_local_spark])
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_the_driver_gets_numbers_of_leaves(engine, unit):
+    """And no unit, nor any key that is not public."""
+    rows = [(f"planted-{unit}", key, 1.0) for unit in range(50) for key in ["a", "b", "planted"]]
+    bounding = {"privacy_unit": unit, "max_contributions": 2, "random_words": fixed_words(0)}
+    parts = [frame_of(rows[:40]), frame_of(rows[40:])]
+    with counted_by_workers(engine(parts)) as replies:
+        assert sums(frame_of(rows), **bounding)[0, 0] == 50
+    assert replies and len(replies) <= 8
+    assert all(b"planted" not in reply and len(reply) < 2000 for reply in replies)
 
 
 N_PARTS = 8
