@@ -212,7 +212,8 @@ def test_tasks_of_spark_fail(in_spark, tmp_path):
                 raise RuntimeError("failed")
             yield batch.slice(len(batch) // 2)
 
-    assert_frame_equal(release(in_spark.mapInArrow(fail_twice, in_spark.schema)), release(records()))
+    failing = in_spark.coalesce(2).mapInArrow(fail_twice, in_spark.schema)
+    assert_frame_equal(release(failing), release(records()))
 
 
 @pytest.mark.slow
