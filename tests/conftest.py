@@ -16,6 +16,14 @@ settings.register_profile("plain", deadline=None, derandomize=bool(os.environ.ge
 settings.load_profile("plain")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests that need Spark, which CI installs after it has run the others."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """Find the folder of real records, or skip."""
@@ -44,7 +52,7 @@ def spark(tmp_path_factory):
     pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install 'pandas_dptree[spark]'")
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     if shutil.which(java) is None:
-        pytest.skip("no Java, which Spark needs")
+        pytest.skip("no Java, which Spark needs: install Java 17, or set JAVA_HOME")
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",

@@ -93,6 +93,34 @@ class LoseWorker:
 
 
 @dataclass(frozen=True)
+class LoseShuffled:
+    """Remove all that Spark has shuffled when it is called for the first time, then call a function."""
+
+    function: object
+    folder: str
+    marker: str
+
+    def __call__(self, given):
+        if first_time(self.marker):
+            for path in Path(self.folder).glob("blockmgr-*/*/shuffle_*"):
+                path.unlink(missing_ok=True)
+        return self.function(given)
+
+
+@dataclass(frozen=True)
+class AddByte:
+    """Add a byte to a file at each call, then call a function."""
+
+    function: object
+    path: str
+
+    def __call__(self, given):
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(b"x")
+        return self.function(given)
+
+
+@dataclass(frozen=True)
 class Fail:
     """Raise an error that quotes a value, and warn of it."""
 

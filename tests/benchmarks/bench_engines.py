@@ -1,9 +1,11 @@
 """Records in Parquet, counted through each engine, beside the engine's own group-by of the leaves.
 
     python -m tests.benchmarks.bench_engines [millions of rows] [engine ...]
+    python -m tests.benchmarks.bench_engines --measure ENGINE FILE [runs]
 
-Each engine runs in a process of its own, whose peak memory is measured too. There are three units for
-ten rows. All engines read the same file with two threads; dask and Spark have clusters of two local workers.
+Each engine runs in a process of its own, whose peak memory is measured too, and that of its workers. There
+are three units for ten rows. All engines read the same file with two threads; dask has two local workers,
+Spark two threads of tasks in one Java process.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -110,15 +113,51 @@ def opened(engine: str, path: Path) -> Iterator[tuple[Any, Callable[[], object] 
             builder = builder.config(f"spark.{name}", value)
         session = builder.getOrCreate()
         table = session.read.parquet(str(path))
-        yield table, lambda: table.groupBy(*BY).count().toPandas()
-        session.stop()
+        try:
+            yield table, lambda: table.groupBy(*BY).count().collect()
+        finally:
+            session.stop()
 
 
-def measure(engine: str, path: Path) -> dict[str, Any]:
-    """Time counts without and with units, and the engine's own group-by; two runs each, in turn."""
+class Workers:
+    """The peak memory of processes that this one started, and those started. Linux alone tells."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, int] = {}
+        self._stopped = threading.Event()
+        self._watching = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._watching.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._watching.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(0.5):
+            of = {}
+            for process in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):  # it has ended
+                    lines = (process / "status").read_text().splitlines()
+                    of[process.name] = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+            started = {str(os.getpid())}
+            while more := {name for name, each in of.items() if each["PPid"] in started} - started:
+                started |= more
+            for each in map(of.get, started - {str(os.getpid())}):
+                peak = int(each.get("VmHWM", "0 kB").split()[0]) * 1024
+                self.peaks[each["Name"]] = max(peak, self.peaks.get(each["Name"], 0))
+
+
+def measure(engine: str, path: Path, runs: int = 2) -> dict[str, Any]:
+    """Time counts without and with units, and the engine's own group-by; in turn. Measure peak memory.
+
+    The peak of this process is that of our calls; the group-by of the engine comes after.
+    """
     domain = Domain.from_frame(cities(), by=BY)
     options = {"privacy_unit": "unit", "max_contributions": 2, "random_words": words}
-    with opened(engine, path) as (frame, own):
+    with Workers() as workers, opened(engine, path) as (frame, own):
         calls = {
             "counts": lambda: leaf_totals(frame, domain),
             "units": lambda: leaf_totals(frame, domain, **options),
@@ -126,13 +165,16 @@ def measure(engine: str, path: Path) -> dict[str, Any]:
         if own is not None:
             calls["own"] = own
         seconds: dict[str, float] = {}
-        for _ in range(2):
+        peak = 0
+        for _ in range(runs):
             for name, call in calls.items():
                 start = time.perf_counter()
                 call()
                 seconds[name] = min(seconds.get(name, np.inf), time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {**seconds, "peak": peak}
+                print(name, f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+                if name != "own" and "own" not in seconds:
+                    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {**seconds, "peak": peak, "workers": workers.peaks}
 
 
 def words(n: int) -> np.ndarray:
@@ -146,12 +188,14 @@ def rows(millions: int, engines: tuple[str, ...], folder: Path) -> Iterator[dict
     for engine in engines:
         command = [sys.executable, "-m", "tests.benchmarks.bench_engines", "--measure", engine, str(path)]
         found = json.loads(
-            subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
         )
+        memory = {"": found["peak"], **found["workers"]}
+        peaks = ", ".join(f"{name} {peak / 1e9:.2f} GB".strip() for name, peak in memory.items())
         for kind, most in zip(("counts", "units"), MOST.get(engine, (None, None)), strict=True):
             ratio = found[kind] / found["own"] if "own" in found else np.nan
             yield {
-                "what": f"{engine}: {kind}, {millions} M rows, peak {found['peak'] / 1e9:.2f} GB",
+                "what": f"{engine}: {kind}, {millions} M rows, peak {peaks}",
                 "ours": f"{found[kind]:.1f} s",
                 "peer": f"{found['own']:.1f} s (its own group-by)" if "own" in found else "",
                 "ratio": ratio,
@@ -168,7 +212,7 @@ def run() -> list[dict[str, object]]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
-        print(json.dumps(measure(sys.argv[2], Path(sys.argv[3]))))
+        print(json.dumps(measure(sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))))
     else:
         kept = Path(tempfile.gettempdir()) / "dptree-benchmark"
         kept.mkdir(exist_ok=True)

@@ -5,9 +5,6 @@ For every key: so adding or removing a unit moves the counts by at most as many 
 
 import threading
 import warnings
-from collections import Counter
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -18,124 +15,29 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest import private_keys as private_keys_module
 from pandas_dptree.ingest import reading, spill, units
-from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.ingest.prefixes import sorted_keys
-from pandas_dptree.ingest.private_keys import nodes_of_private_keys
 from pandas_dptree.ingest.reading import in_threads
-from pandas_dptree.privacy.quantity import COUNT, Quantity
-from tests.helpers_ingest import bins_of
-from tests.helpers_private_keys import paths
+from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_random import fixed_words, rng, words
 from tests.helpers_reading import divided, encoded_units, in_parts
+from tests.helpers_units import (
+    DOMAIN,
+    POOLS,
+    ROWS,
+    VERBS,
+    X,
+    added,
+    frame_of,
+    parts_of,
+    private_keys,
+    sums,
+)  # fmt: skip
 from tests.strategies import objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
-
-DOMAIN = Domain.from_frame(pd.DataFrame({"k": list("abc")}), by=["k"])
-X = Quantity.of("x", (-2, 5), 1)
-BITS = dpt.prefixes("x", bits=[1, 3], width=8)
-TREE = PrivateKeys(columns=("k", "x"))
-
-
-def sums(frame, **bounding):
-    """Add up by leaf."""
-    found = leaf_totals(frame, DOMAIN, [COUNT, X], **bounding)
-    return Counter(
-        {(n, leaf): total for n, each in enumerate(found) for leaf, total in enumerate(each.tolist())}
-    )
-
-
-def bins(frame, **bounding):
-    """Count by leaf and bin."""
-    return Counter(dict(np.ndenumerate(binned_counts(frame, bins_of((0, 4)), DOMAIN, **bounding))))
-
-
-def prefixes(frame, **bounding):
-    """Count by prefix."""
-    found = sorted_keys(frame, BITS, **bounding)
-    return Counter(dict(zip(found.keys.tolist(), found.rows.tolist(), strict=True)))
-
-
-def private_keys(frame, **bounding):
-    """Count by path of keys."""
-    nodes = nodes_of_private_keys(frame, TREE, **bounding)
-    return Counter({
-        path: count
-        for names, counts in zip(paths(nodes), nodes.counts, strict=True)
-        for path, count in zip(names, counts.tolist(), strict=True)
-    })  # fmt: skip
-
-
-VERBS = {"sums": sums, "bins": bins, "prefixes": prefixes, "private keys": private_keys}
-
-
-def added(counts):
-    """Add up what was counted of different rows; a Counter would leave out what is below 0."""
-    total = Counter()
-    for each in counts:
-        total.update(each)
-    return {place: count for place, count in total.items() if count}
-
-
-class Word(str):
-    """Text of another type."""
-
-    __slots__ = ()
-
-
-def arrow(kind):
-    """Hold values in two chunks."""
-    chunks = pyarrow.chunked_array
-    return lambda values: pd.Series(
-        pd.arrays.ArrowExtensionArray(chunks([values[:1], values[1:]], type=kind))
-    )
-
-
-def signed(values):
-    return [-0.0 if value == 0 else float(value) for value in values]
-
-
-SCALARS = [int, float, Decimal, np.int8, np.float32]
-WHOLE = [
-    lambda values: pd.Series(values, dtype="i8"),
-    lambda values: pd.Series(values, dtype="u1"),
-    lambda values: pd.Series(signed(values), dtype="f8"),
-    lambda values: pd.Series(values, dtype="f4"),
-    lambda values: pd.Series(values, dtype="Int64"),
-    lambda values: pd.Series(pd.arrays.SparseArray(np.array(values, dtype=float))),
-    lambda values: pd.Series(values, dtype="category"),
-    lambda values: objects(list(map(Decimal, values))),
-    lambda values: objects(list(map(Fraction, values))),
-    lambda values: objects([SCALARS[n % 5](value) for n, value in enumerate(values)]),
-    lambda values: objects([*values, ("odd",)])[: len(values)],
-    arrow(pyarrow.int64()),
-    arrow(pyarrow.float64()),
-    arrow(pyarrow.decimal128(9, 2)),
-    arrow(pyarrow.dictionary(pyarrow.int8(), pyarrow.int64())),
-]  # fmt: skip
-TEXTS = ["", "a", "a\0", "7", "1" * 8, "1" * 20]
-TEXT = [
-    objects,
-    lambda values: pd.Series(objects(values), dtype="str"),
-    lambda values: pd.Series(objects(values), dtype="string[python]"),
-    lambda values: pd.Series(pd.Categorical.from_codes([*map(TEXTS.index, values)], objects(TEXTS))),
-    lambda values: objects(list(map(np.str_, values))),
-    lambda values: objects([*map(Word, values), 7])[: len(values)],
-    arrow(pyarrow.string()),
-    arrow(pyarrow.large_string()),
-    arrow(pyarrow.dictionary(pyarrow.int8(), pyarrow.string())),
-]  # fmt: skip
-POOLS = {"whole": ([0, 1, 7], WHOLE), "text": (TEXTS, TEXT)}
-ROWS = st.lists(
-    st.tuples(st.integers(0, 5), st.sampled_from("abcd"), st.sampled_from([-9, 0, 1, 2, 9])),
-    max_size=16,
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
@@ -149,18 +51,8 @@ def test_units_add_up(verb, pool, rows, k, n_buckets, data):
     seed = data.draw(st.integers(0, 2**32))
     bounding = {"privacy_unit": "u", "max_contributions": k, "random_words": fixed_words(seed)}
 
-    def frame_of(rows, hold=objects):
-        unit, key, x = zip(*rows, strict=True) if rows else ((),) * 3
-        return pd.DataFrame({"u": hold(list(unit)), "k": objects(list(key)), "x": np.array(x, dtype=float)})
-
     everyone = frame_of(held)
-    order = data.draw(st.permutations(range(len(held))))
-    parts, start = [], 0
-    while start < len(held):
-        stop = start + data.draw(st.integers(1, len(held) - start))
-        part = [held[row] for row in order[start:stop]]
-        parts.append(frame_of(part, data.draw(st.sampled_from(holders))))
-        start = stop
+    parts = list(parts_of(data, held, holders))
     with divided(buckets=n_buckets), in_parts(parts):
         found = added([verb(everyone, **bounding)])
     alone = [verb(everyone[everyone["u"] == unit], **bounding) for unit in values]

@@ -31,6 +31,12 @@ FAN_IN = 8
 MOST_PIECES = 2**14
 """Tasks that move packets of some partitions to some buckets. dask takes about a millisecond for each."""
 
+FEWEST_GROUPS = 16
+"""Groups of buckets that are made of few partitions."""
+
+PARTITIONS_PER_GROUP = 8
+"""A group of buckets has as many rows as so many partitions; what is kept of a row is small."""
+
 MOST_BUNDLES = 2**7
 """Sets of partitions whose packets are joined before they are moved."""
 
@@ -96,7 +102,8 @@ class _Tasks:
         if (size := -(-len(dealt) // MOST_BUNDLES)) > 1:
             sets = [dealt[start : start + size] for start in range(0, len(dealt), size)]
             dealt = [self.task(bundled, f"{place}", each) for place, each in enumerate(sets)]
-        n_groups = min(n_buckets, max(MOST_PIECES // len(dealt), 1))
+        wanted = max(len(parts) // PARTITIONS_PER_GROUP, FEWEST_GROUPS)
+        n_groups = min(n_buckets, wanted, max(MOST_PIECES // len(dealt), 1))
         return [
             self.task(work_group, f"{group}", self.pieces(dealt, group, n_groups))
             for group in range(n_groups)
