@@ -7,6 +7,7 @@ table has a hash of its own.
 
 from __future__ import annotations
 
+import importlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -174,6 +175,13 @@ class Texts:
         if data is not None:
             padded[:-8] = np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]]
         return cls(padded, ends[:-1] - ends[0], np.diff(ends))
+
+    def to_arrow(self) -> Any:
+        """Share the bytes with a pyarrow.LargeStringArray; the texts must follow one another."""
+        arrow = importlib.import_module("pyarrow")
+        ends = np.append(np.int64(0), np.cumsum(self.lengths))
+        buffers = [None, arrow.py_buffer(ends), arrow.py_buffer(self.data)]
+        return arrow.Array.from_buffers(arrow.large_string(), len(self), buffers)
 
     def __len__(self) -> int:
         """Number of texts."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import arrow_column, chunks, exact, text_column
+from pandas_dptree.hierarchy.columns import arrow_column, arrow_of, chunks, exact, text_column
 from pandas_dptree.hierarchy.forms import ArrayForms
 from pandas_dptree.hierarchy.hash_tables import DenseTable, Texts, TextTable, WholeTable, once
 from pandas_dptree.hierarchy.values import canonical_codes
@@ -29,9 +29,8 @@ __all__ = ["Codes", "Lookup"]
 Codes = npt.NDArray[np.int32]
 IntArray = npt.NDArray[np.int64]
 
-_MANY_LABELS = 300_000
-"""From so many labels on, texts are looked up row by row; else the distinct texts of a batch come first,
-which Arrow finds by a table that fits into the cache."""
+_PER_LABEL = 4
+"""Arrow makes its table of labels anew for each column. From so many texts per label on, it is faster."""
 
 _DENSE = 4
 """Whole labels are found by their offset if their range is at most so many times their number."""
@@ -82,7 +81,7 @@ class Lookup:
         if dtype == np.dtype(object):
             return self._object_codes(column.to_numpy())
         if isinstance(dtype, pd.StringDtype):
-            return _joined([self._text_codes(part) for part in chunks(column)])
+            return self._text_codes(column)
         if dtype.kind in "iu":
             return self._whole_codes(column)
         if dtype.kind == "f" and dtype.itemsize <= 8:
@@ -110,15 +109,15 @@ class Lookup:
         indices = encoded.indices.cast(arrow.int64()).fill_null(-1)
         return _at(self.codes(dictionary), indices.to_numpy())
 
-    def _text_codes(self, texts: Any) -> Codes:
-        """Find the keys of an array of Arrow's type string or large_string, which may hold any bytes."""
-        if len(self.forms) < _MANY_LABELS:
-            encoded = texts.dictionary_encode()
-            codes = self._find_texts(Texts.of_arrow(encoded.dictionary))
-            return _at(codes, encoded.indices.fill_null(-1).to_numpy())
-        codes = self._find_texts(Texts.of_arrow(texts))
+    def _text_codes(self, column: pd.Series) -> Codes:
+        """Find the keys of texts that are stored in Arrow, and may be any bytes."""
+        texts = arrow_of(column)
+        if 0 < _PER_LABEL * len(self.forms) <= len(column):
+            codes = self._arrow_labels.find(texts)
+        else:
+            codes = _joined([self._find_texts(Texts.of_arrow(part)) for part in chunks(column)])
         if texts.null_count:
-            codes[texts.is_null().to_numpy(zero_copy_only=False)] = -1
+            codes[np.asarray(texts.is_null())] = -1
         return codes
 
     def _whole_codes(self, column: pd.Series) -> Codes:
@@ -161,7 +160,7 @@ class Lookup:
         text = text_column(values)
         if text is None:
             return self._codes_by_form(pd.Series(values, dtype=object))
-        return _joined([self._text_codes(part) for part in chunks(text)])
+        return self._text_codes(text)
 
     def _find_texts(self, texts: Texts) -> Codes:
         return self._tables.texts.find(texts)
@@ -172,6 +171,12 @@ class Lookup:
     @once
     def _tables(self) -> _Tables:
         return _Tables.of(self.forms)
+
+    @once
+    def _arrow_labels(self) -> _Some:
+        """The labels that equal a text of Arrow, in its own table."""
+        divided = _Divided.of(self.forms)
+        return _Some.of(divided.text_rows, _ArrowTable(divided.texts.to_arrow()))
 
     @once
     def _floats(self) -> _Some:
@@ -196,6 +201,19 @@ class _Some:
         """Find the positions among all labels; -2 for what is not there."""
         found: Codes = self.positions.take(self.table.find(wanted))
         return found
+
+
+@dataclass(frozen=True)
+class _ArrowTable:
+    """Distinct texts in a pyarrow.LargeStringArray, in which others are found."""
+
+    texts: Any
+
+    def find(self, wanted: Any) -> Codes:
+        """Return the position of each text of Arrow; -1 if it is not there, or missing."""
+        compute = importlib.import_module("pyarrow.compute")
+        places = compute.index_in(wanted.cast("large_string"), value_set=self.texts)
+        return np.asarray(places.fill_null(-1))
 
 
 @dataclass(frozen=True)
