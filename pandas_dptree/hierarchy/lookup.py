@@ -117,7 +117,7 @@ class Lookup:
         else:
             codes = _joined([self._find_texts(Texts.of_arrow(part)) for part in chunks(column)])
         if texts.null_count:
-            codes[np.asarray(texts.is_null())] = -1
+            codes = np.where(np.asarray(texts.is_null()), np.int32(-1), codes)
         return codes
 
     def _whole_codes(self, column: pd.Series) -> Codes:
@@ -173,10 +173,13 @@ class Lookup:
         return _Tables.of(self.forms)
 
     @once
-    def _arrow_labels(self) -> _Some:
+    def _arrow_labels(self) -> _ArrowTable | _Some:
         """The labels that equal a text of Arrow, in its own table."""
         divided = _Divided.of(self.forms)
-        return _Some.of(divided.text_rows, _ArrowTable(divided.texts.to_arrow()))
+        texts = divided.texts.to_arrow()
+        if len(texts) == len(self.forms):
+            return _ArrowTable(texts, absent=-2)
+        return _Some.of(divided.text_rows, _ArrowTable(texts, absent=-1))
 
     @once
     def _floats(self) -> _Some:
@@ -208,12 +211,13 @@ class _ArrowTable:
     """Distinct texts in a pyarrow.LargeStringArray, in which others are found."""
 
     texts: Any
+    absent: int
 
     def find(self, wanted: Any) -> Codes:
-        """Return the position of each text of Arrow; -1 if it is not there, or missing."""
+        """Return the position of each text of Arrow; `absent` if it is not there, or missing."""
         compute = importlib.import_module("pyarrow.compute")
         places = compute.index_in(wanted.cast("large_string"), value_set=self.texts)
-        return np.asarray(places.fill_null(-1))
+        return np.asarray(places.fill_null(self.absent))
 
 
 @dataclass(frozen=True)
