@@ -128,7 +128,8 @@ ENGINES = {
     ),
     "dask": lambda table, folder: _dask().from_pandas(in_pandas(table), npartitions=3),
     "dask of objects": lambda table, folder: _dask().from_pandas(
-        in_pandas(table.drop_columns("never")).astype(object), npartitions=3
+        in_pandas(table.select([name for name in table.column_names if name != "never"])).astype(object),
+        npartitions=3,
     ),
     "dask scan": lambda table, folder: _dask().read_parquet(files(table, folder)),
 }

@@ -28,8 +28,8 @@ TOPICS = {
     ],
     "privacy": ["laplace_composition"],
     "verbs": [
-        "every_verb", "hints", "means", "messages", "no_trace", "odd_keys", "one_record", "prefixes",
-        "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
+        "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace", "odd_keys",
+        "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
     ],
 }  # fmt: skip
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""

@@ -40,6 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -145,7 +146,13 @@ def best_tree(
             raise ArgumentError(
                 argument, f"must have type {type_.__name__}, not {quote(given)}.", hint="see help(best_tree)."
             )
-    search = _Search(bins, noise, loss, sensitivity, total_known)
+    return _best_tree(_Search(bins, noise, loss, sensitivity, total_known), padding=padding)
+
+
+@lru_cache(maxsize=64)  # a report of every month has the same bins and the same budget
+def _best_tree(search: _Search, *, padding: bool) -> PrefixTree:
+    """Search for the best tree; see `best_tree`."""
+    bins = search.n_bins
     if bins == 1:
         return search.result((1,), np.array([0.0, 1.0]))
     factors = () if padding else _prime_factors(bins)

@@ -150,46 +150,58 @@ class TreePrefixes(Strategy):
         first = [np.arange(size) * (sizes[-1] // size) for size in sizes.tolist()]
         return [start >= self.n_bins for start in first]
 
-    def _node_variances(self, known: npt.NDArray[np.bool_]) -> list[FloatArray]:
-        """Compute the variances of the measurements of many groups' trees: 0 for what is known."""
+    def _node_variances(self, *, known_total: bool) -> list[FloatArray]:
+        """Compute the variances of the measurements of a group's tree: 0 for what is known."""
         levels = []
         for level, (scale, empty) in enumerate(zip(self.noise_scales, self._empty, strict=True)):
             variance = float(self.noise.variance(scale)) if np.isfinite(scale) else np.inf
-            fixed = known if level == 0 else np.tile(empty, len(known)) if empty.any() else np.zeros(1, bool)
+            fixed = empty if empty.any() else np.array([known_total and level == 0])
             levels.append(np.where(fixed, 0.0, max(variance, LEAST_VARIANCE)))
         return levels
 
     def estimates(self, counts: IntArray, totals: IntArray, source: ByteSource) -> FloatArray:
-        """Measure the nodes of all trees, and solve them by least squares."""
+        """Measure the nodes of all trees, and solve them by least squares; those with known totals apart."""
         n_groups, n_leaves = len(counts), len(self._empty[-1])
         forest = Tree.from_branching([n_groups, *self.branching])
         padded = np.pad(counts, [(0, 0), (0, n_leaves - self.n_bins)])
         exact = forest.roll_up(padded.reshape(-1))
-        noisy = list(measure(self.noise, exact, [np.inf, *self.noise_scales], source))
-        for level, empty in enumerate(self._empty[1:], start=2):
+        _, *measured = measure(self.noise, exact, [np.inf, *self.noise_scales], source)
+        noisy = [None if level is None else level.reshape(n_groups, -1).T for level in measured]
+        for level, empty in enumerate(self._empty):
             if empty.any():  # these have no noise, even on a level that is not measured
-                measured = noisy[level]
-                values = np.zeros(len(exact[level]), dtype=np.int64) if measured is None else measured
-                noisy[level] = np.where(np.tile(empty, n_groups), 0, values)
-        known = totals >= 0
-        if known.any():
-            measured = noisy[1] if noisy[1] is not None else np.zeros(n_groups, dtype=np.int64)
-            noisy[1] = np.where(known, totals, measured)
-        variances = propagate(forest, [np.array([np.inf]), *self._node_variances(known)])
-        leaves = least_squares(forest, noisy, variances)[-1]
-        return np.cumsum(leaves.reshape(n_groups, n_leaves)[:, : self.n_bins], axis=1)
+                values = noisy[level]
+                zeros = np.zeros((len(empty), n_groups), dtype=np.int64)
+                noisy[level] = zeros if values is None else np.where(empty[:, None], 0, values)
+        estimates = np.empty(counts.shape)
+        for known_total in (False, True):
+            groups = np.flatnonzero((totals >= 0) == known_total)
+            if not len(groups):
+                continue
+            own = [None if level is None else level[:, groups] for level in noisy]
+            if known_total:
+                own[0] = totals[None, groups]
+            leaves = self._solved(own, known_total=known_total)
+            estimates[groups] = np.cumsum(leaves[: self.n_bins], axis=0).T
+        return estimates
+
+    def _solved(self, noisy: list[IntArray | None], *, known_total: bool) -> FloatArray:
+        """Estimate the leaves of trees with the same variances, from levels of shape (n_nodes, n_groups)."""
+        tree = Tree.from_branching(list(self.branching))
+        variances = propagate(tree, self._node_variances(known_total=known_total))
+        return least_squares(tree, noisy, variances)[-1]
 
     def variances(self, *, known_total: bool) -> FloatArray:
         """Compute the variances of the estimates of a group, shape (n_bins,)."""
         tree = Tree.from_branching(list(self.branching))
-        nodes = self._node_variances(np.array([known_total]))
+        nodes = self._node_variances(known_total=known_total)
         found = prefix.prefix_variances(tree, nodes)[: self.n_bins]
         return np.maximum(found, 0.0)
 
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
         """Compute the variances of differences of the estimates."""
         tree = Tree.from_branching(list(self.branching))
-        return prefix.range_variances(tree, self._node_variances(np.array([known_total])), starts, stops)
+        nodes = self._node_variances(known_total=known_total)
+        return prefix.range_variances(tree, nodes, starts, stops)
 
 
 @dataclass(frozen=True)

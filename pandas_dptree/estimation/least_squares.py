@@ -115,8 +115,8 @@ def subtree_estimates(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Estimate every node from the measurements of its own subtree: the upward pass.
 
-    Arguments are those of `least_squares`. Besides the estimates, shape (level_sizes[l],) for each level, the
-    sums of the children's estimates are returned, for every level but the last.
+    Arguments are those of `least_squares`. Besides the estimates, shaped like the measurements, the sums of
+    the children's estimates are returned, for every level but the last.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def subtree_estimates(
     estimates, children = [np.asarray(leaves, dtype=np.float64)], []
     for level in reversed(range(tree.depth)):
         below = tree.sum_children(level, estimates[-1])
-        measured, own = measurements[level], variances.own[level]
+        measured, own = measurements[level], _beside(below, variances.own[level])
         if measured is None:
             estimates.append(below)
         else:
@@ -153,14 +153,14 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
     ----------
     tree : Tree
     measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes, shape (level_sizes[l],); None where the level was not
-        measured.
+        For each level, the noisy values of its nodes, shape (level_sizes[l], ...); None where the level was
+        not measured. The value of a node may be an array: then each of its entries is estimated by itself.
     variances : Variances
         From `propagate`, with ``inf`` for the levels that were not measured.
 
     Returns
     -------
-    list of numpy.ndarray, shape (level_sizes[l],)
+    list of numpy.ndarray, shape (level_sizes[l], ...)
         One array per level, from the root to the leaves. Their variances are ``variances.final``.
 
     Examples
@@ -176,7 +176,7 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
     for level in range(tree.depth):
         ratio = _ratio(variances.subtree[level + 1], tree.spread(level, variances.children[level]))
         missing = tree.spread(level, estimates[level] - children[level])
-        estimates.append(subtree[level + 1] + ratio * missing)
+        estimates.append(subtree[level + 1] + _beside(missing, ratio) * missing)
     return estimates
 
 
@@ -186,7 +186,7 @@ def check_measurements(tree: Tree, measurements: Measurements, variances: Varian
         if measured is None:
             fits = level < tree.depth and bool(np.isposinf(noise).all())
         else:
-            fits = np.shape(measured) == (tree.level_sizes[level],) and bool(np.isfinite(measured).all())
+            fits = np.shape(measured)[:1] == (tree.level_sizes[level],) and bool(np.isfinite(measured).all())
         if not fits or not (noise >= 0).all() or (level == tree.depth and not np.isfinite(noise).all()):
             raise ArgumentError(
                 "measurements",
@@ -210,7 +210,12 @@ def _check_agreement(
 
 
 def _full(folded: npt.NDArray[Any], values: FloatArray) -> npt.NDArray[Any]:
-    return np.broadcast_to(folded, values.shape)
+    return np.broadcast_to(_beside(values, folded), values.shape)
+
+
+def _beside(values: FloatArray, of_nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Shape a number for each node such that it applies to the node's whole value."""
+    return of_nodes.reshape(-1, *(1,) * (values.ndim - 1))
 
 
 def _average(noise: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:

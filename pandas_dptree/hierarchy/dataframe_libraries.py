@@ -9,7 +9,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 
-__all__ = ["exports_stream", "is_instance", "refuse", "supported"]
+__all__ = ["exports_stream", "is_instance", "is_supported", "refuse", "supported"]
 
 _KNOWN_LIBRARIES = ("pandas", "polars", "pyarrow", "narwhals", "xarray", "__main__")
 """Libraries without unsupported dataframes: their columns, readers and arrays are not dataframes."""
@@ -64,16 +64,22 @@ def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | n
     native = nw.to_native(table, pass_through=True)
     if isinstance(native, pd.DataFrame):
         return native
-    is_supported = (
-        nw.dependencies.is_polars_dataframe(native)
-        or nw.dependencies.is_polars_lazyframe(native)
-        or nw.dependencies.is_pyarrow_table(native)
-    )
-    if is_supported:
+    if is_supported(native):
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
         return frame
     refuse(native, argument)
     return None
+
+
+def is_supported(table: Any) -> bool:
+    """Whether an object can be a public table: one that `supported` opens."""
+    native = nw.to_native(table, pass_through=True)
+    return (
+        isinstance(native, pd.DataFrame)
+        or nw.dependencies.is_polars_dataframe(native)
+        or nw.dependencies.is_polars_lazyframe(native)
+        or nw.dependencies.is_pyarrow_table(native)
+    )
 
 
 def refuse(native: Any, argument: str) -> None:

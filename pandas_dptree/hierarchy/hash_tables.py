@@ -1,11 +1,13 @@
 """Hash tables of public whole numbers and texts, in plain arrays of numpy.
 
 Whatever the hash, a label is found only if it is equal. How long a search takes depends on the labels and on
-the value that is looked up, not on other values.
+the value that is looked up, not on other values. Nobody can choose labels that take long to find: each
+table has a hash of its own.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import RLock
@@ -41,6 +43,11 @@ _KEPT_WORDS = 4
 def mixed(numbers: Words) -> Words:
     """Spread numbers over the 64-bit numbers, one to one; the highest bits depend on all bits."""
     return (numbers ^ (numbers >> np.uint64(32))) * _FACTOR
+
+
+def _drawn() -> np.uint64:
+    """Draw what makes a hash that of one table. No result depends on it."""
+    return np.uint64(secrets.randbits(64))
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
@@ -117,7 +124,8 @@ class WholeTable:
 
     def __init__(self, numbers: Words) -> None:
         self._numbers = numbers
-        self._table = HashTable(mixed(numbers))
+        self._own = _drawn()
+        self._table = HashTable(mixed(numbers ^ self._own))
 
     def find(self, wanted: npt.NDArray[Any]) -> Places:
         """Return the position of each number; -1 if it is not there."""
@@ -128,7 +136,8 @@ class WholeTable:
         return found
 
     def _find(self, wanted: Words) -> Places:
-        return self._table.find(mixed(wanted), lambda rows, labels: self._numbers[labels] == wanted[rows])
+        hashes = mixed(wanted ^ self._own)
+        return self._table.find(hashes, lambda rows, labels: self._numbers[labels] == wanted[rows])
 
 
 @dataclass(frozen=True)
@@ -199,12 +208,11 @@ class Texts:
         return [self.word(number) for number in range(-(-self.longest // 8))]
 
 
-def _hashes(lengths: IntArray, words: Sequence[Words]) -> Words:
+def _hashes(own: np.uint64, lengths: IntArray, words: Sequence[Words]) -> Words:
     """Hash each text by its words; words after its end have no effect, whatever other texts are there."""
-    result = lengths.astype(np.uint64) * _FACTOR
+    result = lengths.astype(np.uint64) * _FACTOR ^ own
     for number, word in enumerate(words):
-        more = mixed(result ^ word)
-        result = more if number == 0 else np.where(lengths > 8 * number, more, result)
+        result = np.where(lengths > 8 * number, mixed(result ^ word), result)
     return mixed(result)
 
 
@@ -212,6 +220,7 @@ class TextTable:
     """Distinct texts, in which others are found."""
 
     def __init__(self, texts: Texts) -> None:
+        self._own = _drawn()
         self._lengths = texts.lengths.astype(np.int32)
         self._longest = texts.longest
         n_words = -(-self._longest // 8)
@@ -220,7 +229,7 @@ class TextTable:
         hashes = np.zeros(len(texts), dtype=np.uint64)
         for block in blocks(len(texts)):
             part = texts.part(block)
-            hashes[block] = _hashes(part.lengths, part.words())
+            hashes[block] = _hashes(self._own, part.lengths, part.words())
         self._table = HashTable(hashes)
 
     def find(self, wanted: Texts) -> Places:
@@ -250,4 +259,4 @@ class TextTable:
                     equal[some] &= rest.word(number) == words[number][rows][some]
             return equal
 
-        return self._table.find(_hashes(wanted.lengths, words), same)
+        return self._table.find(_hashes(self._own, wanted.lengths, words), same)

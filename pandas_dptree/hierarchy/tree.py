@@ -316,11 +316,11 @@ class Tree:
         return np.cumsum(counts) - counts
 
     def spread(self, level: int, values: Values) -> Values:
-        """Copy the value of each node, shape (level_sizes[level],) or (1,), to all of its children."""
+        """Copy the value of each node, shape (level_sizes[level], ...) or (1,), to all of its children."""
         if len(values) == 1:
             return values
         counts = self.child_counts[level]
-        return np.repeat(values, int(counts[0]) if len(counts) == 1 else counts)
+        return np.repeat(values, int(counts[0]) if len(counts) == 1 else counts, axis=0)
 
     def roll_up(self, leaf_values: npt.ArrayLike) -> tuple[Values, ...]:
         """Sum leaf values into every node.

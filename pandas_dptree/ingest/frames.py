@@ -144,7 +144,8 @@ def _planned(ask: Callable[[], Answer], argument: str) -> Answer:
     try:
         with silence():
             return ask()
-    except DPTreeError:
+    except (DPTreeError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception:
-        raise ArgumentError(argument, "cannot be read.", hint="check its path or query.") from None
+    except BaseException:  # a panic of polars is not an Exception
+        pass  # raised here, the next error would hold this one, which may quote values
+    raise ArgumentError(argument, "cannot be read.", hint="check its path or query.")

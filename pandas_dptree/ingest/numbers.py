@@ -51,6 +51,8 @@ def numbers(column: pd.Series) -> FloatArray:
     if isinstance(dtype, pd.StringDtype):
         place, texts = pd.factorize(column)
         return np.append(_each(python_values(texts)), np.nan)[place]
+    if dtype.kind in "mM":  # pandas cannot make an object of each time
+        return np.full(len(column), np.nan)
     return _each(column.to_numpy(dtype=object))
 
 

@@ -35,7 +35,8 @@ def silently(work: Callable[[], Answer], failure: ArgumentError) -> Answer:
     try:
         with silence(), np.errstate(all="ignore"):
             return work()
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit) as stop:
+        stop.__cause__ = stop.__context__ = None
         raise
     except (ReadingError, MissingExtraError) as error:
         safe: DPTreeError = error.with_traceback(None)

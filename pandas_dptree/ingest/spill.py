@@ -13,8 +13,10 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import IO, NamedTuple, Self
 
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.tallies import Rows
 from pandas_dptree.ingest.units import Units
 
@@ -22,6 +24,9 @@ __all__ = ["Buckets", "Packet"]
 
 _IN_MEMORY = 2**27
 """Bytes of rows that are held in memory before they are written to the file."""
+
+_OF_ONE = 2**9
+"""About the bytes that a packet takes besides its arrays: small batches have many packets of a row."""
 
 _RESERVE = 2**26
 """Bytes of the disk that are left free, for others."""
@@ -36,7 +41,8 @@ class Packet(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """About the memory that the packet takes."""
-        return sum(array.nbytes for array in (self.units.words, self.rows.place, *self.rows.amounts))
+        arrays = (self.units.words, self.rows.place, *self.rows.amounts)
+        return _OF_ONE + sum(array.nbytes for array in arrays)
 
 
 class Buckets:
@@ -50,12 +56,15 @@ class Buckets:
 
     Raises
     ------
+    ReadingError
+        If no folder is given, and the system has none. It is not needed for few rows, but how many there are
+        must not decide whether they can be counted.
     OSError
         If the disk is nearly full, with the error number ``ENOSPC``; or the file cannot be made.
     """
 
     def __init__(self, n_buckets: int, folder: str | os.PathLike[str] | None = None) -> None:
-        self._folder = tempfile.gettempdir() if folder is None else os.fspath(folder)
+        self._folder = _usual_folder() if folder is None else os.fspath(folder)
         self._held: list[list[Packet]] = [[] for _ in range(n_buckets)]
         self._n_bytes = 0
         self._extents: list[list[tuple[int, int]]] = [[] for _ in range(n_buckets)]
@@ -112,6 +121,17 @@ class Buckets:
                 data = self._file.read(size)
             packets += [Packet(*each) for each in pickle.loads(data)]
         return packets + held
+
+
+def _usual_folder() -> str:
+    """Return the folder of temporary files."""
+    with suppress(FileNotFoundError):
+        return tempfile.gettempdir()
+    raise ReadingError(
+        "temp_folder",
+        "is needed, since the system has no folder for temporary files.",
+        hint="name one that can be written to.",
+    )
 
 
 class Bucket(NamedTuple):

@@ -106,6 +106,8 @@ def times(column: pd.Series, bins: Bins) -> npt.NDArray[Any]:
         inside = np.clip(values, least + 1, most) * factor
         clipped = np.where(values <= least, low, np.where(values > most, high, inside))
         return np.where(column.isna(), MISSING, clipped).view(bins.edges.dtype)
+    if isinstance(column.dtype, pd.StringDtype):  # of which Python cannot make an object if it is not UTF-8
+        return np.full(len(column), MISSING).view(bins.edges.dtype)
     read = _stamp if bins.edges.dtype.kind == "M" else _span
     nanoseconds = [read(value, bins) for value in column.to_numpy(dtype=object)]
     return np.array(

@@ -217,20 +217,15 @@ class Distribution:
             )
         share = parts.astype(np.float64)
         lower, upper = self._band(confidence)
-        bands = list(zip(lower, upper, strict=True))
-        last = self.bins.n_bins - 1
+        least, most = lower[:, -1:], upper[:, -1:]
+        first = _first_bins_with(upper, np.maximum(share * least, 1))
+        last = _first_bins_with(lower, np.maximum(share * most, 1))
         places = {
-            "value": [_quantiles(count, share) for count in self.cumulative],
-            "lower": [  # the start of the first bin, too, if there can be no values at all
-                _first_bin_with(most, np.maximum(share * least[-1], 1)) * (most[-1] > 0)
-                for least, most in bands
-            ],
-            "upper": [
-                np.minimum(_first_bin_with(least, np.maximum(share * most[-1], 1)), last) + 1
-                for least, most in bands
-            ],
+            "value": _quantiles(self.cumulative, share),
+            "lower": first * (most > 0),  # the start of the first bin, too, if there can be no values at all
+            "upper": np.minimum(last + 1, self.bins.n_bins),
         }
-        columns = {name: self.bins.values_at(np.concatenate(each)) for name, each in places.items()}
+        columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
         return self._table(columns, pd.Index(share, name="q"))
 
     def plot(self, group: Any = None, *, confidence: float | None = 0.95, ax: Axes | None = None) -> Axes:
@@ -344,18 +339,23 @@ def _is_fraction(value: Any) -> bool:
     return number and bool(0 <= value <= 1)
 
 
-def _quantiles(count: IntArray, share: FloatArray) -> FloatArray:
-    """Find where each share of the values ends, in bins; nan if there are no values."""
-    total = int(count[-1])
-    if not total:
-        return np.full(len(share), np.nan)
-    wanted = share * total
-    place = _first_bin_with(count, np.maximum(wanted, 1))
-    before = np.where(place > 0, count[place - 1], 0)
-    return np.asarray(place + np.clip((wanted - before) / (count[place] - before), 0.0, 1.0))
+def _quantiles(counts: IntArray, share: FloatArray) -> FloatArray:
+    """Find where each share of the values of each group ends, in bins; nan for groups without values."""
+    totals = counts[:, -1:]
+    wanted = share * totals
+    place = _first_bins_with(counts, np.maximum(wanted, 1))
+    ends = np.insert(counts, 0, 0, axis=1)
+    before = np.take_along_axis(ends, place, axis=1)
+    within = np.take_along_axis(ends, np.minimum(place + 1, counts.shape[1]), axis=1) - before
+    part = np.divide(wanted - before, within, out=np.zeros(place.shape), where=within > 0)
+    return np.where(totals > 0, place + np.clip(part, 0.0, 1.0), np.nan)
 
 
-def _first_bin_with(count: IntArray, wanted: FloatArray) -> IntArray:
-    """Find the first bin with a cumulative count of at least `wanted`; one beyond the last if none."""
+def _first_bins_with(counts: IntArray, wanted: FloatArray) -> IntArray:
+    """Find the first bin of each group with a cumulative count of at least `wanted`; beyond the last if none.
+
+    `counts` has the shape (n_groups, n_bins); `wanted` and the result have (n_groups, n_shares).
+    """
     # shares of a total are exact to 2**-52: a smaller excess is due to rounding
-    return np.searchsorted(count, wanted * (1 - 2.0**-50), side="left")
+    least = np.ceil(wanted * (1 - 2.0**-50)).astype(np.int64)
+    return np.stack([np.count_nonzero(counts < each[:, None], axis=1) for each in least.T], axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DomainError, kind_of_object, quote
+from pandas_dptree.hierarchy.dataframe_libraries import is_supported
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
@@ -43,6 +44,12 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
         domain = Domain.observed(key_frame(frame, plain), by=plain)
     elif plain and isinstance(domain, str) and domain == "categories":
         check_columns(frame, plain)
+        if not is_supported(frame):
+            raise ArgumentError(
+                "domain",
+                'is "categories", which only frames of pandas and polars and pyarrow tables have.',
+                hint="pass the public keys as a frame.",
+            )
         domain = Domain.from_categories(frame, by=plain)
     elif plain and (domain is None or isinstance(domain, str)):
         raise ArgumentError(

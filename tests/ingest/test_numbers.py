@@ -159,3 +159,14 @@ def test_no_value_is_shown_by_warnings_of_numpy(state, capfd):
             summed(made, domain, values, privacy_unit="e")
             counted(made, public)
     assert capfd.readouterr() == ("", "") and not errors
+
+
+@pytest.mark.parametrize("kind", ["M8[ns]", "M8[s]", "m8[ns]", "m8[s]"])
+def test_no_time_is_too_far_away_to_be_no_number(kind):
+    """pandas fails to make an object of a time in a zone where that is beyond the last one."""
+    column = pd.Series(np.array([0, 2**63 - 1]).view(kind))
+    columns = (
+        [column] if kind[0] == "m" else [column, column.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")]
+    )
+    for each in columns:
+        assert same(numbers(each), [None, None])

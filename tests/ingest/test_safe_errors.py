@@ -54,11 +54,29 @@ def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
 
     def fail(*args, **kwargs):
-        raise stop
+        try:
+            raise ValueError("secret-value")
+        finally:
+            raise stop
 
     monkeypatch.setattr(Records, "batches", fail)
-    with pytest.raises(stop):
+    with pytest.raises(stop) as caught:
         leaf_totals(pd.DataFrame({"a": ["x"]}), domain)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("raised", [RuntimeError, Panic])
+def test_an_error_about_a_schema_holds_no_records(raised):
+    """An engine may have to read some records to find their types."""
+
+    class Frame(pd.DataFrame):
+        def __getitem__(self, name):
+            raise raised("secret-value")
+
+    domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
+    with pytest.raises(ArgumentError, match="cannot be read") as caught:
+        leaf_totals(Frame({"a": ["x"]}), domain)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 OutOfMemory = type("OutOfMemoryException", (Exception,), {"__doc__": "As duckdb calls it."})

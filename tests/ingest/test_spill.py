@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from collections import Counter, namedtuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.ingest import spill
 from pandas_dptree.ingest.private_keys import PathRows
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.spill import Buckets, Packet
 from pandas_dptree.ingest.tallies import Rows
 from pandas_dptree.ingest.units import Units
@@ -48,7 +50,7 @@ PACKETS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 3), st.
 
 @settings(max_examples=60, deadline=None)
 @given(
-    added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 50, 200, 2**20]),
+    added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 1000, 4000, 2**20]),
     seed=st.integers(0, 99),
 )  # fmt: skip
 def test_packets_come_back_in_their_buckets(tmp_path_factory, added, most, seed):
@@ -84,6 +86,20 @@ def test_rows_of_every_kind_are_stored(monkeypatch):
     assert other.rows.place.tolist() == [b"\1", b"\1\2"]
 
 
+@pytest.mark.parametrize("rows", [1, 100, 10_000])
+def test_the_memory_of_packets_is_known(rows):
+    """Of a row in a packet of its own, the arrays are the least part."""
+    units, own = Units(0, np.zeros((20_000, 2), dtype=np.uint64)), Rows(np.zeros(20_000, dtype=np.int64))
+    tracemalloc.start()
+    packets = [
+        Packet(units[np.arange(start, start + rows)], own[np.arange(start, start + rows)])
+        for start in range(0, 20_000, rows)
+    ]
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 0.5 < sum(each.n_bytes for each in packets) / taken < 2
+
+
 def test_few_rows_open_no_file(tmp_path):
     missing = tmp_path / "missing"
     with Buckets(2, missing) as buckets:
@@ -110,6 +126,20 @@ def test_the_file_is_in_the_folder_of_choice(monkeypatch, tmp_path):
             buckets.add(rows)
             buckets.add(rows)
     assert opened == [spill.tempfile.gettempdir(), str(tmp_path), str(tmp_path)]
+
+
+def test_without_any_folder_not_even_few_rows_are_counted(monkeypatch, tmp_path):
+    """Else the number of rows would decide it."""
+
+    def fail():
+        raise FileNotFoundError(errno.ENOENT, "no usable folder")
+
+    monkeypatch.setattr(spill.tempfile, "gettempdir", fail)
+    with pytest.raises(ReadingError, match="`temp_folder` is needed") as caught:
+        Buckets(1)
+    assert caught.value.__context__ is None
+    with Buckets(1, tmp_path) as buckets:
+        buckets.add([(0, packet(0, [1], [1], []))])
 
 
 def test_a_full_disk_is_told_before_it_is_full(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.times import times
 from tests.helpers_ingest import bins_of
 
@@ -24,3 +25,12 @@ def test_times_of_any_unit_are_clipped_exactly(unit, kind):
         expected = [sum(v * factor >= edge for edge in edges[1:-1]) for v in values]
         assert bins.find(times(column, bins)).tolist() == expected
         assert (times(column, bins).dtype == bins.edges.dtype) and len(times(column[:0], bins)) == 0
+
+
+@pytest.mark.parametrize("bounds", ["2020-01-01", pd.Timedelta(0)])
+def test_a_text_is_no_time_whatever_its_bytes(bounds):
+    pyarrow = pytest.importorskip("pyarrow")
+    low = pd.Timestamp(bounds) if isinstance(bounds, str) else bounds
+    raw = pyarrow.array([b"2020-01-01", b"\xff"])
+    column = pd.Series(pd.arrays.ArrowStringArray(pyarrow.chunked_array([raw.view("string")])))
+    assert np.isnat(times(column, Bins.of("x", bounds=(low, low + pd.Timedelta(9, "D")), bins=3))).all()

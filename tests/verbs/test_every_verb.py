@@ -246,9 +246,9 @@ def release_in_forks():
 
 
 def test_randomness_comes_from_one_place():
-    """Elsewhere there are fixed seeds for plans, examples and simulations, and names of tasks on clusters.
+    """Elsewhere there are fixed seeds for plans, examples and simulations, names of tasks, and hashes.
 
-    None of these sees records.
+    None of these sees records, or decides a result.
     """
     package, found = Path(dpt.__file__).parent, set()
     for path in package.rglob("*.py"):
@@ -265,5 +265,5 @@ def test_randomness_comes_from_one_place():
             found.add(path.relative_to(package).as_posix())
     assert found == {
         "datasets.py", "distribution/strategy.py", "mechanisms/sampling.py", "planning/equal_subtrees.py",
-        "ingest/workers/on_dask.py", "ingest/workers/replies.py",
+        "ingest/workers/on_dask.py", "ingest/workers/replies.py", "hierarchy/hash_tables.py",
     }  # fmt: skip

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from pandas_dptree.errors import quote
 from pandas_dptree.hierarchy.dataframe_libraries import exports_stream, is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
 from pandas_dptree.ingest.scan.source import Source, needed
 
-__all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable"]
+__all__ = ["ArrowDataset", "ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable", "check_types"]
 
 DATASET_ROWS = 2**17
 """How many rows of a dataset Arrow decodes at a time. It does so for a few batches ahead."""
 
-_started: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Readers whose batches were requested. Read again, they would seem to be empty."""
+_TEXT_FILES = ("pyarrow._dataset.CsvFileFormat", "pyarrow._dataset.JsonFileFormat")
+
+_MOST_FILES = 8
+"""How many schemas of files are read at a time."""
+
+_started: dict[int, weakref.ref[Any]] = {}
+"""Streams whose batches were requested, by `id`. Read again, they would seem to be empty."""
 
 
 class ArrowSource(Source):
@@ -74,6 +82,7 @@ class ArrowDataset(ArrowSource):
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Scan the columns, with a small part of the files in memory."""
         field = needed("pyarrow.dataset", of="datasets").field
+        self._check_files(columns)
         scanner = self.frame.scanner(
             columns={str(name): field(str(name)) for name in columns},
             batch_size=min(rows, DATASET_ROWS),
@@ -81,6 +90,97 @@ class ArrowDataset(ArrowSource):
             fragment_readahead=1,
         )
         yield from arrow_batches(scanner.to_batches(), rows)
+
+    def _check_files(self, columns: Sequence[Hashable]) -> None:
+        """Refuse files whose types are not stated, or are not those of the dataset.
+
+        **Privacy.** Arrow converts the values of each file to the types of the dataset, mostly those of the
+        first file. If that could fail, one record would decide whether anything is released. Of text files,
+        it guesses the types from some values.
+        """
+        parts = _parts(self.frame)
+        if any(is_instance(getattr(part, "format", None), *_TEXT_FILES) for part in parts):
+            raise ReadingError(
+                self.argument,
+                "is a dataset of text files, in which Arrow guesses types from values.",
+                hint="convert the files to Parquet; or release from them by the command dptree, which reads "
+                "each line by itself.",
+            )
+        check_types(self.schema, parts, columns, self.argument)
+
+
+def check_types(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], argument: str) -> None:
+    """Refuse parts of a dataset whose types do not fit those of its schema.
+
+    Raises
+    ------
+    ReadingError
+        It says of which types the first such column is.
+    """
+    with ThreadPoolExecutor(_MOST_FILES) as pool:
+        schemas = list(pool.map(_schema_of_part, parts))
+    for name in columns:
+        wanted = schema.field(str(name)).type
+        kinds = dict.fromkeys(each.type for own in schemas for each in own if each.name == name)
+        unlike = [kind for kind in kinds if not _fits(kind, wanted)]
+        if unlike:
+            types = " or ".join(map(str, unlike[:8]))
+            raise ReadingError(
+                argument,
+                f"has files in which {quote(name)} is of the type {types}, not {wanted} as in the dataset.",
+                hint="write the column with one type in all files, or state one in which no value of any "
+                "file changes: pyarrow.dataset.dataset(files, schema=...).",
+            )
+
+
+def _parts(dataset: Any) -> list[Any]:
+    """List the parts of a dataset, each with a schema of its own; those of a filtered one are not told."""
+    try:
+        return list(dataset.get_fragments())
+    except ValueError:
+        if children := getattr(dataset, "children", None):
+            return [part for child in children for part in _parts(child)]
+        files = getattr(dataset, "files", [])  # without files, all parts are in memory, of one schema
+        return [_File(dataset.format, path, dataset.filesystem) for path in files]
+
+
+class _File(NamedTuple):
+    """A file of a filtered dataset."""
+
+    format: Any
+    path: str
+    filesystem: Any
+
+    @property
+    def physical_schema(self) -> Any:
+        """The schema of the file itself, as a part of a dataset has it."""
+        return self.format.inspect(self.path, self.filesystem)
+
+
+def _schema_of_part(part: Any) -> Any:
+    return part.physical_schema
+
+
+def _fits(kind: Any, wanted: Any) -> bool:
+    """Whether Arrow converts every value of one type to the same value of another type."""
+    known = needed("pyarrow.types", of="datasets")
+    if kind == wanted or known.is_null(kind):
+        return True
+    if known.is_dictionary(kind):
+        return _fits(kind.value_type, wanted)
+    for texts in ((known.is_string, known.is_large_string), (known.is_binary, known.is_large_binary)):
+        if any(is_text(kind) for is_text in texts):
+            return any(is_text(wanted) for is_text in texts)
+    if known.is_integer(kind) and known.is_integer(wanted):
+        from_signed, to_signed = known.is_signed_integer(kind), known.is_signed_integer(wanted)
+        wide_enough = wanted.bit_width >= kind.bit_width + (to_signed and not from_signed)
+        return bool(wide_enough and (to_signed or not from_signed))
+    if known.is_floating(kind) and known.is_floating(wanted):
+        return bool(wanted.bit_width >= kind.bit_width)
+    if known.is_decimal(kind) and known.is_decimal(wanted):
+        more_digits = wanted.scale - kind.scale
+        return bool(0 <= more_digits <= wanted.precision - kind.precision)
+    return False
 
 
 class ArrowReader(ArrowSource):
@@ -90,7 +190,7 @@ class ArrowReader(ArrowSource):
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
-        self._check_unread()
+        check_unread(frame, argument)
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -99,25 +199,24 @@ class ArrowReader(ArrowSource):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read the batches, and keep the columns of each."""
-        self._check_unread()
-        _started.add(self.frame)
+        check_unread(self.frame, self.argument)
+        start(self.frame)
         return arrow_batches(selected(self.frame, columns), rows)
-
-    def _check_unread(self) -> None:
-        if self.frame in _started:
-            raise ReadingError(
-                self.argument,
-                "is a stream of batches that was read before.",
-                hint="make a new one for each call, or collect its batches once: reader.read_all().",
-            )
 
 
 class ArrowStream(ArrowSource):
-    """An object of any other library that is exported as a stream of Arrow."""
+    """An object of any other library that is exported as a stream of Arrow.
+
+    A table has a length, and is exported as often as it is asked to. Anything else may be a stream, which is
+    read once: afterwards, it would be exported as one without batches.
+    """
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
-        self.read_once = hasattr(type(frame), "__next__")  # type: ignore[misc]
+        kind = type(frame)
+        self.read_once = not hasattr(kind, "__len__") or hasattr(kind, "__next__")  # type: ignore[misc]
+        if self.read_once:
+            check_unread(frame, argument)
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -138,7 +237,27 @@ class ArrowStream(ArrowSource):
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read the stream, and keep the columns of each batch."""
-        yield from arrow_batches(selected(self._reader, columns), rows)
+        if self.read_once:
+            check_unread(self.frame, self.argument)
+            start(self.frame)
+        return arrow_batches(selected(self._reader, columns), rows)
+
+
+def start(stream: Any) -> None:
+    """Remember that the batches of a stream were requested, as long as there is the stream."""
+    key = id(stream)
+    with suppress(TypeError):  # not all types can be referred to
+        _started[key] = weakref.ref(stream, lambda _: _started.pop(key, None))
+
+
+def check_unread(stream: Any, argument: str) -> None:
+    """Check that the batches of a stream were not requested before."""
+    if id(stream) in _started:
+        raise ReadingError(
+            argument,
+            "is a stream of batches that was read before.",
+            hint="make a new one for each call, or collect its batches once: pyarrow.table(frame).",
+        )
 
 
 def selected(reader: Any, columns: Sequence[Hashable]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
+from pandas_dptree.ingest.scan.arrow_streams import check_types
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, slices
 from pandas_dptree.ingest.scan.source import Source
 
@@ -25,6 +27,12 @@ MOST_THREADS = 4
 
 _WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
 """Types of whole numbers that floats cannot all represent."""
+
+_MADE = frozenset({"FromMap", "FromDelayed", "MapPartitions"})
+"""Expressions whose partitions are made by functions, by their class."""
+
+_APART = frozenset({"Blockwise", "Partitions", "FromGraph", "_DelayedExpr", "DelayedsExpr"})
+"""Other expressions that join no partitions, by a class of theirs."""
 
 _SELECTIONS = frozenset(
     "Projection Filter Partitions Repartition RepartitionToFewer RepartitionToMore RepartitionDivisions "
@@ -70,7 +78,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     Raises
     ------
     ArgumentError
-        If the partitions are not of pandas.
+        If the partitions are not of pandas, are read from text files, or from files of different types, or
+        are joined though their types may differ.
     ColumnsError
         If dask converts values, and more was done to the frame than to select some of it.
 
@@ -79,7 +88,10 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     **Privacy.** dask converts values partition by partition, and each by what else the partition holds. Whole
     numbers of a Parquet file become floats in a partition where one is missing, and 2**53 + 1 becomes 2**53.
     Objects become text, 5 becomes ``"5"``, in a partition of objects, while 5 stays 5 in a partition of whole
-    numbers. Then one record would change the keys of others.
+    numbers. Then one record would change the keys of others. So it would in files of CSV: one word among
+    numbers makes all numbers of the partition text, or stops dask, and one quotation mark joins lines. A
+    partition of floats, made so by a missing value, makes floats of all partitions that it is joined to. And
+    files of Parquet are converted to the types of one of them, which fails for some values.
     """
     if not isinstance(frame._meta, pd.DataFrame):
         raise ArgumentError(
@@ -89,11 +101,26 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
         )
     chosen = frame[list(columns)]
     steps = list((expression := chosen.expr.simplify()).walk())
+    if any(map(_reads_lines, steps)):
+        raise ArgumentError(
+            argument,
+            "is read by dask from text files, in which it guesses types from values.",
+            hint="convert the files to Parquet; or release from them by the command dptree, which reads each "
+            "line by itself.",
+        )
+    for each in steps:
+        if type(each).__name__ == "ReadParquetPyarrowFS":
+            check_types(each._dataset_info["schema"], each.fragments_unsorted, each.columns, argument)
     altered = {name: None for each in steps for name in _altered(each)}
-    if not altered:
-        return chosen
-    if all(type(each).__name__ in _SELECTIONS or _kind(each) in _UNALTERED for each in steps):
-        return type(frame)(_unaltered(expression))[list(columns)]
+    selected = all(type(each).__name__ in _SELECTIONS or _kind(each) in _UNALTERED for each in steps)
+    if not altered or selected:
+        if any(map(_is_made, steps)) and not all(map(_keeps_partitions, steps)):
+            raise ArgumentError(
+                argument,
+                "joins partitions made by functions, and dask converts values where their types differ.",
+                hint="pass it as it was before its partitions were joined or sorted; or write it to Parquet.",
+            )
+        return type(frame)(_unaltered(expression))[list(columns)] if altered else chosen
     raise ColumnsError(
         argument,
         "was made by dask from values that it may have converted, in the columns",
@@ -116,6 +143,32 @@ def _kind(expression: Any) -> str:
     """Name the class of an expression that converts values, or reads them; other names mean nothing."""
     names = [kind.__name__ for kind in type(expression).__mro__]
     return next((name for name in names if name in (*_UNALTERED, "FromGraph")), "")
+
+
+def _is_made(expression: Any) -> bool:
+    """Whether a function made partitions, which may be of any types."""
+    return not _MADE.isdisjoint(_names(expression))
+
+
+def _keeps_partitions(expression: Any) -> bool:
+    """Whether what an expression makes of a partition depends on that partition alone."""
+    return not (_MADE | _APART).isdisjoint(_names(expression))
+
+
+def _names(expression: Any) -> set[str]:
+    """Name the classes of an expression."""
+    return {kind.__name__ for kind in type(expression).__mro__}
+
+
+def _reads_lines(expression: Any) -> bool:
+    """Whether an expression reads partitions by the functions of dask for text with a record in each line."""
+    if _kind(expression) != "FromMap":
+        return False
+    function = expression.operand("func")
+    while isinstance(function, partial):
+        function = function.func
+    modules = [getattr(each, "__module__", None) for each in (function, type(function))]
+    return "dask.dataframe.io.csv" in modules
 
 
 def _altered(expression: Any) -> list[Hashable]:

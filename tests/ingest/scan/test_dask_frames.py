@@ -6,6 +6,7 @@ import pytest
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.safe_errors import silence
+from pandas_dptree.ingest.scan import dask_frames
 
 dask = pytest.importorskip("dask")
 dataframe = pytest.importorskip("dask.dataframe")
@@ -43,6 +44,11 @@ MADE = {
     "from_delayed": lambda: dataframe.from_delayed(
         [dask.delayed(part) for part in PARTS], meta=PARTS[1][:0], verify_meta=False
     ),
+}
+MAPPED = {
+    "mapped": lambda: dataframe.from_pandas(pd.DataFrame({"n": [0, 1, 2]}), npartitions=3).map_partitions(
+        lambda part: PARTS[part["n"].iloc[0]], meta=PARTS[0][:0]
+    )
 }
 
 
@@ -119,7 +125,7 @@ def test_what_was_persisted_is_refused_if_it_may_be_converted(numbers):
         assert values(exact.persist()) == ["int 5", f"int {ODD}"]
 
 
-def test_each_partition_is_read_once_even_if_several_need_it():
+def test_each_partition_is_read_once_even_if_several_need_it(monkeypatch):
     calls = []
 
     def part(number):
@@ -134,6 +140,7 @@ def test_each_partition_is_read_once_even_if_several_need_it():
     calls.clear()
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dataframe.from_map(part, range(5), meta=pd.DataFrame({"key": [0], "other": [0]}))
+    monkeypatch.setattr(dask_frames, "_MADE", frozenset())  # as if all were of one type
     assert len(values(frame.shuffle("key", npartitions=3))) == 15
     assert sorted(calls) == [0, 1, 2, 3, 4]
 
@@ -157,6 +164,55 @@ def test_errors_of_a_partition_arrive():
 
     with pytest.raises(RuntimeError, match="of a partition"):
         list(Records(dataframe.from_map(fail, range(3), meta=PARTS[0][:0]), ["key"]).batches())
+
+
+@pytest.mark.parametrize("reader", ["read_csv", "read_table", "read_fwf"])
+def test_types_are_not_guessed_from_the_values_of_text_files(tmp_path, reader):
+    """One word among numbers would make all of them text, and a quotation mark joins lines."""
+    (tmp_path / "a.csv").write_text("key\n1\n2\n")
+    frame = getattr(dataframe, reader)(tmp_path / "a.csv")
+    for records in (frame, frame[frame["key"] > 0]):
+        with pytest.raises(ArgumentError, match="is read by dask from text files"):
+            Records(records, ["key"])
+
+
+JOINED = {
+    "repartition": lambda frame: frame.repartition(npartitions=1),
+    "of a size": lambda frame: frame.repartition(partition_size="1MB"),
+    "sort_values": lambda frame: frame.sort_values("key"),
+    "shuffle": lambda frame: frame.shuffle("key"),
+    "set_index": lambda frame: frame.assign(n=1).set_index("n"),
+    "drop_duplicates": lambda frame: frame.drop_duplicates(),
+    "head": lambda frame: frame.head(9, npartitions=3, compute=False),
+}
+
+
+@pytest.mark.parametrize("made", ["with meta of numbers", "from_delayed", "mapped"])
+@pytest.mark.parametrize("joined", JOINED)
+@pytest.mark.parametrize("text", [False, True])
+def test_partitions_of_any_types_are_not_joined(made, joined, text):
+    """A missing value makes floats of one partition, which then would make floats of another."""
+    with dask.config.set({"dataframe.convert-string": text}):
+        frame = (MADE | MAPPED)[made]()
+        with pytest.raises(ArgumentError, match=r"joins partitions made by functions|may have converted"):
+            Records(JOINED[joined](frame), ["key"])
+        assert len(values(frame.partitions[:2])) == 6
+
+
+def test_partitions_of_one_type_may_be_joined():
+    frame = pd.DataFrame({"key": [ODD, ODD, 5]})
+    joined = dataframe.from_pandas(frame, npartitions=2).repartition(npartitions=1)
+    assert values(joined) == ["int 5", f"int {ODD}", f"int {ODD}"]
+
+
+@pytest.mark.parametrize("number", [1.0, 0.5])
+def test_no_value_decides_whether_files_of_other_types_can_be_read(tmp_path, number):
+    for place, column in enumerate([[ODD], [number]]):
+        parquet.write_table(pyarrow.table({"key": column, "n": [1]}), tmp_path / f"{place}.parquet")
+    frame = dataframe.read_parquet(tmp_path, filesystem="arrow")
+    with pytest.raises(ArgumentError, match="has files in which 'key' is of the type"):
+        Records(frame, ["key"])
+    assert values(frame, "n") == ["int 1", "int 1"]
 
 
 def test_partitions_of_other_libraries_are_refused(monkeypatch):

@@ -1,0 +1,141 @@
+"""Every verb that reads records, as it is called with a frame of any engine that holds `odd_records`."""
+
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+
+import pandas_dptree as dpt
+
+KEYS = ["state", "county", "city"]
+
+UNITS = {
+    "rows": {"privacy_unit": dpt.ROWS},
+    "some of each unit": {"privacy_unit": "unit", "max_contributions": 2},
+    "all of each unit": {"privacy_unit": "unit", "max_contributions": 20},
+}
+"""Whom to protect. No unit of the odd records has more than 12 rows, if these are few."""
+
+_CITIES = range(60)
+_REGULAR = [(f"State {each // 20:02}", f"County {each // 5:04}", f"City {each:05}") for each in _CITIES]
+_ALMOST = [
+    ("State 01", "County 0000", "City 00000"),
+    ("state 01", "County 0000", "City 00000\0"),
+    *((state, None, None) for state in ("Nowhere", "\u00c9", "E\u0301")),
+]
+PLACES = pd.DataFrame([*_REGULAR, *_ALMOST], columns=KEYS)
+"""Public keys, some of which differ by case, by a NUL, or by the normal form alone."""
+
+STATES = PLACES[["state"]].drop_duplicates()
+LISTED = pd.DataFrame({"kind": ["a", "A", "a", "b"], "flag": [True, False, False, None]})
+NUMBERS = pd.DataFrame({"number": [2**53 + each for each in range(4)]})
+TABLE = pd.DataFrame({"letter": ["a", "a", "b"], "kind": ["a", "A", "b"]})
+
+EPSILON = {"epsilon": 200.0, "mechanism": "laplace"}
+"""So little noise that no count can be another without a trace in the table."""
+
+EXACT = {**EPSILON, "split": "uniform"}
+
+APPROXIMATE = {"epsilon": 200.0, "delta": 1e-3}
+FACTOR = {**APPROXIMATE, "mechanism": dpt.Multiplicative(alpha=0.5, failure_probability=0.4)}
+AMOUNT = {"bounds": (0, 500)}
+BINS = {**AMOUNT, "bins": 8, "tree": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
+DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
+HOURS = dpt.calendar(
+    "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
+)
+GROUPS = dpt.cut("amount", levels={"group": [0, 100, 500], "band": [0, 0.1, 2.5, 10, 100, 250, 500]})
+LETTERS = dpt.mapping(TABLE, by=["letter", "kind"])
+SQUARES = dpt.quadtree("ip", "amount", depth=3, bounds=((0, 2**32), (0, 500)))
+ADDRESSES = dpt.prefixes("ip", bits=[2, 4, 6], width=32)
+CITIES = dpt.prefixes("city", chars=[6, 8, 10], alphabet="City 0123456789")
+AGGREGATIONS = {
+    "rows": "count",
+    "amount": dpt.sum("amount", bounds=(0, 500)),
+    "mean": dpt.mean("amount", bounds=(-10, 500)),
+    "number": dpt.mean("number", bounds=(0, 2**54)),
+}
+
+
+def _of(verb, *arguments, **options):
+    return lambda frame, **more: verb(frame, *arguments, **options, **more)
+
+
+VERBS = {
+    "tree_counts": _of(dpt.tree_counts, KEYS, domain=PLACES, **EXACT),
+    "tree_counts of other types": _of(dpt.tree_counts, ["kind", "flag"], domain=LISTED, **EXACT),
+    "tree_counts of large numbers": _of(dpt.tree_counts, ["number"], domain=NUMBERS, **EXACT),
+    "tree_counts of a name with a dot": _of(dpt.tree_counts, ["a.b"], domain=range(4), **EXACT),
+    "tree_counts with bounded relative error": _of(dpt.tree_counts, KEYS, domain=PLACES, **FACTOR),
+    "tree_sums": _of(dpt.tree_sums, ["amount", "number"], KEYS, domain=PLACES, **EXACT,
+                     bounds={"amount": (0, 500), "number": (0, 2**54)}),
+    "tree_means": _of(dpt.tree_means, "amount", KEYS, domain=PLACES, **EXACT, **AMOUNT),
+    "tree_agg": _of(dpt.tree_agg, KEYS, AGGREGATIONS, domain=PLACES, **EXACT),
+    "release_distribution": _of(dpt.release_distribution, "amount", **BINS),
+    "release_distribution of times": _of(
+        dpt.release_distribution, "at", bins=4, tree=[4], **EPSILON,
+        bounds=(pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-12-31", tz="UTC")),
+    ),
+    "cdf": _of(dpt.cdf, "amount", **BINS),
+    "histogram": _of(dpt.histogram, "number", bins=[2**53, 2**53 + 2, 2**53 + 4], **EPSILON),
+    "quantiles": _of(dpt.quantiles, "amount", [0.1, 0.5, 0.9], **BINS),
+    "range_counts": _of(dpt.range_counts, "amount", [(0, 125), (62.5, 500)], **BINS),
+    "calendar of dates": _of(dpt.tree_counts, DAYS, **EXACT),
+    "calendar of times": _of(dpt.tree_counts, HOURS, **EXACT),
+    "cut below keys": _of(dpt.tree_counts, ["state", GROUPS], domain=STATES, **EXACT),
+    "mapping": _of(dpt.tree_means, "amount", LETTERS, **EXACT, **AMOUNT),
+    "quadtree": _of(dpt.tree_counts, SQUARES, **EXACT),
+    "listed prefixes": _of(dpt.tree_sums, "amount", ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
+    "prefixes of numbers": _of(dpt.tree_counts, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
+    "prefixes of text": _of(dpt.tree_counts, CITIES, **APPROXIMATE, mechanism="truncated_laplace"),
+    "prefixes with bounded relative error": _of(dpt.tree_counts, ADDRESSES, **FACTOR),
+    "private keys": _of(
+        dpt.tree_counts, KEYS, domain=STATES, private_keys=["county", "city"], **APPROXIMATE,
+        mechanism="truncated_laplace",
+    ),
+    "private keys alone": _of(
+        dpt.tree_counts, ["kind", "number"], private_keys=["kind", "number"], **APPROXIMATE,
+        mechanism="gaussian",
+    ),
+}  # fmt: skip
+
+
+def tables(answer):
+    """List the tables that are made of an answer."""
+    if isinstance(answer, dpt.Distribution):
+        return [answer.cdf(), answer.histogram(), answer.quantiles([0.1, 0.5, 0.9])]
+    return [answer]
+
+
+def assert_same(answer, expected):
+    """Check that two answers are the same in all that can be seen."""
+    for table, other in zip(tables(answer), tables(expected), strict=True):
+        pd.testing.assert_frame_equal(table, other)
+        assert table.attrs == other.attrs
+
+
+def seeded():
+    return {"rng": np.random.default_rng(0)}
+
+
+DOMAIN = dpt.Domain.from_frame(PLACES, by=KEYS)
+DOMAIN_OF_STATES = dpt.Domain.from_frame(STATES, by=["state"])
+PLANS = {
+    "counts": partial(dpt.plan, DOMAIN, **EXACT),
+    "several at once": partial(dpt.plan_agg, DOMAIN, AGGREGATIONS, **EXACT),
+    "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),
+    "distribution": partial(
+        dpt.plan_distribution, "amount", **AMOUNT, bins=8, tree=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
+    ),
+    "prefixes": partial(dpt.plan_implicit, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
+    "private keys": partial(
+        dpt.plan, DOMAIN_OF_STATES, private_keys=["county", "city"], **APPROXIMATE,
+        mechanism="truncated_laplace",
+    ),
+}  # fmt: skip
+
+
+@cache
+def planned(kind, unit):
+    """Make a plan of a kind for a unit of `UNITS`."""
+    return PLANS[kind](**UNITS[unit])
