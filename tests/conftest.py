@@ -91,6 +91,9 @@ def cluster():
     distributed = pytest.importorskip(
         "distributed", reason="no distributed: pip install 'pandas_dptree[dask]'"
     )
+    dask = pytest.importorskip("dask")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "1GB"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    # Some time after a worker was lost, a LocalCluster gives it up if it is just being started once more.
+    kept = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
+    with kept, distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
