@@ -44,26 +44,43 @@ def kept_rows(
     key : Key
     """
     hashes = units.hashes(key)
-    unit = units.numbers(hashes)
-    rows = np.bincount(unit)
-    stays = rows[unit] <= max_contributions
-    bounded = np.flatnonzero(~stays)
+    at, begins = _by_unit(units, hashes, order)
+    first = np.flatnonzero(begins)
+    rows = np.diff(first, append=len(at))
+    stays = np.ones(len(at), dtype=bool)
+    bounded = np.flatnonzero(np.repeat(rows > max_contributions, rows))
     if len(bounded):
-        bounded = bounded[_sorting(unit[bounded], [each[bounded] for each in order])]
-        begins = np.append(True, np.diff(unit[bounded]) > 0)
-        own = np.cumsum(begins) - 1
-        rank = np.arange(len(bounded)) - np.flatnonzero(begins)[own]
-        words = mixed(hashes[bounded] + (rank + 1).astype(np.uint64) * _STEP)
-        stays[bounded] = bound_contributions(own, words, max_contributions)
+        rank = bounded - np.repeat(first, rows)[bounded]
+        unit = np.repeat(np.arange(len(rows)), rows)[bounded]
+        words = mixed(hashes[at[bounded]] + (rank + 1).astype(np.uint64) * _STEP)
+        stays[at[bounded]] = bound_contributions(unit, words, max_contributions)
     return stays
 
 
-def _sorting(unit: IntArray, order: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.intp]:
-    """Sort rows by unit, and the rows of each unit by `order`."""
-    if len(order) == 1 and order[0].dtype.kind in "iu" and 0 <= order[0].min() and order[0].max() < 2**32:
-        # Both in one word, which is sorted several times as fast; equal words are equal rows.
-        return np.argsort((unit.astype(np.uint64) << np.uint64(32)) | order[0].astype(np.uint64))
-    return np.lexsort([*reversed(order), unit])
+def _by_unit(
+    units: Units, hashes: npt.NDArray[np.uint64], order: Sequence[npt.NDArray[np.generic]]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Bring the rows of each unit together, sorted by `order`.
+
+    Returns
+    -------
+    at : numpy.ndarray of int, shape (n_rows,)
+        The rows, unit by unit.
+    begins : numpy.ndarray of bool, shape (n_rows,)
+        Whether another unit begins there.
+    """
+    places = order[0]
+    if len(order) == 1 and len(places) and places.dtype.kind in "iu" and places.min() >= 0:
+        # The place, and what there is room for of the hash, in one word: that is sorted much faster.
+        tags = hashes << np.uint64(int(places.max()).bit_length())
+        at = np.argsort(tags | places.astype(np.uint64))
+        words, tags = units.words[at], tags[at]
+        begins = np.append(True, (words[1:] != words[:-1]).any(axis=1))
+        if (tags[1:] != tags[:-1])[begins[1:]].all():  # else units of the same tag may be mixed
+            return at, begins
+    unit = units.numbers(hashes)
+    at = np.lexsort([*reversed(order), unit])
+    return at, np.diff(unit[at], prepend=-1) > 0
 
 
 def bound_contributions(
