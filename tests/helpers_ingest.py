@@ -10,7 +10,9 @@ import pytest
 
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_random import words
 
@@ -142,3 +144,17 @@ def encoded(values, kind):
         else:
             chunks.append(pyarrow.array(part, type=kind))
     return pyarrow.chunked_array(chunks if values else [], type=kind)
+
+
+def lengths(frame, columns=("key",), **options):
+    """List the lengths of the batches."""
+    return [len(each) for each in Records(frame, columns).batches(**options)]
+
+
+def forms(frame, **options):
+    """List the canonical forms of the keys, batch by batch."""
+    found = []
+    for each in Records(frame, ["key"]).batches(**options):
+        codes, keys = canonical_codes(each.column("key"))
+        found += [None if code < 0 else keys[code] for code in codes.tolist()]
+    return found

@@ -16,7 +16,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
-from pandas_dptree.ingest.scan.arrow_streams import check_types
+from pandas_dptree.ingest.scan.arrow_datasets import check_types
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, slices
 from pandas_dptree.ingest.scan.source import Source
 

@@ -10,7 +10,8 @@ from typing import Any
 import narwhals as nw
 
 from pandas_dptree.hierarchy.dataframe_libraries import refuse
-from pandas_dptree.ingest.scan.arrow_streams import ArrowDataset, ArrowReader, ArrowStream, ArrowTable
+from pandas_dptree.ingest.scan.arrow_datasets import ArrowDataset
+from pandas_dptree.ingest.scan.arrow_streams import ArrowReader, ArrowStream, ArrowTable
 from pandas_dptree.ingest.scan.dask_frames import DaskFrame
 from pandas_dptree.ingest.scan.duckdb_relations import DuckdbRelation
 from pandas_dptree.ingest.scan.frames_in_memory import PandasFrame, PolarsFrame
