@@ -12,6 +12,7 @@ from tests.benchmarks import (
     bench_engines,
     bench_files,
     bench_implicit,
+    bench_labels,
     bench_ledger,
     bench_planning,
     bench_private_keys,
@@ -32,6 +33,7 @@ def main() -> int:
         bench_files,
         bench_arrays,
         bench_ledger,
+        bench_labels,
         bench_engines,
     )
     table = pd.DataFrame([row for bench in benches for row in bench.run()])
