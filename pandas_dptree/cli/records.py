@@ -50,7 +50,11 @@ class RecordStream:
     ----------
     failure : ArgumentError or None
         Why reading ended too early, if it did. Whoever reads the stream may hide it.
+    begins_anew : bool
+        Each export reads the records from the first on: see `ingest.scan.arrow_streams.ArrowStream`.
     """
+
+    begins_anew = True
 
     def __init__(self, schema: Any, parts: Sequence[tuple[str, Callable[[], Batches]]]) -> None:
         self._schema, self._parts = schema, parts

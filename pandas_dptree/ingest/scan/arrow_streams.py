@@ -86,13 +86,15 @@ class ArrowStream(ArrowSource):
     """An object of any other library that is exported as a stream of Arrow.
 
     A table has a length, and is exported as often as it is asked to. Anything else may be a stream, which is
-    read once: afterwards, it would be exported as one without batches.
+    read once: afterwards, it would be exported as one without batches. A class whose `begins_anew` is true
+    exports a new stream each time.
     """
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
         kind = type(frame)
-        self.read_once = not hasattr(kind, "__len__") or hasattr(kind, "__next__")  # type: ignore[misc]
+        again = getattr(kind, "begins_anew", hasattr(kind, "__len__"))
+        self.read_once = not again or hasattr(kind, "__next__")  # type: ignore[misc]
         if self.read_once:
             check_unread(frame, argument)
 
