@@ -125,7 +125,8 @@ def best_tree(
     Raises
     ------
     ArgumentError
-        If `n_bins` is not an integer from 1 to 2**53, or the noise cannot provide this kind of privacy.
+        If `n_bins` is not an integer from 1 to 2**53, another argument has the wrong type, or the noise cannot
+        provide this kind of privacy.
 
     Examples
     --------
@@ -140,6 +141,8 @@ def best_tree(
         ("noise", noise, AdditiveNoise),
         ("loss", loss, PrivacyLoss),
         ("sensitivity", sensitivity, Sensitivity),
+        ("total_known", total_known, bool),
+        ("padding", padding, bool),
     )
     for argument, given, type_ in types:
         if not isinstance(given, type_):
