@@ -125,7 +125,7 @@ def best_tree(
     Raises
     ------
     ArgumentError
-        If `n_bins` is not an integer from 1 to 2**53, another argument has the wrong type, or the noise cannot
+        If `n_bins` is not an integer from 1 to 2**53, an argument has the wrong type, or the noise cannot
         provide this kind of privacy.
 
     Examples
