@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -82,7 +83,8 @@ def spark(tmp_path_factory):
             os.close(own)
         session.log_path = folder / "log.txt"
         yield session
-        session.stop()
+        with suppress(OSError):  # Java may have ended before
+            session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -67,8 +67,8 @@ def _read(path: Path, query: str) -> Iterator[Any]:
     """Run a query, and yield the batches of its result."""
     with closing(_connected(path)) as connection:
         relation = connection.sql(query)
-        # Older versions lack the first name, newer ones the second.
-        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+        # Older versions lack the first name, and newer ones may drop the second.
+        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         with closing(read(_ROWS)) as reader:
             yield from reader
 

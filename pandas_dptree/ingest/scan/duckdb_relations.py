@@ -61,8 +61,8 @@ class DuckdbRelation(Source):
         names = list(self.frame.columns)
         listed = ", ".join(f'#{names.index(name) + 1} AS "c{place}"' for place, name in enumerate(columns))
         query = self.frame.project(listed)
-        # Older versions lack the first name, newer ones the second.
-        read = getattr(query, "to_arrow_reader", None) or query.fetch_record_batch
+        # Older versions lack the first name, and newer ones may drop the second.
+        read = getattr(query, "to_arrow_reader", None) or query.fetch_arrow_reader
         with closing(read(min(rows, READER_ROWS))) as reader:  # open, it would block the connection
             named = (batch.rename_columns([str(name) for name in columns]) for batch in reader)
             yield from arrow_batches(named, rows)

@@ -123,8 +123,8 @@ def test_older_versions_name_the_reader_differently(connection, monkeypatch):
             assert listed == '#1 AS "c0"'
             return self
 
-        def fetch_record_batch(self, rows):
-            return (read_older or relation.fetch_record_batch)(rows)
+        def fetch_arrow_reader(self, rows):
+            return (read_older or relation.fetch_arrow_reader)(rows)
 
     Older.__module__, Older.__qualname__ = "duckdb.duckdb", "DuckDBPyRelation"
     assert read(Older(), "k") == list(range(5))
