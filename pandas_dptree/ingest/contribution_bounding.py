@@ -70,7 +70,12 @@ def _by_unit(
         Whether another unit begins there.
     """
     places = order[0]
-    if len(order) == 1 and len(places) and places.dtype.kind in "iu" and places.min() >= 0:
+    if (
+        len(order) == 1
+        and places.dtype.kind in "iu"
+        and len(places)
+        and 0 <= places.min() <= places.max() < 2**32
+    ):
         # The place, and what there is room for of the hash, in one word: that is sorted much faster.
         tags = hashes << np.uint64(int(places.max()).bit_length())
         at = np.argsort(tags | places.astype(np.uint64))

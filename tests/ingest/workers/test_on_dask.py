@@ -133,7 +133,8 @@ def test_an_error_of_dask_has_no_value(scheduler, caplog, capfd):
         raise ValueError(PLANTED)
 
     frame, _ = rows(20)
-    broken = dataframe.from_pandas(frame, npartitions=3).map_partitions(fail, meta=frame)
+    with dask.config.set({"dataframe.convert-string": False}):
+        broken = dataframe.from_pandas(frame, npartitions=3).map_partitions(fail, meta=frame)
     with pytest.raises(ArgumentError, match="since dask failed") as caught:
         units_of(broken)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
