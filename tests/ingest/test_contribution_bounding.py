@@ -147,6 +147,25 @@ def test_rows_are_chosen_as_slowly(key, n_words):
         assert sorted(zip(words[kept].tolist(), place[kept], amount[kept], strict=True)) == sorted(
             (words[row].tolist(), place[row], amount[row]) for row in np.flatnonzero(expected)
         )
+        # counts have no amounts, and are sorted in another way
+        kept = kept_rows(Units(kind, words), [place], k, np.array(key, dtype=np.uint64))
+        expected = kept_slowly(kind, list(map(tuple, words.tolist())), place.tolist(), k, key)
+        assert sorted(zip(words[kept].tolist(), place[kept], strict=True)) == sorted(
+            (words[row].tolist(), place[row]) for row in np.flatnonzero(expected)
+        )
+
+
+def test_some_units_with_equal_hashes_among_others(monkeypatch):
+    """Each unit keeps what it keeps alone."""
+    hashes = Units.hashes
+    monkeypatch.setattr(Units, "hashes", lambda units, key: hashes(units, key) & np.uint64(3))
+    rng, key = np.random.default_rng(0), np.array([5, 6], dtype=np.uint64)
+    words, place = rng.integers(40, size=(300, 1), dtype=np.uint64), rng.integers(9, size=300)
+    kept = kept_rows(Units(0, words), [place], 2, key)
+    for unit in np.unique(words):
+        own = np.flatnonzero(words[:, 0] == unit)
+        alone = kept_rows(Units(0, words[own]), [place[own]], 2, key)
+        assert sorted(place[own][kept[own]]) == sorted(place[own][alone]) and kept[own].sum() <= 2
 
 
 def test_units_whose_hashes_are_equal_are_bounded_separately(monkeypatch):
