@@ -26,6 +26,19 @@ def test_least_squares_is_the_dense_solution(seed):
         np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-9)
 
 
+def test_each_entry_of_an_array_is_estimated_like_a_number():
+    tree, rng = Tree.from_branching([3, 2]), np.random.default_rng(0)
+    variances = propagate(tree, [np.inf, rng.random(3), np.append(0.0, rng.random(5))])
+    measured = [None, rng.normal(size=(3, 4)), rng.normal(size=(6, 4))]
+    together = least_squares(tree, measured, variances)
+    for entry in range(4):
+        alone = least_squares(tree, [None, *(level[:, entry] for level in measured[1:])], variances)
+        for level, numbers in zip(together, alone, strict=True):
+            np.testing.assert_allclose(level[:, entry], numbers, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ArgumentError, match="at level 1"):
+        least_squares(tree, [None, measured[1][:, :2], measured[2]], variances)
+
+
 def test_least_squares_takes_known_values_as_they_are():
     tree = Tree.from_branching([2, 2])
     variances = propagate(tree, [0.0, 2.0, 1.0])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.monotone import Norm, consistent_cdf
+from pandas_dptree.estimation.monotone import Norm, consistent_cdf, consistent_cdfs
 
 NORMS: tuple[Norm, ...] = ("squared", "absolute")
 
@@ -119,6 +119,17 @@ def test_squared_is_the_rounded_clipped_isotonic_regression() -> None:
     total = int(counts[-1])
     expected = np.append(np.floor(np.clip(mean, 0, total) + 0.5), total)
     assert np.array_equal(consistent_cdf(noisy, total), expected)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 70])
+def test_many_rows_are_corrected_like_one(n_bins: int) -> None:
+    """Rows of different sizes need different grids, some of more than 64 bits."""
+    rng = np.random.default_rng(n_bins)
+    totals = np.array([0, 1, 5, 5, 1000, 2**40, 2**60, 0, 7] * 40)
+    spread = np.maximum(totals, 3)[:, None] * rng.choice([0.1, 1.0, 3.0], size=(len(totals), 1))
+    noisy = np.cumsum(rng.normal(size=(len(totals), n_bins)), axis=1) * spread
+    expected = [consistent_cdf(row, total) for row, total in zip(noisy, totals.tolist(), strict=True)]
+    assert consistent_cdfs(noisy, totals).tolist() == np.stack(expected).tolist()
 
 
 def test_halves_go_up_where_floats_would_not() -> None:
