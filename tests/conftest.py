@@ -5,24 +5,51 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pandas as pd
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 import pandas_dptree as dpt
 
 # What lands is decided by the same examples every time; elsewhere each run tries new ones.
-settings.register_profile("plain", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("plain")
+for name, number in {"few": 25, "many": 100}.items():
+    settings.register_profile(
+        name, max_examples=number, deadline=None, derandomize=bool(os.environ.get("CI"))
+    )
+settings.load_profile("few")
+
+MOST_SECONDS = 2.0
+"""CPU time of a default test at which it fails: four times what one may take, so that noise fails none."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the tests that need Spark, which CI installs after it has run the others."""
+    """Mark tests by what they need, and the nightly ones as slow too."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("examples")
+        if item.get_closest_marker("nightly"):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a default test that takes much more CPU time than one should, unless coverage is measured."""
+    start = process_time()
+    result = yield
+    seconds = process_time() - start
+    may = {"slow", "spark", "tripwire"} & {mark.name for mark in item.iter_markers()}
+    if seconds > MOST_SECONDS and not may and "coverage" not in sys.modules:
+        pytest.fail(
+            f"took {seconds:.1f} CPU seconds: a default test has 0.5. Make its world smaller, and mark the "
+            "full one slow; a test that guards a guarantee may be marked as its tripwire.",
+            pytrace=False,
+        )
+    return result
 
 
 @pytest.fixture(scope="session")
