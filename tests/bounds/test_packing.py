@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import bounds
@@ -151,7 +151,6 @@ def test_the_best_embedded_tree_is_found(counts):
 
 
 @given(trees(max_depth=4, max_leaves=40), st.integers(2, 4), st.floats(0.01, 0.49))
-@settings(max_examples=60, deadline=None)
 def test_walks_among_ragged_levels_are_those_among_nodes(tree, widest, eta):
     def slow(level, node):
         if level == tree.depth:
@@ -215,7 +214,6 @@ def test_the_lemma_and_its_corollary_in_print(eta, delta):
     st.floats(0.01, 0.45),
     st.sampled_from([0.0, 1e-15, 1e-6]),
 )
-@settings(max_examples=60, deadline=None)
 def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
     tree = Tree.from_branching([children] * min(depth, 19))
     given_ = {"epsilon": epsilon, "delta": delta, "alpha": 0.2, "eta": eta}

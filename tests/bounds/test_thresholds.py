@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import bounds
@@ -11,7 +11,6 @@ from tests.strategies import trees
 
 
 @given(trees(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
 def test_running_totals_give_every_node(tree, seed):
     leaves = np.random.default_rng(seed).integers(0, 100, tree.n_leaves)
     for ours, summed in zip(

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.distribution.optimal import PrefixTree, best_tree, linear_prefix_shares, prefix_lower_bound
 from pandas_dptree.distribution.prefix import mean_prefix_variance, prefix_variances
@@ -24,7 +24,6 @@ EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.5)
 
 
 @given(st.lists(st.integers(2, 5), min_size=1, max_size=4), st.data())
-@settings(max_examples=30, deadline=None)
 def test_linear_shares_are_the_best_there_are(branching, data):
     n_levels = len(branching) + 1
     energies = np.array(

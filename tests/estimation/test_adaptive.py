@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.estimation.adaptive import (
@@ -57,7 +57,6 @@ def test_members_are_means_of_the_posterior_tilted_until_they_add_up(seed):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=200)
 @given(
     seed=st.integers(0, 2**32),
     total=st.sampled_from([1e-9, 1e-3, 1.0, 50.0, 1e4, 1e12]),
@@ -80,7 +79,6 @@ def test_families_add_up_however_far_their_estimates_are_off(seed, total, centre
     np.testing.assert_allclose(families.sum(means), families.totals, rtol=1e-8)
 
 
-@settings(max_examples=100)
 @given(tree=trees(max_depth=6), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_tables_add_up_and_keep_what_is_known_and_the_root(tree, seed, known_share):
     rng = np.random.default_rng(seed)

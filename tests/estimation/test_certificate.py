@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -18,7 +18,6 @@ from tests.strategies import trees
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
-@settings(max_examples=200)
 @given(
     tree=trees(max_depth=6),
     seed=st.integers(0, 2**32),
@@ -85,7 +84,6 @@ def test_a_million_leaves_with_bounds_are_certified(fit, branching):
     assert certificate.ok, certificate
 
 
-@settings(max_examples=300)
 @given(
     tree=trees(max_depth=6),
     seed=st.integers(0, 2**32),

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -43,7 +43,6 @@ def test_joint_is_the_dense_solution(seed, known_share):
     assert certify(tree, values, variances, estimates, fit="joint").ok
 
 
-@settings(max_examples=300)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_joint_is_closer_to_the_truth_than_least_squares_in_every_draw(tree, seed, known_share):
     rng = np.random.default_rng(seed)
@@ -138,7 +137,6 @@ def test_joint_with_bounds_is_the_dense_solution(seed, known_share, bounded_shar
     assert certificate.ok, certificate
 
 
-@settings(max_examples=300)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_joint_with_bounds_is_closer_to_the_truth_than_least_squares_in_every_draw(tree, seed, known_share):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -71,7 +71,6 @@ def test_totals_with_bounds_solve_a_quadratic_programme_per_family(seed, known_s
     assert certify(tree, values, variances, estimates, least=least).ok
 
 
-@settings(max_examples=100)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_least_values_close_the_bounds_upwards(tree, seed, known_share):
     rng = np.random.default_rng(seed)

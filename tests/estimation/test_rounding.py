@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.estimation.joint import nonnegative_joint
@@ -23,7 +23,6 @@ def test_what_is_whole_up_to_rounding_error_stays_so(known):
         assert groups[0] == 5 and leaves[3] == 7
 
 
-@settings(max_examples=500)
 @given(
     tree=trees(),
     seed=st.integers(0, 2**32),
@@ -45,7 +44,6 @@ def test_signed_tables_are_rounded_to_a_floor_or_a_ceiling(tree, seed, scale, gr
     assert (whole[-1][leaves == 0] == 0).all()
 
 
-@settings(max_examples=2000, deadline=None)
 @given(tree=trees(), seed=st.integers(0, 2**32), scale=st.sampled_from([0.1, 3.0, 1000.0, 1e9]))
 def test_tables_are_whole_nonnegative_and_add_up(tree, seed, scale):
     rng = np.random.default_rng(seed)
@@ -66,7 +64,6 @@ def test_tables_are_whole_nonnegative_and_add_up(tree, seed, scale):
             assert (tree.sum_children(level, whole[level + 1]) == whole[level]).all()
 
 
-@settings(max_examples=300, deadline=None)
 @given(tree=trees(), seed=st.integers(0, 2**32), scale=st.sampled_from([3.0, 1e5]))
 def test_whole_tables_keep_known_counts(tree, seed, scale):
     rng = np.random.default_rng(seed)

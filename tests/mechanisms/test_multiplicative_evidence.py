@@ -115,7 +115,7 @@ def test_each_node_keeps_the_promise_in_few_runs(tree: Tree) -> None:
 @pytest.mark.parametrize("name", ["binary", "ternary", "ragged"])
 def test_smaller_thresholds_break_the_promise(name: str, calibration: str) -> None:
     """The tests above can fail: at 6/10 of the smallest tau, where that is chosen exactly, they would."""
-    tree, n, rng = TREES[name], 400, np.random.default_rng(5)
+    tree, n, rng = TREES[name], 200, np.random.default_rng(5)
     smallest = lax_chain_of(0.25, tree.depth + 1, calibration).smallest_tau
     factor = 0.6 if calibration == "exact" else 0.001
     chain = lax_chain_of(0.25, tree.depth + 1, calibration, tau=smallest * factor)

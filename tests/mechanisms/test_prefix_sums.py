@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.distribution.factorization import prefix_estimates
@@ -41,7 +41,6 @@ def square(vector: Any) -> int:
 
 
 @given(sizes, bits, st.data())
-@settings(max_examples=60)
 def test_the_product_is_exact(n_bins: int, n_bits: int, data: st.DataObject) -> None:
     strategy = PrefixStrategy(n_bins, n_bits)
     counts = data.draw(
@@ -137,7 +136,6 @@ def test_sensitivity_of_replacing_is_nearly_reached() -> None:
 
 
 @given(st.integers(1, 6), st.sampled_from(RELATIONS), st.data())
-@settings(max_examples=60)
 def test_neighbours_move_what_is_measured_by_no_more(
     n_bins: int, neighbors: Neighbors, data: st.DataObject
 ) -> None:
@@ -161,7 +159,6 @@ def test_neighbours_move_what_is_measured_by_no_more(
 
 
 @given(st.integers(1, 200), st.sampled_from(RELATIONS), st.integers(1, 5), st.floats(1e-4, 1e3))
-@settings(max_examples=30)
 def test_noise_stays_within_rho(n_bins: int, neighbors: Neighbors, rows: int, rho: float) -> None:
     strategy = PrefixStrategy(n_bins, 10)
     scale = Fraction(strategy.noise_scale(PrivacyLoss(rho=rho), neighbors=neighbors, max_contributions=rows))
@@ -184,8 +181,9 @@ def test_delta_covers_vectors_of_whole_numbers(move: tuple[int, int], noise_scal
         assert exact * (1 - 1e-9) <= gaussian_delta(epsilon, [noise_scale], norms)
 
 
+@pytest.mark.parametrize("n", [1_000, pytest.param(4_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_audit(neighbors: Neighbors) -> None:
+def test_audit(neighbors: Neighbors, n: int) -> None:
     strategy, loss = PrefixStrategy(4), PrivacyLoss(epsilon=1.0, delta=0.1)
     scale = strategy.noise_scale(loss, neighbors=neighbors)
     one, other = [9, 0, 2, 4], [9 if neighbors == "add_remove" else 8, 0, 2, 5]
@@ -194,9 +192,7 @@ def test_audit(neighbors: Neighbors) -> None:
     def outcomes(counts: list[int], noise_scale: float, seed: int) -> np.ndarray:
         """How far each release lies in the direction in which the two differ: all that tells them apart."""
         source = byte_source(np.random.default_rng(seed))
-        releases = [
-            measure_prefix_sums(strategy, np.array(counts), noise_scale, source) for _ in range(4_000)
-        ]
+        releases = [measure_prefix_sums(strategy, np.array(counts), noise_scale, source) for _ in range(n)]
         along = (np.array(releases) - exactly(strategy, one)) @ direction / np.linalg.norm(direction)
         return np.round(2 * along / scale)
 

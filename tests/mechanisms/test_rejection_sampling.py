@@ -107,7 +107,7 @@ def test_truncated_within_the_tail(slot_bits: int, monkeypatch: pytest.MonkeyPat
 # Rejection sampling ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     exponent=st.floats(-3, 12),
     power=st.sampled_from([1, 2]),

@@ -9,7 +9,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Thresholds
 from tests.helpers_multiplicative import chains, proof_numbers
@@ -17,7 +17,6 @@ from tests.helpers_multiplicative import chains, proof_numbers
 # --- why the promise holds: proof ---
 
 
-@settings(max_examples=25)
 @given(chain=chains("proof"), total=st.integers(0, LARGEST_TOTAL))
 def test_conditions_of_the_paper(chain: Thresholds, total: int) -> None:
     """Conditions (2) to (6) of Lemma 4.6, at every threshold, and what its proof needs of whole noise."""
@@ -80,7 +79,6 @@ def wrong_answers(epsilon: float, beyond: np.ndarray) -> np.ndarray:
 # --- why the promise holds: exact ---
 
 
-@settings(max_examples=60)
 @given(
     chain=chains("exact"),
     above=st.integers(0, 12) | st.integers(0, 10**6),

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Thresholds, group_loss
@@ -20,7 +20,6 @@ from tests.helpers_multiplicative import TOTALS, chains, proof_numbers, spent
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=25)
 @given(data=st.data(), total=TOTALS)
 def test_never_spends_more_than_the_whole(calibration: str, data: st.DataObject, total: int) -> None:
     chain = data.draw(chains(calibration, tau=True))
@@ -114,10 +113,9 @@ def test_numbers_of_any_precision_are_taken_for_floats(number: type) -> None:
         Thresholds(**{**given_, "alpha": np.longdouble(1) - np.finfo(np.longdouble).eps}, depth=3)
 
 
-@pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=100)
+@pytest.mark.parametrize("alpha", [0.05, 1 - 2**-53, pytest.param(0.001, marks=pytest.mark.slow)])
 @given(
-    alpha=st.sampled_from([0.001, 0.03, 0.5, 1 - 2**-53]),
+    calibration=st.sampled_from(["proof", "exact"]),
     epsilon=st.floats(0, exclude_min=True, allow_infinity=False)
     | st.integers(-330, 308).map(lambda power: float(f"1e{power}")),
     delta=st.floats(0, 1, exclude_min=True, exclude_max=True)
@@ -125,7 +123,7 @@ def test_numbers_of_any_precision_are_taken_for_floats(number: type) -> None:
     tau=st.none() | st.sampled_from([1.0, 1e15, 1e300]),
 )
 def test_what_can_be_laid_out_can_be_released(
-    calibration: str, alpha: float, epsilon: float, delta: float, tau: float | None
+    alpha: float, calibration: str, epsilon: float, delta: float, tau: float | None
 ) -> None:
     """Noise that no scale is large enough for, and numbers out of range, are refused at once."""
     if not epsilon:

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
@@ -121,7 +121,6 @@ VALUES = st.one_of(st.floats(), st.integers(-3, 9), st.sampled_from([0, 1, 2, 3,
     known=st.sampled_from([None, {"total": 0}, {"total": 17}]), grouped=st.booleans(), seed=st.integers(0,
     99),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_tables_are_whole_and_belong_together(rows, n_bins, loss, known, grouped, seed):
     planned = plan(n_bins, (0, 6), **loss, known=known, domain=DOMAIN if grouped else None)
     released = planned.release(small(rows), rng=rng(seed))
@@ -229,7 +228,6 @@ def test_groups_stand_in_the_table_with_their_keys():
     rows=st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.floats(-1, 7), st.integers(0, 6))), max_size=30),
     n_bins=st.integers(1, 9), tree=st.sampled_from(["auto", "tree", "factorization"]),
 )  # fmt: skip
-@settings(max_examples=50, deadline=None)
 def test_with_hardly_any_noise_tables_are_those_of_the_records(rows, n_bins, tree):
     frame = small(rows)
     loss = {"rho": 1e6} if tree == "factorization" else NO_NOISE

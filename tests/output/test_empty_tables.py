@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -271,7 +271,6 @@ def test_tables_with_one_root_have_one_warning(count, std_error, rows):
     assert bool(quote(rows)) == (0 < std_error and count <= 3 * std_error)
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 100), n=st.integers(0, 30), other=st.integers(0, 30))
 def test_records_that_give_one_table_give_one_warning(seed, n, other):
     """Data sets differ in rows that are dropped, or in as many as the noise makes up for."""
