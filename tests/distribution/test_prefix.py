@@ -22,6 +22,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_distribution import branchings
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
@@ -117,7 +118,7 @@ def test_ranges_on_a_tree_too_large_to_list():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: prefix_energies([2, 2], 5),

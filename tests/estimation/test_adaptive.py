@@ -17,7 +17,9 @@ from pandas_dptree.estimation.adaptive import (
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals, project_families
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_estimation import BRANCHINGS, SPARSE_TREES, assert_table, random_problem, sparse_leaves
+from tests.helpers_random import each_seed
 from tests.strategies import trees
 
 
@@ -45,7 +47,7 @@ def tilted_by_quadrature(estimates, variances, density, total):
     return moments(price)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_seed(2, 12)
 def test_members_are_means_of_the_posterior_tilted_until_they_add_up(seed):
     rng = np.random.default_rng(seed)
     estimates, variances = rng.normal(3, 6, 5), rng.uniform(1, 9, 5)
@@ -100,7 +102,7 @@ def sparse_problem(rng, tree, occupied=0.05, draw="normal", clustered=False):
     return exact, variances, lambda: [x + np.rint(getattr(rng, draw)(0, scale, x.shape)) for x in exact]
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1e4])
+@each("factor", [1e-3, 1e4])
 def test_estimates_scale_with_their_unit(factor):
     tree = Tree.from_branching([5, 20])
     _, variances, measure = sparse_problem(np.random.default_rng(3), tree, occupied=0.1)

@@ -23,13 +23,14 @@ from tests.helpers_estimation import (
     random_problem,
     random_tree,
 )
+from tests.helpers_random import each_seed
 from tests.strategies import trees
 
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
 @pytest.mark.parametrize("known_share", [0.0, 0.15, 0.5])
-@pytest.mark.parametrize("seed", range(170))
+@each_seed(20, 170)
 def test_joint_is_the_dense_solution(seed, known_share):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -120,7 +121,7 @@ def test_time_grows_little_faster_than_the_tree(fit):
 
 
 @pytest.mark.parametrize(("known_share", "bounded_share"), [(0.0, 0.4), (0.0, 1.0), (0.15, 0.4), (0.3, 0.9)])
-@pytest.mark.parametrize("seed", range(100))
+@each_seed(15, 100)
 def test_joint_with_bounds_is_the_dense_solution(seed, known_share, bounded_share):
     rng = np.random.default_rng(seed)
     tree = ragged_tree(rng)

@@ -18,6 +18,7 @@ from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round
+from tests.helpers_cases import each
 from tests.helpers_multiplicative import chain_of, clipped_runs_of, silence
 from tests.strategies import trees
 
@@ -170,7 +171,7 @@ def test_clipping_spends_the_whole_and_bounds_the_mean_error() -> None:
         assert (np.sqrt((beyond**2).mean(axis=0)) <= plan.rmse_bound).all()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 7, 10**9])
+@each("depth", [1, 2, 3, 7, 10**9])
 def test_the_windows_of_all_levels_spend_half_and_not_more(depth: int) -> None:
     plan = ClippedThresholds(alpha=0.5, epsilon=0.7, delta=1e-6, depth=depth)
     for name in ("epsilon", "delta"):
@@ -246,7 +247,7 @@ def test_no_tree_has_more_positive_answers_than_its_cutoff(
     assert {large.cutoff for large in asked} == {2 if calibration == "proof" else 1}
 
 
-@pytest.mark.parametrize("total", [0, 5, 10**6])
+@each("total", [0, 5, 10**6])
 def test_totals_are_never_underestimated(total: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noisy total is an upper bound, with certainty."""
     seen: list[int] = []

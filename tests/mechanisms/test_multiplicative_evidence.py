@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, threshold_counts
 from pandas_dptree.mechanisms.thresholds import Thresholds
 from pandas_dptree.metrics import alpha_rmse
+from tests.helpers_cases import each
 from tests.helpers_multiplicative import (
     ETA,
     TREES,
@@ -161,7 +162,7 @@ LOSSES = [(0.1, 1e-12), (1.0, 1e-6), (10.0, 0.01)]
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.25, 0.5, 0.9])
+@each("alpha", [0.05, 0.1, 0.25, 0.5, 0.9])
 def test_the_bound_has_the_form_of_theorem_4_1(alpha: float, calibration: str) -> None:
     r"""Theorem 4.1: an alpha-mRMSE of O(alpha^-3 (log(2d / delta) / epsilon + 1)).
 
@@ -198,8 +199,8 @@ def test_the_bound_has_the_form_of_theorem_4_1(alpha: float, calibration: str) -
             assert chains_alone[-1] > constant / 3 * stated[-1]  # the constant is no empty one
 
 
-@pytest.mark.parametrize("eta", [None, 0.2, 1e-6])
-@pytest.mark.parametrize(("epsilon", "delta"), LOSSES)
+@each("eta", [None, 0.2, 1e-6])
+@each("epsilon, delta", LOSSES)
 def test_the_bound_has_the_form_of_lemma_3_3(eta: float | None, epsilon: float, delta: float) -> None:
     """Lemma 3.3: O(alpha tau + d sqrt(eta) (1 + log(1 / delta) / epsilon)), constants as in its proof."""
     for d in DEPTHS:

@@ -11,9 +11,11 @@ from scipy.stats import binom, chi2
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from tests.helpers_cases import each
 from tests.helpers_statistics import audited_epsilon
 
 RUNS = 100_000
+FEW_RUNS = [20_000, pytest.param(RUNS, marks=pytest.mark.slow)]
 
 
 def at_least(noise_scale, x):
@@ -199,7 +201,7 @@ def test_the_audit_catches_a_fractional_cutoff():
     assert audited_epsilon(*(coded(ask_all(x, seed=5 + i, **paid)) for i, x in enumerate(twice))) <= 1
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(RUNS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", FEW_RUNS)
 def test_streams_are_apart(n):
     # What one stream is asked changes nothing in the distribution of another.
     answers = []
@@ -217,12 +219,11 @@ def test_streams_are_apart(n):
 # The cutoff ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("cutoff", [1, 3])
-def test_never_more_positive_answers_than_the_cutoff(cutoff):
-    large = SparseVector(
-        threshold=0, cutoff=cutoff, epsilon=0.01, n_streams=RUNS, rng=np.random.default_rng(7)
-    )
-    positives = np.zeros(RUNS, dtype=int)
+def test_never_more_positive_answers_than_the_cutoff(cutoff, n):
+    large = SparseVector(threshold=0, cutoff=cutoff, epsilon=0.01, n_streams=n, rng=np.random.default_rng(7))
+    positives = np.zeros(n, dtype=int)
     for turn in range(4 * cutoff + 4):
         # Whatever helps: far above, or at the threshold, by what was answered so far.
         counts = np.where(positives % 2 == turn % 2, 2**61, 0)
@@ -350,8 +351,8 @@ def test_wrong_answers_are_as_rare_as_promised(offset, failure):
 GOOD = {"threshold": 5, "cutoff": 1, "epsilon": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [
         ("threshold", 1.5), ("threshold", math.inf), ("threshold", 2**62), ("threshold", None),
         ("cutoff", 0), ("cutoff", 1.5), ("cutoff", 2.0), ("cutoff", True), ("cutoff", -1),
@@ -366,8 +367,8 @@ def test_arguments_out_of_range_are_refused(name, value):
     assert error.value.argument == name
 
 
-@pytest.mark.parametrize(
-    ("values", "streams", "name"),
+@each(
+    "values, streams, name",
     [
         ([1.0, 2.0, 3.0], None, "values"), ([True] * 3, None, "values"), ([1, 2], None, "values"),
         (1, None, "values"), ([[1, 2, 3]], None, "values"), ([1], [0, 1], "values"),
@@ -383,8 +384,8 @@ def test_invalid_questions_are_refused_and_cost_nothing(values, streams, name):
     assert large.n_positive.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
+@each(
+    "arguments, name",
     [((n_queries, 0.1), "n_queries") for n_queries in (0, 1.5)]
     + [((1, failure), "failure_probability") for failure in (0.0, 1.0, math.nan, "0.1")],
 )

@@ -17,6 +17,7 @@ from pandas_dptree.mechanisms.multiplicative import sparse_threshold_counts, thr
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.threshold_rounds import Nodes, decide_rounds
 from pandas_dptree.mechanisms.thresholds import Round
+from tests.helpers_cases import each
 from tests.helpers_implicit import HALF, listed
 from tests.helpers_multiplicative import chain_of, decide_copies, silence
 from tests.helpers_privacy import LOSS
@@ -79,15 +80,19 @@ def p_value(one, other):
     return same_distribution(*np.split(kinds, 2), range(kinds.max()))
 
 
-@pytest.mark.parametrize("n", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
+FEW = {"tiny thresholds": 20_000, "lone rows": 20_000, "at a threshold": 40_000}
+"""Runs that give each of at least three outcomes."""
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_nodes_that_are_left_out_do_not_change_the_distribution(case, n):
+def test_nodes_that_are_left_out_do_not_change_the_distribution(case):
+    n = FEW[case]
     assert p_value(outcomes(case, -1, n, 1), outcomes(case, None, n, 2)) > 1e-4
 
 
 @pytest.mark.parametrize("case", ["tiny thresholds", "at a threshold"])
 def test_leaving_out_what_can_reach_a_threshold_would(case):
-    n, above = 10_000, {"tiny thresholds": 8, "at a threshold": 900}[case]
+    n, above = FEW[case], {"tiny thresholds": 8, "at a threshold": 900}[case]
     assert p_value(outcomes(case, -1, n, 1), outcomes(case, above, n, 2)) < 1e-6
 
 
@@ -141,17 +146,17 @@ def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-@pytest.mark.parametrize("tau", [1.0, 40.0, 5000.0, None])
+@each("epsilon", [0.1, 1.0, 50.0])
+@each("tau", [1.0, 40.0, 5000.0, None])
 def test_an_empty_node_is_out_of_reach_of_every_threshold(calibration, epsilon, tau):
     """The condition of privacy where empty nodes are not listed."""
     given_ = {} if tau is None else {"tau": tau}
     chain = chain_of(depth=5, calibration=calibration, epsilon=epsilon, **given_)
     for total in (10, 10**4, 10**12):
-        for each in chain.rounds(total):
-            radius = each.node_noise.radius
-            assert each.cut(radius) > radius
-            assert each.out_of_reach >= 0
+        for round_ in chain.rounds(total):
+            radius = round_.node_noise.radius
+            assert round_.cut(radius) > radius
+            assert round_.out_of_reach >= 0
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
@@ -162,8 +167,8 @@ def test_what_is_out_of_reach_should_be_answered_negatively(calibration, epsilon
     chain = chain_of(alpha=alpha, depth=5, calibration=calibration, epsilon=epsilon)
     assert chain.guaranteed
     for total in (10**4, 10**12):
-        for each in chain.rounds(total):
-            assert each.out_of_reach < each.threshold - each.slack
+        for round_ in chain.rounds(total):
+            assert round_.out_of_reach < round_.threshold - round_.slack
 
 
 def lone_row(n, seed, count):

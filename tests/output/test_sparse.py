@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -103,6 +103,7 @@ def tables(draw):
     return frame, [*public, "a", "b"], public, table
 
 
+@settings(max_examples=10)
 @given(tables())
 def test_tables_of_private_keys_add_up_and_are_right_within_their_bounds(drawn):
     frame, by, public, table = drawn
