@@ -99,8 +99,8 @@ def test_errors_of_the_best_trees(n_bins, noise, loss, options, error):
     [
         (Laplace(), EPSILON),
         (Gaussian(), RHO),
-        slowly(Laplace(), APPROXIMATE),
-        slowly(Gaussian(), APPROXIMATE),
+        pytest.param(Laplace(), APPROXIMATE, marks=pytest.mark.nightly),
+        pytest.param(Gaussian(), APPROXIMATE, marks=pytest.mark.nightly),
     ],
 )
 @pytest.mark.parametrize("total_known", [False, True])

@@ -170,7 +170,7 @@ def test_the_estimated_risk_is_unbiased_under_normal_noise(density):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", ["laplace", "normal"])
+@pytest.mark.parametrize("draw", ["laplace", pytest.param("normal", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("shape", "ragged", "occupied", "clustered"), SPARSE_TREES)
 def test_squared_errors_are_no_worse_than_the_projection_s_and_far_below_where_leaves_are_empty(
     shape, ragged, occupied, clustered, draw

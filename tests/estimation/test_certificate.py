@@ -15,6 +15,7 @@ from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_estimation import bounded_problem, large_problem, random_problem
 from tests.strategies import trees
 
+MILLIONS = [[100, 100, 100], pytest.param([2] * 20, marks=pytest.mark.nightly)]
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
@@ -70,7 +71,7 @@ def test_multipliers_of_a_hand_made_bound():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("branching", [[100, 100, 100], [2] * 20], ids=["wide", "deep"])
+@pytest.mark.parametrize("branching", MILLIONS, ids=["wide", "deep"])
 @pytest.mark.parametrize("fit", FITS)
 def test_a_million_leaves_with_bounds_are_certified(fit, branching):
     rng = np.random.default_rng(0)
@@ -157,7 +158,7 @@ def test_certify_refuses_what_is_not_a_table_or_a_fit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("branching", [[100, 100, 100], [2] * 20], ids=["wide", "deep"])
+@pytest.mark.parametrize("branching", MILLIONS, ids=["wide", "deep"])
 @pytest.mark.parametrize("fit", FITS)
 def test_a_million_leaves_are_certified(fit, branching):
     tree, values, variances = large_problem(branching)

@@ -289,7 +289,7 @@ def planned_scales(tree, noise, epsilon, *, linear):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [10.0, 1.0, 0.1])
+@pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.nightly) for e in (10.0, 0.1))])
 @pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):

@@ -104,7 +104,7 @@ def test_known_values_that_leave_somebody_negative_are_refused(solve, known):
         solve(tree, [np.array([8.0]), np.array(known)], variances)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fit", FITS)
 def test_time_grows_little_faster_than_the_tree(fit):
     def seconds(branching):

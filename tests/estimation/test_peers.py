@@ -88,14 +88,16 @@ def beside_chebyshev(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("population", ["dense", "sparse", "ragged"])
+@pytest.mark.parametrize(
+    "population", ["dense", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("sparse", "ragged"))]
+)
 def test_mean_absolute_errors_beside_the_chebyshev_rule_under_an_epsilon_and_a_delta(population):
     """Where the plan may choose its noise, ours are smaller at every level."""
     errors, _ = beside_chebyshev(*populations()[population], 100, epsilon=1.0, delta=1e-6)
     assert (significance(*errors) < -2).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("population", "repeats"), [("dense", 400), ("sparse", 1_500), ("ragged", 400)])
 def test_mean_absolute_errors_beside_the_chebyshev_rule_with_the_same_noise(population, repeats):
     """With Gaussian noise in both, ours are smaller at every level but the leaves of a nearly empty tree.
@@ -172,7 +174,7 @@ def cumulative_errors(n_bins: int, epsilon: float, branching_factor: int, repeat
     return pd.DataFrame(table).T
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cumulative_counts_beside_opendp():
     """With the branching factor that OpenDP recommends, for data of this size."""
     branching_factor = opendp_branching_factor(N_ROWS)
@@ -197,7 +199,7 @@ def test_opendps_stable_keys_keep_to_delta_and_find_what_is_computed(kind):
     assert share_shown(found - 1) - 5 * error < 0.95 < share_shown(found) + 5 * error
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_private_keys_beside_opendps_stable_keys():
     """Ours finds smaller keys where both release all levels; flat keys have no loss for the others."""
     table = beside_opendp(purchases(100_000), 10)

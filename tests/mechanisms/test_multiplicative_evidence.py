@@ -29,6 +29,8 @@ from tests.helpers_statistics import same_distribution
 
 CONFIDENCE = 0.999  # with which a mechanism that keeps a promise passes its test, for all nodes together
 
+ALPHAS = [0.25, *(pytest.param(alpha, marks=pytest.mark.nightly) for alpha in (0.1, 0.5))]
+
 
 # --- many runs at once ---
 
@@ -91,7 +93,7 @@ def most_failures(n: int, n_nodes: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("alpha", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_each_node_keeps_the_promise(tree: Tree, alpha: float, calibration: str) -> None:
     """No node fails significantly more often than with eta, at the smallest tau."""
     chain = lax_chain_of(alpha, tree.depth + 1, calibration)
@@ -131,7 +133,7 @@ def test_smaller_thresholds_break_the_promise(name: str, calibration: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("alpha", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_mean_errors_are_within_their_bound(tree: Tree, alpha: float, calibration: str) -> None:
     """The bound is twice the radius for the tree's own depth, and that of the thresholds for a large one."""
     for depth, eta in ((tree.depth + 1, None), (512, None), (512, ETA)):

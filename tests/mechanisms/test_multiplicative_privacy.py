@@ -40,7 +40,7 @@ from tests.helpers_multiplicative import (
 from tests.helpers_statistics import audited_epsilon
 
 RUNS = 100_000
-FEW_RUNS = [20_000, pytest.param(RUNS, marks=pytest.mark.slow)]
+FEW_RUNS = [20_000, pytest.param(RUNS, marks=pytest.mark.nightly)]
 
 
 def printed(chain: Thresholds, rounds: Sequence[Round]) -> Sequence[Round]:

@@ -46,7 +46,7 @@ def test_draws_follow_their_distribution_when_comparisons_are_exact(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("slot_bits", [8, 16])
+@pytest.mark.parametrize("slot_bits", [8, pytest.param(16, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("kind", "noise_scale"),
     [("laplace", 0.3), ("laplace", 5.0), ("laplace", 1e12), ("gaussian", 2.1), ("gaussian", 5.9e11)],
