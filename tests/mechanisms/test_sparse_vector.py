@@ -183,7 +183,7 @@ def test_the_audit_catches_counts_without_noise():
     assert audited_epsilon(*(coded(algorithm_3(x, **wrong)) for x in ([0, 1], [1, 0]))) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_audit_catches_a_fractional_cutoff():
     # The noise pays for 1.01 positive answers; "t < c" lets two through.
     cutoff, rng = 1.01, np.random.default_rng(4)
