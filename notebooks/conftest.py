@@ -1,4 +1,4 @@
-"""All notebooks but the first are slow tests."""
+"""Notebooks are slow tests: each starts a kernel of its own."""
 
 from pathlib import Path
 
@@ -10,5 +10,5 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items):
     """Mark what takes long, so that it is left out by default."""
     for item in items:
-        if item.path.parent == HERE and not item.path.name.startswith("00"):
+        if item.path.parent == HERE:
             item.add_marker(pytest.mark.slow)

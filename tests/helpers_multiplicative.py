@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
@@ -20,6 +22,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 
+@functools.cache
 def chain_of(alpha: float = 0.5, depth: int = 3, calibration: str = "exact", **more: float) -> Thresholds:
     given_ = {"alpha": alpha, "eta": 0.05, "epsilon": 1.0, "delta": 1e-6, "depth": depth, **more}
     return Thresholds(calibration=calibration, **given_)
@@ -78,6 +81,7 @@ Levels = list[np.ndarray]
 Spending = Callable[[Thresholds, Sequence[Round]], Sequence[Round]]
 
 
+@functools.cache
 def lax_chain_of(alpha: float = 0.5, depth: int = 3, calibration: str = "exact", **more: float) -> Thresholds:
     given_ = {"alpha": alpha, "eta": ETA, "epsilon": 1.0, "delta": 1e-6, "depth": depth, **more}
     return Thresholds(calibration=calibration, **given_)
@@ -232,13 +236,19 @@ def proof_numbers(alpha: float) -> tuple[float, float]:
     return beta, (1 + alpha) * (1 - beta) / (1 + beta)
 
 
+def inverse(scale: float) -> Fraction:
+    """Return 1 / scale, rounded up: many exact ones would add up to a fraction of very many digits."""
+    unit = Fraction(1, 2**300)
+    return unit * math.ceil(1 / (unit * Fraction(scale)))
+
+
 def spent(chain: Thresholds, total: int) -> tuple[Fraction, Fraction]:
     """Add up what the noises that are really drawn reveal."""
-    epsilon = 1 / Fraction(chain.total_noise.noise_scale)
+    epsilon = inverse(chain.total_noise.noise_scale)
     delta = Fraction(chain.total_noise.delta_spent)
     for round_ in chain.rounds(total):
         questions, nodes = round_.questions(1), round_.node_noise
-        each = 1 / Fraction(questions.threshold_scale) + 2 / Fraction(questions.query_scale)
-        epsilon += round_.cutoff * (each + 1 / Fraction(nodes.noise_scale))
+        each = inverse(questions.threshold_scale) + 2 * inverse(questions.query_scale)
+        epsilon += round_.cutoff * (each + inverse(nodes.noise_scale))
         delta += round_.cutoff * Fraction(nodes.delta_spent)
     return epsilon, delta

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pytest
 
 from pandas_dptree.mechanisms import sampling
 from pandas_dptree.mechanisms.sampling import byte_source
+from tests.helpers_cases import each
 
 
 def words(seed=0):
@@ -24,3 +31,22 @@ def seeded_bytes(*seed: int) -> sampling.ByteSource:
 
 def rng(seed=0):
     return np.random.default_rng(seed)
+
+
+def each_seed(few: int, many: int) -> Callable[[Callable[..., None]], Any]:
+    """Run a test with few seeds by default, and with the rest of many among the slow tests, in two items."""
+
+    def decorate(test: Callable[..., None]) -> Any:
+        looped = {"few": each("seed", range(few))(test), "many": each("seed", range(few, many))(test)}
+
+        @functools.wraps(test)
+        def one_of_both(seeds: str, **others: Any) -> None:
+            looped[seeds](**others)
+
+        parameters = inspect.signature(looped["few"]).parameters.values()
+        chosen = inspect.Parameter("seeds", inspect.Parameter.KEYWORD_ONLY)
+        one_of_both.__signature__ = inspect.Signature([*parameters, chosen])  # type: ignore[attr-defined]
+        both = ["few", pytest.param("many", marks=pytest.mark.slow)]
+        return pytest.mark.parametrize("seeds", both)(one_of_both)
+
+    return decorate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -35,6 +36,7 @@ def truncated_laplace_cdf(noise_scale: float, bound: int) -> Cdf:
     return lambda k: (whole(min(max(k, -bound - 1), bound)) - below) / (1 - 2 * below)
 
 
+@functools.cache
 def gaussian_cdf(noise_scale: float) -> Cdf:
     """P(X <= k) of the discrete Gaussian distribution.
 

@@ -307,15 +307,15 @@ class ImplicitPlan(Plan):
         Examples
         --------
         >>> import pandas_dptree as dpt
-        >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6)
+        >>> plan = dpt.plan_implicit(dpt.binary("user", bits=16), epsilon=1.0, delta=1e-6)
         >>> found = plan.compare().groupby(["mechanism", "calibration"], sort=False).max()
         >>> found  # doctest: +NORMALIZE_WHITESPACE
                                        found_from  largest_unseen
         mechanism         calibration
-        truncated_laplace                    1004            1706
-        gaussian                              273            <NA>
-        multiplicative    exact              3533            3532
-                          proof           2915086         2915085
+        truncated_laplace                     264             448
+        gaussian                              133            <NA>
+        multiplicative    exact              3311            3310
+                          proof           2458180         2458179
         """
         wishes = [
             Multiplicative(alpha=alpha, failure_probability=failure_probability, calibration=calibration)

@@ -8,10 +8,11 @@ import pytest
 from pandas_dptree import bounds
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 
 
-@pytest.mark.parametrize(
-    ("argument", "call"),
+@each(
+    "argument, call",
     [
         ("epsilon", lambda tree: bounds.packing_error(tree, epsilon=0)),
         ("delta", lambda tree: bounds.packing_error(tree, epsilon=1, delta=1)),

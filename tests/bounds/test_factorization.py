@@ -13,8 +13,10 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_planning import even_errors, random_tree, workload
 from tests.helpers_privacy import ONE_ROW
+from tests.helpers_random import each_seed
 from tests.reference import membership
 
 UNIFORM = [[], [1], [7], [2, 2], [2, 3, 4], [5, 1, 6], [2] * 6, [16, 16]]
@@ -24,7 +26,7 @@ def nuclear(matrix, nodes, leaves):
     return np.linalg.norm(np.sqrt(nodes)[:, None] * matrix * np.sqrt(leaves), "nuc")
 
 
-@pytest.mark.parametrize("branching", UNIFORM)
+@each("branching", UNIFORM)
 def test_norm_of_uniform_trees_is_that_of_a_factorization_and_of_a_witness(branching):
     tree = Tree.from_branching(branching)
     matrix, shares = workload(tree), bounds.worst_node_shares(tree)
@@ -46,7 +48,7 @@ def test_norm_of_uniform_trees_is_that_of_a_factorization_and_of_a_witness(branc
     assert lower == pytest.approx(math.sqrt(general), rel=1e-6)
 
 
-@pytest.mark.parametrize("branching", UNIFORM)
+@each("branching", UNIFORM)
 def test_witness_in_print_is_a_nuclear_norm_and_nearly_the_best(branching):
     tree = Tree.from_branching(branching)
     levels = tree.depth + 1
@@ -56,7 +58,7 @@ def test_witness_in_print_is_a_nuclear_norm_and_nearly_the_best(branching):
     assert 0.97 * bounds.factorization_norm(tree)[0] < printed <= bounds.factorization_norm(tree)[0] + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_seed(3, 6)
 def test_norm_of_ragged_trees_is_between_its_bounds(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, depth=int(rng.integers(1, 4)), widest=3)

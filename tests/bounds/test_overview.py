@@ -10,7 +10,9 @@ from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_planning import random_tree
 
 
-@pytest.mark.parametrize("branching", [[2] * 20, [2] * 62, [50, 60, 30], []])
+@pytest.mark.parametrize(
+    "branching", [[2] * 20, pytest.param([2] * 62, marks=pytest.mark.slow), [50, 60, 30], []]
+)
 def test_table_holds_bounds_in_order(branching):
     found = bounds.table(Tree.from_branching(branching), epsilon=0.5, delta=1e-7, alpha=0.3)
     assert found.index.names == ["error", "privacy"]

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import bounds
 from pandas_dptree.bounds import packing
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace
+from tests.helpers_cases import each
 from tests.helpers_planning import random_tree
 from tests.reference import membership
 from tests.strategies import trees
@@ -25,8 +26,8 @@ def entropy(eta):
 # -- the walk ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("eta", [0.01, 0.1, 0.3, 0.49])
-@pytest.mark.parametrize("n_children", [2, 3, 10, 1000])
+@each("eta", [0.01, 0.1, 0.3, 0.49])
+@each("n_children", [2, 3, 10, 1000])
 def test_a_step_has_the_best_odds_and_gains_from_more_children(n_children, eta):
     passing = 1 + (n_children - 2) * eta
 
@@ -45,7 +46,7 @@ def test_a_step_among_few_children():
     np.testing.assert_allclose(bounds.step_loss([1, 2, 3, 7], 0.0), 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_children", [2, 3, 4])
+@each("n_children", [2, 3, 4])
 def test_no_pattern_of_errors_makes_a_step_lose_more(n_children):
     # Over all joint distributions of which children pass, each wrong with probability eta at most.
     eta = 0.15
@@ -140,7 +141,7 @@ def subtrees(tree, level=0, node=0):
     return found
 
 
-@pytest.mark.parametrize("counts", [[[3], [1, 2, 3]], [[2], [1, 2], [2, 1, 3]], [[2], [2, 2], [1, 1, 2, 1]]])
+@each("counts", [[[3], [1, 2, 3]], [[2], [1, 2], [2, 1, 3]], [[2], [2, 2], [1, 1, 2, 1]]])
 def test_the_best_embedded_tree_is_found(counts):
     tree = Tree(tuple(map(np.array, counts)))
     everything = subtrees(tree)
@@ -151,7 +152,6 @@ def test_the_best_embedded_tree_is_found(counts):
 
 
 @given(trees(max_depth=4, max_leaves=40), st.integers(2, 4), st.floats(0.01, 0.49))
-@settings(max_examples=60, deadline=None)
 def test_walks_among_ragged_levels_are_those_among_nodes(tree, widest, eta):
     def slow(level, node):
         if level == tree.depth:
@@ -168,8 +168,8 @@ def test_walks_among_ragged_levels_are_those_among_nodes(tree, widest, eta):
 # -- packing -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-4])
-@pytest.mark.parametrize(("n_levels", "epsilon", "eta"), [(10, 0.1, 0.1), (41, 1.0, 0.02), (30, 0.03, 0.3)])
+@each("delta", [0.0, 1e-12, 1e-4])
+@each("n_levels, epsilon, eta", [(10, 0.1, 0.1), (41, 1.0, 0.02), (30, 0.03, 0.3)])
 def test_threshold_is_where_the_last_inequality_begins_to_hold(n_levels, epsilon, eta, delta):
     tree, alpha = Tree.from_branching([2] * (n_levels - 1)), 0.25
 
@@ -187,8 +187,8 @@ def test_threshold_is_where_the_last_inequality_begins_to_hold(n_levels, epsilon
     assert abs(threshold - (1 - alpha) * max(least - 1, 0)) <= ((1 - alpha) if delta else 0)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-14])
-@pytest.mark.parametrize("eta", [0.001, 0.01, 0.2, 0.35])
+@each("delta", [0.0, 1e-14])
+@each("eta", [0.001, 0.01, 0.2, 0.35])
 def test_the_lemma_and_its_corollary_in_print(eta, delta):
     epsilon, alpha, choices = 0.01, 0.5, 40
 
@@ -215,7 +215,6 @@ def test_the_lemma_and_its_corollary_in_print(eta, delta):
     st.floats(0.01, 0.45),
     st.sampled_from([0.0, 1e-15, 1e-6]),
 )
-@settings(max_examples=60, deadline=None)
 def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
     tree = Tree.from_branching([children] * min(depth, 19))
     given_ = {"epsilon": epsilon, "delta": delta, "alpha": 0.2, "eta": eta}
@@ -226,8 +225,8 @@ def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
     assert 0 <= theirs <= ours + (0.01 / epsilon + 1 if delta else 0)
 
 
-@pytest.mark.parametrize("branching", [[2] * 10, [2] * 40, [100, 100, 100], [30, 2, 5, 40]])
-@pytest.mark.parametrize("epsilon", [0.02, 0.3, 1.0])
+@each("branching", [[2] * 10, [2] * 40, [100, 100, 100], [30, 2, 5, 40]])
+@each("epsilon", [0.02, 0.3, 1.0])
 def test_error_by_packing_is_the_best_of_a_grid(branching, epsilon):
     tree, k = Tree.from_branching(branching), np.array(branching)
     grid = np.linspace(0.0005, 0.4995, 2000)
@@ -252,15 +251,14 @@ def test_bounds_by_packing_are_monotone():
     assert grown[0] == pytest.approx(grown[1], rel=0.01)  # in proportion to the levels
 
 
-def test_with_delta_a_deeper_tree_is_not_easier():
-    errors = [
-        bounds.packing_error(Tree.from_branching([2] * d), epsilon=1.0, delta=1e-6) for d in (20, 40, 62)
-    ]
+@pytest.mark.parametrize("depths", [(10, 20, 30), pytest.param((20, 40, 62), marks=pytest.mark.slow)])
+def test_with_delta_a_deeper_tree_is_not_easier(depths):
+    errors = [bounds.packing_error(Tree.from_branching([2] * d), epsilon=1.0, delta=1e-6) for d in depths]
     assert errors[0] < errors[1] * (1 + 1e-6) and errors[1] < errors[2] * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("branching", [[2] * 6, [2] * 50, [50, 60, 30], [1000]])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+@each("branching", [[2] * 6, [2] * 50, [50, 60, 30], [1000]])
+@each("epsilon", [0.05, 1.0])
 def test_laplace_noise_respects_the_threshold(branching, epsilon):
     tree, alpha, eta = Tree.from_branching(branching), 0.5, 0.1
     scale = (tree.depth + 1) / epsilon

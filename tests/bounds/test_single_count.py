@@ -9,6 +9,7 @@ from pandas_dptree import bounds
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_planning import even_errors
 
 
@@ -20,9 +21,7 @@ def symbols(epsilon, delta, rows):
     return some, some[::-1]
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1.0, 0.0), (0.2, 0.0), (0.2, 1e-3), (0.05, 0.01), (3.0, 1e-6)]
-)
+@each("epsilon, delta", [(1.0, 0.0), (0.2, 0.0), (0.2, 1e-3), (0.05, 0.01), (3.0, 1e-6)])
 def test_bounds_for_one_count_are_those_of_four_symbols(epsilon, delta):
     squares, variances = [], []
     for rows in range(1, int(10 / epsilon) + 2):
@@ -47,8 +46,8 @@ def test_without_delta_the_floor_is_that_of_hammersley_chapman_and_robbins():
         assert bounds.noise_floor(epsilon=epsilon) == pytest.approx(0.5 / math.sinh(epsilon / 2), rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+@each("epsilon", [1e-3, 0.1, 1.0, 4.0])
+@each("delta", [1e-9, 1e-3])
 def test_noise_on_one_count_respects_the_floors(epsilon, delta):
     one = Tree.from_branching([])
     laplace = even_errors(one, PrivacyLoss(epsilon=epsilon), Laplace())[0]

@@ -1,17 +1,16 @@
 """Counts on a tree from running totals of its leaves."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import bounds
+from tests.helpers_cases import each
 from tests.helpers_planning import random_tree, workload
 from tests.strategies import trees
 
 
 @given(trees(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
 def test_running_totals_give_every_node(tree, seed):
     leaves = np.random.default_rng(seed).integers(0, 100, tree.n_leaves)
     for ours, summed in zip(
@@ -21,7 +20,7 @@ def test_running_totals_give_every_node(tree, seed):
         np.testing.assert_array_equal(ours, summed)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_noisy_thresholds_cost_each_node_two_of_them(seed):
     tree = random_tree(np.random.default_rng(seed), depth=3)
     columns = [np.concatenate(bounds.from_thresholds(tree, unit)) for unit in np.eye(tree.n_leaves)]

@@ -11,6 +11,7 @@ from pandas_dptree.distribution.factorization import prefix_estimates, prefix_rm
 from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
 from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_distribution import exactly, matrix
 
 HALF = PrivacyLoss(rho=0.5)
@@ -25,7 +26,7 @@ def dense_covariance(strategy: PrefixStrategy) -> np.ndarray:
 # Estimates ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 64, 1_000])
+@each("n_bins", [1, 2, 3, 7, 64, 1_000])
 def test_without_noise_the_estimates_are_the_prefix_sums(n_bins: int) -> None:
     strategy = PrefixStrategy(n_bins)
     counts = np.random.default_rng(n_bins).integers(0, 10**6, n_bins)
@@ -35,7 +36,7 @@ def test_without_noise_the_estimates_are_the_prefix_sums(n_bins: int) -> None:
     assert known[-1] == pytest.approx(counts.sum() + 100)
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 16, 33, 100])
+@each("n_bins", [1, 2, 3, 7, 16, 33, 100])
 def test_variances_are_those_of_the_dense_inverse(n_bins: int) -> None:
     strategy = PrefixStrategy(n_bins, 10)
     covariance = dense_covariance(strategy)
@@ -47,6 +48,7 @@ def test_variances_are_those_of_the_dense_inverse(n_bins: int) -> None:
     assert known[-1] == 0
 
 
+@pytest.mark.slow  # by default, those of tests/distribution/test_strategy.py are compared
 def test_estimates_are_unbiased_and_vary_as_predicted() -> None:
     strategy, source, n_runs = PrefixStrategy(24), byte_source(np.random.default_rng(3)), 6_000
     counts = np.random.default_rng(4).integers(0, 50, 24)
@@ -95,7 +97,7 @@ def test_the_references() -> None:
     assert nuclear_bound(40) < least_error(40)
 
 
-@pytest.mark.parametrize("n_bins", [2, 4, 16, 64, 256])
+@each("n_bins", [2, 4, 16, 64, 256])
 def test_no_factorisation_is_much_better(n_bins: int) -> None:
     error = prefix_rmse(PrefixStrategy(n_bins), HALF, neighbors="add_remove")
     assert least_error(n_bins) < error < least_error(n_bins) * 1.004

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.distribution.intervals import Queries, cover, expected_maximum_bound, interval_estimates
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 
 
@@ -75,7 +76,7 @@ def largest_errors(drawn: list[np.ndarray], tree: Tree, queries: Queries, *, roo
 
 
 @pytest.mark.parametrize("queries", ["prefixes", "intervals"])
-@pytest.mark.parametrize("branching", [[2] * 6, [4, 4, 4], [40], [2, 20], [1, 3], [2]])
+@each("branching", [[2] * 6, [4, 4, 4], [40], [2, 20], [1, 3], [2]])
 def test_expected_maximum_is_bounded(branching: list[int], queries: Queries) -> None:
     rng = np.random.default_rng(7)
     tree, runs = Tree.from_branching(branching), 300

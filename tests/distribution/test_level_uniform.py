@@ -24,6 +24,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace
 from pandas_dptree.mechanisms.sampling import byte_source
+from tests.helpers_cases import each
 from tests.reference import membership
 
 branchings = st.lists(st.integers(2, 6), min_size=1, max_size=4).filter(lambda b: math.prod(b) <= 300)
@@ -117,14 +118,14 @@ def refined_by_matrices(branching, variances):
     return total
 
 
-@pytest.mark.parametrize("branching", [[2, 2, 2], [3, 3], [4, 4, 4], [5], [2, 3, 4], [4, 3, 2]])
+@each("branching", [[2, 2, 2], [3, 3], [4, 4, 4], [5], [2, 3, 4], [4, 3, 2]])
 def test_refined_error_beside_matrices(branching):
     for variances in (np.full(len(branching), 8.0), np.arange(1.0, len(branching) + 1)):
         assert refined_error(branching, variances) == pytest.approx(refined_by_matrices(branching, variances))
         assert refined_error(branching, variances) <= tree_error(branching, variances) / 2 + 1e-9
 
 
-@pytest.mark.parametrize(("factor", "height"), [(2, 3), (16, 2), (3, 5), (7, 1)])
+@each("factor, height", [(2, 3), (16, 2), (3, 5), (7, 1)])
 def test_refined_error_is_lemma_iv_4(factor, height):
     epsilon = 0.3 / height
     sums = sum(1 / sum(factor**-j for j in range(height - i + 1)) for i in range(1, height + 1))
@@ -138,7 +139,13 @@ def test_refined_error_is_lemma_iv_4(factor, height):
 
 @pytest.mark.parametrize(
     ("branching", "n_bins"),
-    [([8, 8], 64), ([16, 16], 256), ([4, 4, 4, 2], 128), ([5, 6, 7], 180), ([64], 64)],
+    [
+        ([8, 8], 64),
+        pytest.param([16, 16], 256, marks=pytest.mark.slow),
+        ([4, 4, 4, 2], 128),
+        pytest.param([5, 6, 7], 180, marks=pytest.mark.slow),
+        ([64], 64),
+    ],
 )
 def test_draws_have_the_error_of_a_tree(branching, n_bins):
     draws = 20_000 + 2_000_000 // n_bins  # 2 % are then three standard errors or more
@@ -147,10 +154,10 @@ def test_draws_have_the_error_of_a_tree(branching, n_bins):
     expected = tree_error(branching, Laplace().variance(scales), n_bins=n_bins)
     errors, size = np.zeros((draws, n_bins - 1)), math.prod(branching)
     ends = np.arange(1, n_bins)
-    for factor, each in zip(branching, scales, strict=True):
+    for factor, noise_scale in zip(branching, scales, strict=True):
         above, size = size, size // factor
         nodes = math.prod(branching) // size
-        noise = Laplace().sample(each, draws * nodes, source).reshape(draws, nodes)
+        noise = Laplace().sample(noise_scale, draws * nodes, source).reshape(draws, nodes)
         sums = np.concatenate([np.zeros((draws, 1)), noise.cumsum(axis=1)], axis=1)
         errors += sums[:, ends // size] - sums[:, ends // above * factor]
     assert (errors**2).sum(axis=1).mean() == pytest.approx(expected, rel=0.02)
@@ -257,8 +264,8 @@ def test_k_rows_a_user_cost_k_squared_in_counts_and_nothing_in_the_distribution_
 # -- arguments ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "argument"),
+@each(
+    "call, argument",
     [
         (lambda: threshold_error(0, 1.0), "n_bins"),
         (lambda: histogram_error(2.5, 1.0), "n_bins"),

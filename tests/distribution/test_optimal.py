@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 
@@ -9,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.distribution.optimal import PrefixTree, best_tree, linear_prefix_shares, prefix_lower_bound
 from pandas_dptree.distribution.prefix import mean_prefix_variance, prefix_variances
@@ -18,13 +19,19 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from tests.helpers_cases import each
 from tests.helpers_privacy import ONE_ROW
 
 EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.5)
+APPROXIMATE = PrivacyLoss(epsilon=1.0, delta=1e-6)
+
+
+def slowly(*values: object) -> object:
+    """Mark a case as slow."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @given(st.lists(st.integers(2, 5), min_size=1, max_size=4), st.data())
-@settings(max_examples=30, deadline=None)
 def test_linear_shares_are_the_best_there_are(branching, data):
     n_levels = len(branching) + 1
     energies = np.array(
@@ -53,7 +60,7 @@ def test_a_known_total_is_not_measured():
     assert shares[0, 0] == 0.0
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 7, 256])
+@each("n_bins", [1, 2, 7, 256])
 def test_lower_bound_is_the_singular_value_bound(n_bins):
     sums = np.tri(n_bins)
     bound = np.linalg.svd(sums, compute_uv=False).sum() / n_bins
@@ -64,6 +71,7 @@ def test_lower_bound_is_the_singular_value_bound(n_bins):
     assert prefix_lower_bound(n_bins, total_known=True) == pytest.approx(known, abs=1e-12)
 
 
+@functools.cache
 def tree_for(n_bins: int, noise: AdditiveNoise, loss: PrivacyLoss, **options: bool) -> PrefixTree:
     return best_tree(n_bins, noise=noise, loss=loss, sensitivity=ONE_ROW, **options)
 
@@ -76,7 +84,7 @@ def tree_for(n_bins: int, noise: AdditiveNoise, loss: PrivacyLoss, **options: bo
         (256, Laplace(), EPSILON, {"total_known": True}, 6.25),
         (1024, Laplace(), EPSILON, {}, 10.76),
         (1024, Laplace(), EPSILON, {"padding": False}, 10.856),
-        (65536, Laplace(), EPSILON, {}, 20.13),
+        slowly(65536, Laplace(), EPSILON, {}, 20.13),
         (256, Gaussian(), RHO, {}, 2.956),
         (256, Gaussian(), RHO, {"padding": False}, 2.978),
         (256, Gaussian(), RHO, {"total_known": True}, 2.519),
@@ -86,12 +94,19 @@ def test_errors_of_the_best_trees(n_bins, noise, loss, options, error):
     assert tree_for(n_bins, noise, loss, **options).error <= error
 
 
-@pytest.mark.parametrize("noise", [Laplace(), Gaussian()], ids=lambda noise: noise.name)
+@pytest.mark.parametrize(
+    ("noise", "loss"),
+    [
+        (Laplace(), EPSILON),
+        (Gaussian(), RHO),
+        pytest.param(Laplace(), APPROXIMATE, marks=pytest.mark.nightly),
+        pytest.param(Gaussian(), APPROXIMATE, marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("total_known", [False, True])
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 17, 64, 97, 210])
-def test_error_is_what_the_tree_gives(n_bins, padding, total_known, noise):
-    loss = PrivacyLoss(epsilon=1.0, delta=1e-6)
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 17, slowly(64), slowly(97), slowly(210)])
+def test_error_is_what_the_tree_gives(n_bins, padding, total_known, noise, loss):
     found = tree_for(n_bins, noise, loss, padding=padding, total_known=total_known)
     size = math.prod(found.branching)
     assert size == n_bins if not padding else size >= n_bins
@@ -110,7 +125,7 @@ def test_error_is_what_the_tree_gives(n_bins, padding, total_known, noise):
 
 
 @pytest.mark.parametrize("total_known", [False, True])
-@pytest.mark.parametrize("n_bins", [16, 50, 97])
+@pytest.mark.parametrize("n_bins", [16, 50, slowly(97)])
 def test_no_tree_of_two_or_three_levels_and_no_split_is_better(n_bins, total_known):
     found = tree_for(n_bins, Laplace(), EPSILON, total_known=total_known)
 
@@ -133,14 +148,15 @@ def test_no_tree_of_two_or_three_levels_and_no_split_is_better(n_bins, total_kno
 
 
 @pytest.mark.parametrize(("noise", "name"), [(Laplace(), "epsilon"), (Gaussian(), "rho")])
-@pytest.mark.parametrize("n_bins", [2, 17, 100])
-def test_more_budget_is_never_worse(n_bins, noise, name):
-    errors = [tree_for(n_bins, noise, PrivacyLoss(**{name: b})).error for b in np.geomspace(0.05, 10, 6)]
+@pytest.mark.parametrize(("n_bins", "n_budgets"), [(2, 6), (17, 3), slowly(17, 6), slowly(100, 6)])
+def test_more_budget_is_never_worse(n_bins, n_budgets, noise, name):
+    budgets = np.geomspace(0.05, 10, n_budgets)
+    errors = [tree_for(n_bins, noise, PrivacyLoss(**{name: budget})).error for budget in budgets]
     assert (np.diff(errors) < 0).all()
 
 
 @pytest.mark.parametrize("noise", [Laplace(), Gaussian()], ids=lambda noise: noise.name)
-@pytest.mark.parametrize("n_bins", [5, 36, 100, 256])
+@pytest.mark.parametrize("n_bins", [5, 36, slowly(100), slowly(256)])
 def test_known_counts_and_padding_help(n_bins, noise):
     loss = EPSILON if noise == Laplace() else RHO
     plain = tree_for(n_bins, noise, loss)
@@ -148,7 +164,7 @@ def test_known_counts_and_padding_help(n_bins, noise):
     assert plain.error <= tree_for(n_bins, noise, loss, padding=False).error * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("n_bins", [2, 10, 64, 1000])
+@pytest.mark.parametrize("n_bins", [2, 10, slowly(64), slowly(1000)])
 @pytest.mark.parametrize("total_known", [False, True])
 def test_no_gaussian_tree_is_below_the_lower_bound(n_bins, total_known):
     loss = PrivacyLoss(rho=0.01)  # so much noise that it is as good as continuous
@@ -161,6 +177,7 @@ def test_no_gaussian_tree_is_below_the_lower_bound(n_bins, total_known):
     assert replaced.error == pytest.approx(found.error * math.sqrt(2), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_search_is_fast_and_small():
     started = time.perf_counter()
     found = tree_for(10_000_000, Laplace(), EPSILON)

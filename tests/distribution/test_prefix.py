@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.distribution.optimal import best_tree, prefix_lower_bound
 from pandas_dptree.distribution.prefix import (
@@ -22,6 +22,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_distribution import branchings
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
@@ -79,7 +80,6 @@ def test_energies_of_a_tree_too_large_to_list():
 
 
 @given(noisy_trees())
-@settings(max_examples=150, deadline=None)
 def test_prefixes_and_ranges_agree_with_dense_least_squares(case):
     tree, noise = case
     covariance = dense_prefix_covariance(tree, noise)
@@ -91,7 +91,6 @@ def test_prefixes_and_ranges_agree_with_dense_least_squares(case):
 
 
 @given(branchings, st.data())
-@settings(max_examples=100, deadline=None)
 def test_uniform_trees_in_closed_form(branching, data):
     tree, n_levels = Tree.from_branching(branching), len(branching) + 1
     noise = data.draw(st.lists(st.floats(0.25, 4.0), min_size=n_levels, max_size=n_levels))
@@ -119,7 +118,7 @@ def test_ranges_on_a_tree_too_large_to_list():
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: prefix_energies([2, 2], 5),

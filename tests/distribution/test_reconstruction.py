@@ -21,6 +21,7 @@ from pandas_dptree.distribution.reconstruction import (
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 from tests.reference import dense_least_squares, membership
 
@@ -189,8 +190,8 @@ LEVELS = [np.zeros(size) for size in TREE.level_sizes]
 NOISE = [0.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("argument", "call"),
+@each(
+    "argument, call",
     [
         (
             "tree",

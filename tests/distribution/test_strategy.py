@@ -24,7 +24,10 @@ SCALES = {
 }
 
 
-@pytest.mark.parametrize("way", SCALES)
+WAYS = [pytest.param(way, marks=pytest.mark.slow) if way == "factorization-100" else way for way in SCALES]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_predicted_errors_are_observed(way):
     """Of prefixes and ranges, where some totals are known: seeded, within five standard errors."""
     each = SCALES[way]
@@ -57,7 +60,7 @@ def test_predicted_errors_are_observed(way):
             assert spread.mean() == pytest.approx(expected.mean(), rel=0.06, abs=1e-9)
 
 
-@pytest.mark.parametrize("way", SCALES)
+@pytest.mark.parametrize("way", WAYS)
 def test_drawn_errors_are_those_of_the_estimates(way):
     each = SCALES[way]
     for known in (False, True):

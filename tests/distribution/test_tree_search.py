@@ -12,6 +12,7 @@ from pandas_dptree.distribution import tree_search as search
 from pandas_dptree.distribution.level_uniform import best_branching_factor, digit_sum, tree_error
 from pandas_dptree.distribution.tree_search import optimal_tree
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 
 branchings = st.lists(st.integers(2, 6), min_size=1, max_size=4).filter(lambda b: math.prod(b) <= 300)
 
@@ -39,8 +40,8 @@ def padded_trees(most):
     return done
 
 
-def test_the_search_finds_what_brute_force_finds():
-    most = 200
+@pytest.mark.parametrize("most", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_the_search_finds_what_brute_force_finds(most):
     best = {}
     for below in padded_trees(most):
         levels = len(below) + 1
@@ -71,8 +72,19 @@ def test_the_search_finds_what_brute_force_finds():
 
 
 @pytest.mark.parametrize("budgets", ["even", "optimal"])
-@pytest.mark.parametrize("n_bins", [*range(2, 201), 720, 1024, 30030, 46656, 999983])
+@each("n_bins", [*range(2, 33), 720])
 def test_without_padding_it_finds_the_best_factorisation(n_bins, budgets):
+    check_factorisation(n_bins, budgets)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budgets", ["even", "optimal"])
+@each("n_bins", [*range(33, 201), 1024, 30030, 46656, 999983])
+def test_without_padding_it_finds_the_best_of_many_factorisations(n_bins, budgets):
+    check_factorisation(n_bins, budgets)
+
+
+def check_factorisation(n_bins, budgets):
     def error(factors):
         uses = n_bins / 2 * (np.array(factors) - 1)
         return 8 * (len(factors) ** 2 * uses.sum() if budgets == "even" else np.cbrt(uses).sum() ** 3)
@@ -110,7 +122,7 @@ def test_bounds_for_any_number_of_levels_are_close_to_the_tangent():
     assert 0.01 < (tangent - search._least_costs()).max() < 0.02
 
 
-@pytest.mark.parametrize(("prime", "power"), [(2, 11), (2, 20), (3, 7), (5, 6), (17, 4), (31, 3)])
+@each("prime, power", [(2, 11), (2, 20), (3, 7), (5, 6), (17, 4), (31, 3)])
 def test_theorem_v_1_prime_powers(prime, power):
     for height in range(1, power + 1):
         whole, rest = divmod(power, height)
@@ -118,13 +130,17 @@ def test_theorem_v_1_prime_powers(prime, power):
         assert optimal_tree(prime**power, height=height, padding=False).branching == expected
 
 
-def test_theorem_v_2_and_its_corollaries():
-    for n_bins in {q**m for q in range(2, 40) for m in range(2, 9) if q**m < 10**5}:
+@pytest.mark.parametrize("most", [10**3, pytest.param(10**5, marks=pytest.mark.slow)])
+def test_theorem_v_2(most):
+    for n_bins in {q**m for q in range(2, 40) for m in range(2, 9) if q**m < most}:
         best = len(optimal_tree(n_bins, padding=False).branching)
         for height in range(1, n_bins.bit_length()):
             root = round(n_bins ** (1 / height))
             if root**height == n_bins:
                 assert best >= height if root >= 17 else best <= height
+
+
+def test_corollaries_of_theorem_v_2():
     for prime, power in [(17, 5), (19, 3), (101, 4)]:
         assert optimal_tree(prime**power, padding=False).branching == (prime,) * power
     for n_bins in range(2, 17):
@@ -140,7 +156,7 @@ def test_lemma_v_1_is_the_inequality_of_means(branching):
     assert tree_error(branching, [8 * height**2] * height) >= bound * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("power", [11, 13, 17, 19, 23])
+@pytest.mark.parametrize("power", [11, 13, 17, *(pytest.param(n, marks=pytest.mark.slow) for n in (19, 23))])
 def test_lemma_v_2_equal_factors_are_worse_by_more_than_three(power):
     n_bins = 2**power
     best = optimal_tree(n_bins, padding=False)
@@ -162,8 +178,8 @@ def test_a_step_of_the_proof_of_lemma_v_2_fails_at_2_to_the_11_and_equal_factors
 def test_trees_over_one_bin_and_over_many():
     assert optimal_tree(1) == search.OptimalTree(branching=(), budgets=(), error=0.0)
     for padding, name in itertools.product([True, False], ["even", "optimal"]):
-        found = optimal_tree(10**5, epsilon=0.5, padding=padding, budgets=name)
+        found = optimal_tree(10**4, epsilon=0.5, padding=padding, budgets=name)
         assert sum(found.budgets) == pytest.approx(0.5)
-        assert found.error == pytest.approx(4 * optimal_tree(10**5, padding=padding, budgets=name).error)
+        assert found.error == pytest.approx(4 * optimal_tree(10**4, padding=padding, budgets=name).error)
     assert optimal_tree(10**7).branching == (15, 15, 15, 15, 15, 14)
     assert optimal_tree(2**31, height=1).branching == (2**31,)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.estimation.adaptive import (
@@ -17,7 +17,9 @@ from pandas_dptree.estimation.adaptive import (
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals, project_families
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_estimation import BRANCHINGS, SPARSE_TREES, assert_table, random_problem, sparse_leaves
+from tests.helpers_random import each_seed
 from tests.strategies import trees
 
 
@@ -45,7 +47,7 @@ def tilted_by_quadrature(estimates, variances, density, total):
     return moments(price)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_seed(2, 12)
 def test_members_are_means_of_the_posterior_tilted_until_they_add_up(seed):
     rng = np.random.default_rng(seed)
     estimates, variances = rng.normal(3, 6, 5), rng.uniform(1, 9, 5)
@@ -57,7 +59,6 @@ def test_members_are_means_of_the_posterior_tilted_until_they_add_up(seed):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=200)
 @given(
     seed=st.integers(0, 2**32),
     total=st.sampled_from([1e-9, 1e-3, 1.0, 50.0, 1e4, 1e12]),
@@ -80,7 +81,6 @@ def test_families_add_up_however_far_their_estimates_are_off(seed, total, centre
     np.testing.assert_allclose(families.sum(means), families.totals, rtol=1e-8)
 
 
-@settings(max_examples=100)
 @given(tree=trees(max_depth=6), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_tables_add_up_and_keep_what_is_known_and_the_root(tree, seed, known_share):
     rng = np.random.default_rng(seed)
@@ -102,7 +102,7 @@ def sparse_problem(rng, tree, occupied=0.05, draw="normal", clustered=False):
     return exact, variances, lambda: [x + np.rint(getattr(rng, draw)(0, scale, x.shape)) for x in exact]
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1e4])
+@each("factor", [1e-3, 1e4])
 def test_estimates_scale_with_their_unit(factor):
     tree = Tree.from_branching([5, 20])
     _, variances, measure = sparse_problem(np.random.default_rng(3), tree, occupied=0.1)
@@ -170,7 +170,7 @@ def test_the_estimated_risk_is_unbiased_under_normal_noise(density):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", ["laplace", "normal"])
+@pytest.mark.parametrize("draw", ["laplace", pytest.param("normal", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("shape", "ragged", "occupied", "clustered"), SPARSE_TREES)
 def test_squared_errors_are_no_worse_than_the_projection_s_and_far_below_where_leaves_are_empty(
     shape, ragged, occupied, clustered, draw

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -15,10 +15,10 @@ from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_estimation import bounded_problem, large_problem, random_problem
 from tests.strategies import trees
 
+MILLIONS = [[100, 100, 100], pytest.param([2] * 20, marks=pytest.mark.nightly)]
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
-@settings(max_examples=200)
 @given(
     tree=trees(max_depth=6),
     seed=st.integers(0, 2**32),
@@ -71,7 +71,7 @@ def test_multipliers_of_a_hand_made_bound():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("branching", [[100, 100, 100], [2] * 20], ids=["wide", "deep"])
+@pytest.mark.parametrize("branching", MILLIONS, ids=["wide", "deep"])
 @pytest.mark.parametrize("fit", FITS)
 def test_a_million_leaves_with_bounds_are_certified(fit, branching):
     rng = np.random.default_rng(0)
@@ -85,7 +85,6 @@ def test_a_million_leaves_with_bounds_are_certified(fit, branching):
     assert certificate.ok, certificate
 
 
-@settings(max_examples=300)
 @given(
     tree=trees(max_depth=6),
     seed=st.integers(0, 2**32),
@@ -159,7 +158,7 @@ def test_certify_refuses_what_is_not_a_table_or_a_fit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("branching", [[100, 100, 100], [2] * 20], ids=["wide", "deep"])
+@pytest.mark.parametrize("branching", MILLIONS, ids=["wide", "deep"])
 @pytest.mark.parametrize("fit", FITS)
 def test_a_million_leaves_are_certified(fit, branching):
     tree, values, variances = large_problem(branching)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import Tree
@@ -45,7 +45,6 @@ def test_trees_side_by_side_are_estimated_separately(tree: Tree, consistency: st
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
-@settings(max_examples=500)
 @given(
     tree=trees(),
     seed=st.integers(0, 2**32),
@@ -73,7 +72,6 @@ def test_whole_tables_keep_their_bounds_and_known_values(tree, seed, scale, fit,
             assert (tree.sum_children(level, tables["integer"][level + 1]) == whole).all()
 
 
-@settings(max_examples=300)
 @given(
     tree=trees(),
     seed=st.integers(0, 2**32),

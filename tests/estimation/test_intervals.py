@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths, intervals
@@ -41,7 +41,6 @@ def coefficients(tree, noise):
     return [matrix @ leaves for matrix in matrices]
 
 
-@settings(max_examples=200)
 @given(tree=trees(max_leaves=30), seed=st.integers(0, 2**32), known=st.sampled_from([0.0, 0.2]))
 def test_cumulants_are_those_of_the_dense_solution(tree, seed, known):
     rng = np.random.default_rng(seed)
@@ -64,7 +63,6 @@ def test_cumulants_are_those_of_the_dense_solution(tree, seed, known):
         )
 
 
-@settings(max_examples=50)
 @given(tree=trees(max_leaves=30), seed=st.integers(0, 2**32))
 def test_steps_are_those_of_the_largest_coefficient_or_more(tree, seed):
     """Of small noise, whose steps of one count decide how wide an interval must be."""
@@ -291,7 +289,7 @@ def planned_scales(tree, noise, epsilon, *, linear):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [10.0, 1.0, 0.1])
+@pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.nightly) for e in (10.0, 0.1))])
 @pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):

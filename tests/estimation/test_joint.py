@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -23,13 +23,14 @@ from tests.helpers_estimation import (
     random_problem,
     random_tree,
 )
+from tests.helpers_random import each_seed
 from tests.strategies import trees
 
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
 @pytest.mark.parametrize("known_share", [0.0, 0.15, 0.5])
-@pytest.mark.parametrize("seed", range(170))
+@each_seed(20, 170)
 def test_joint_is_the_dense_solution(seed, known_share):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -43,7 +44,6 @@ def test_joint_is_the_dense_solution(seed, known_share):
     assert certify(tree, values, variances, estimates, fit="joint").ok
 
 
-@settings(max_examples=300)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_joint_is_closer_to_the_truth_than_least_squares_in_every_draw(tree, seed, known_share):
     rng = np.random.default_rng(seed)
@@ -104,7 +104,7 @@ def test_known_values_that_leave_somebody_negative_are_refused(solve, known):
         solve(tree, [np.array([8.0]), np.array(known)], variances)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fit", FITS)
 def test_time_grows_little_faster_than_the_tree(fit):
     def seconds(branching):
@@ -121,7 +121,7 @@ def test_time_grows_little_faster_than_the_tree(fit):
 
 
 @pytest.mark.parametrize(("known_share", "bounded_share"), [(0.0, 0.4), (0.0, 1.0), (0.15, 0.4), (0.3, 0.9)])
-@pytest.mark.parametrize("seed", range(100))
+@each_seed(15, 100)
 def test_joint_with_bounds_is_the_dense_solution(seed, known_share, bounded_share):
     rng = np.random.default_rng(seed)
     tree = ragged_tree(rng)
@@ -138,7 +138,6 @@ def test_joint_with_bounds_is_the_dense_solution(seed, known_share, bounded_shar
     assert certificate.ok, certificate
 
 
-@settings(max_examples=300)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_joint_with_bounds_is_closer_to_the_truth_than_least_squares_in_every_draw(tree, seed, known_share):
     rng = np.random.default_rng(seed)

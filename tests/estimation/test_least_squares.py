@@ -9,10 +9,12 @@ from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
 from tests import reference
+from tests.helpers_cases import each
 from tests.helpers_estimation import random_measurements, random_tree
+from tests.helpers_random import each_seed
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each_seed(100, 200)
 def test_least_squares_is_the_dense_solution(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, max_depth=5, max_leaves=60)
@@ -62,8 +64,8 @@ def test_a_chain_of_single_children_is_one_count_measured_often():
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
 
 
-@pytest.mark.parametrize(
-    ("noise", "values"),
+@each(
+    "noise, values",
     [
         ([1, 1, 1], [[9], [4, 5], [2, np.nan, 2, 2]]),
         ([1, 1, 1], [[9], [4, np.inf], [2, 2, 2, 2]]),

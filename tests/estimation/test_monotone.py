@@ -13,6 +13,7 @@ from scipy.optimize import isotonic_regression
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.monotone import Norm, consistent_cdf, consistent_cdfs
+from tests.helpers_cases import each
 
 NORMS: tuple[Norm, ...] = ("squared", "absolute")
 
@@ -121,7 +122,7 @@ def test_squared_is_the_rounded_clipped_isotonic_regression() -> None:
     assert np.array_equal(consistent_cdf(noisy, total), expected)
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 70])
+@each("n_bins", [1, 2, 70])
 def test_many_rows_are_corrected_like_one(n_bins: int) -> None:
     """Rows of different sizes need different grids, some of more than 64 bits."""
     rng = np.random.default_rng(n_bins)
@@ -153,8 +154,8 @@ def test_unsigned_and_small_integer_types() -> None:
     assert consistent_cdf(np.array([2**64 - 1, 0], dtype=np.uint64), 7).tolist() == [7, 7]
 
 
-@pytest.mark.parametrize(
-    ("argument", "call"),
+@each(
+    "argument, call",
     [
         ("noisy", lambda: consistent_cdf([], 3)),
         ("noisy", lambda: consistent_cdf([[1, 2]], 3)),
@@ -177,6 +178,7 @@ def test_errors_name_the_argument(argument: str, call: object) -> None:
     assert caught.value.argument == argument
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_time_grows_with_the_bins(norm: Norm) -> None:
     """A million bins take some tenths of a second; the limit leaves room for a busy machine."""
@@ -188,15 +190,16 @@ def test_time_grows_with_the_bins(norm: Norm) -> None:
     assert time.process_time() - begun < 3
 
 
-def test_experiment_of_section_vi() -> None:
+@pytest.mark.parametrize("runs", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_experiment_of_section_vi(runs: int) -> None:
     """997 bins, 900 records, noise of scale 20: the paper has l1 502.81 → 286.43 and l2 18.54 → 10.72.
 
-    These are means of 100 runs that vary much from run to run, so the check is against ten times as many,
-    within four standard errors of what a mean of 100 and one of 1000 differ by. The error before
+    These are means of 100 runs that vary much from run to run, so the check is against more of them,
+    within four standard errors of what the two means differ by. The error before
     consistency has a closed form too: Lemma III.2 for the mean square.
     """
     rng = np.random.default_rng(44)
-    n_bins, total, scale, runs = 997, 900, 20.0, 1000
+    n_bins, total, scale = 997, 900, 20.0
     errors = np.empty((runs, 4))
     squares = np.empty(runs)
     for run in range(runs):

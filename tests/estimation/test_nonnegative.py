@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -13,6 +13,7 @@ from pandas_dptree.estimation.nonnegative import least_values, nonnegative_total
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
 from tests import reference
+from tests.helpers_cases import each
 from tests.helpers_estimation import (
     BRANCHINGS,
     SPARSE_TREES,
@@ -26,6 +27,7 @@ from tests.helpers_estimation import (
     sparse_leaves,
     words_from,
 )
+from tests.helpers_random import each_seed
 from tests.strategies import trees
 
 FITS = {"totals": nonnegative_totals, "joint": nonnegative_joint}
@@ -47,7 +49,7 @@ def effective(tree, values, noise, least):
 
 
 @pytest.mark.parametrize(("known_share", "bounded_share"), [(0.0, 0.4), (0.0, 1.0), (0.15, 0.4), (0.3, 0.9)])
-@pytest.mark.parametrize("seed", range(50))
+@each_seed(10, 50)
 def test_totals_with_bounds_solve_a_quadratic_programme_per_family(seed, known_share, bounded_share):
     rng = np.random.default_rng(seed)
     tree = ragged_tree(rng)
@@ -71,7 +73,6 @@ def test_totals_with_bounds_solve_a_quadratic_programme_per_family(seed, known_s
     assert certify(tree, values, variances, estimates, least=least).ok
 
 
-@settings(max_examples=100)
 @given(tree=trees(), seed=st.integers(0, 2**32), known_share=st.sampled_from([0.0, 0.3]))
 def test_least_values_close_the_bounds_upwards(tree, seed, known_share):
     rng = np.random.default_rng(seed)
@@ -118,7 +119,7 @@ def test_known_values_below_a_bound_are_refused(solve):
             solve(tree, values, propagate(tree, noise), least=least)
 
 
-@pytest.mark.parametrize(
+@each(
     "least",
     [
         [[0], [0]],
@@ -138,7 +139,7 @@ def test_bounds_that_cannot_be_used_are_refused(solve, least):
 
 
 @pytest.mark.parametrize("known_share", [0.0, 0.15, 0.5])
-@pytest.mark.parametrize("seed", range(170))
+@each_seed(20, 170)
 def test_totals_are_the_dense_solution_of_each_family(seed, known_share):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
@@ -173,7 +174,7 @@ def test_running_sums_of_a_small_family_are_exact_beside_a_large_one():
     assert sums[2:].tolist() == [1, 3, 6, 0.5]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each("seed", range(100))
 def test_each_family_is_projected_onto_what_its_parent_has(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, max_depth=5, max_leaves=60)

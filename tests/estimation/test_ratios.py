@@ -4,10 +4,10 @@ import math
 
 import hypothesis.strategies as st
 import numpy as np
-import pytest
 from hypothesis import given
 
 from pandas_dptree.estimation.ratios import ratio_intervals
+from tests.helpers_cases import each
 
 
 @given(
@@ -34,7 +34,7 @@ def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
         assert ((distance < 1.96 + 1e-3) | (ratios <= lower) | (ratios >= upper)).all()
 
 
-@pytest.mark.parametrize("count", [-1000.0, -10.0, 0.0, 1.9])
+@each("count", [-1000.0, -10.0, 0.0, 1.9])
 def test_a_count_that_is_negative_or_like_its_noise_leaves_the_bounds(count):
     once = {"variances": (np.ones(1), np.ones(1)), "fourth_cumulants": (np.zeros(1), np.zeros(1))}
     for total in (-80.0, 0.0, 80.0):

@@ -1,8 +1,7 @@
 """Rounding to whole numbers that add up."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.estimation.joint import nonnegative_joint
@@ -10,11 +9,12 @@ from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_estimation import words_from
 from tests.strategies import trees
 
 
-@pytest.mark.parametrize("known", [4.9999999999, 5.0000000001])
+@each("known", [4.9999999999, 5.0000000001])
 def test_what_is_whole_up_to_rounding_error_stays_so(known):
     rng = np.random.default_rng(0)
     tree = Tree.from_branching([2, 2])
@@ -23,7 +23,6 @@ def test_what_is_whole_up_to_rounding_error_stays_so(known):
         assert groups[0] == 5 and leaves[3] == 7
 
 
-@settings(max_examples=500)
 @given(
     tree=trees(),
     seed=st.integers(0, 2**32),
@@ -45,7 +44,6 @@ def test_signed_tables_are_rounded_to_a_floor_or_a_ceiling(tree, seed, scale, gr
     assert (whole[-1][leaves == 0] == 0).all()
 
 
-@settings(max_examples=2000, deadline=None)
 @given(tree=trees(), seed=st.integers(0, 2**32), scale=st.sampled_from([0.1, 3.0, 1000.0, 1e9]))
 def test_tables_are_whole_nonnegative_and_add_up(tree, seed, scale):
     rng = np.random.default_rng(seed)
@@ -66,7 +64,6 @@ def test_tables_are_whole_nonnegative_and_add_up(tree, seed, scale):
             assert (tree.sum_children(level, whole[level + 1]) == whole[level]).all()
 
 
-@settings(max_examples=300, deadline=None)
 @given(tree=trees(), seed=st.integers(0, 2**32), scale=st.sampled_from([3.0, 1e5]))
 def test_whole_tables_keep_known_counts(tree, seed, scale):
     rng = np.random.default_rng(seed)
@@ -94,7 +91,7 @@ def test_rounding_breaks_ties_by_chance():
     np.testing.assert_allclose(draws.mean(axis=0), 0.5, atol=4 * 0.5 / np.sqrt(4000))
 
 
-@pytest.mark.parametrize(("leaves", "whole"), [([0.2, 0.9, 0.0], [0, 1, 0]), ([1.6, 1.7, 1.7], [1, 2, 2])])
+@each("leaves, whole", [([0.2, 0.9, 0.0], [0, 1, 0]), ([1.6, 1.7, 1.7], [1, 2, 2])])
 def test_the_largest_fractions_are_rounded_up(leaves, whole):
     rng = np.random.default_rng(0)
     assert round_to_whole(Tree.from_branching([3]), np.array(leaves), words_from(rng))[1].tolist() == whole

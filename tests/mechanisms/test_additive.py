@@ -17,6 +17,7 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace, Mechanism, cand
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
 from tests.helpers_privacy import ONE_ROW
 from tests.helpers_statistics import gaussian_cdf, laplace_cdf
@@ -115,7 +116,7 @@ def test_extreme_losses_keep_the_scales_in_range():
         Gaussian().noise_scales(PrivacyLoss(rho=1e-300), ONE_ROW, [1.0, 1e-300])
 
 
-@pytest.mark.parametrize("parts", [[], [0.0, 0.0], [0.5, -0.5], [math.nan], [math.inf, 1], [[0.5, 0.5]]])
+@each("parts", [[], [0.0, 0.0], [0.5, -0.5], [math.nan], [math.inf, 1], [[0.5, 0.5]]])
 def test_invalid_shares_are_refused(parts):
     with pytest.raises(ArgumentError, match="split"):
         Laplace().noise_scales(PrivacyLoss(epsilon=1.0), ONE_ROW, parts)
@@ -125,7 +126,7 @@ EXPONENTS = {"laplace": lambda x: x, "gaussian": lambda x: x**2 / 2}
 """Of the probabilities, by the name of the noise."""
 
 
-@pytest.mark.parametrize("scale", [0.02, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 1.99, 2.0, 2.01, 3.0, 10.0])
+@each("scale", [0.02, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 1.99, 2.0, 2.01, 3.0, 10.0])
 @pytest.mark.parametrize("noise", [BY_NAME[name] for name in EXPONENTS], ids=lambda noise: noise.name)
 def test_variance_is_that_of_the_discrete_distribution(noise, scale):
     with mpmath.workdps(30):
@@ -175,7 +176,7 @@ def test_composition_gain_is_the_noise_that_tight_composition_spares(noise):
     assert noise.composition_gain(PrivacyLoss(rho=1.0), ONE_ROW, even) == 1
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
+@each("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
 @pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
 def test_fourth_cumulant_is_that_of_the_discrete_distribution(noise, scale):
     k, mass = probabilities(noise, scale)
@@ -196,7 +197,7 @@ def test_scales_keep_their_shape_and_inf_stands_for_no_measurement(noise):
     assert widths[1, 1] == pytest.approx(relative * 1e12, rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.2, 0.45, 1.0, 2.5, 9.99, 10.0, 10.01, 37.0, 190.0, 1000.0])
+@each("scale", [0.05, 0.2, 0.45, 1.0, 2.5, 9.99, 10.0, 10.01, 37.0, 190.0, 1000.0])
 @pytest.mark.parametrize(("noise", "cdf"), [(Laplace(), laplace_cdf), (Gaussian(), gaussian_cdf)])
 def test_half_width_is_the_least_that_holds_the_noise(noise, cdf, scale):
     below = cdf(scale)

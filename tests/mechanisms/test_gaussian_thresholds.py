@@ -16,6 +16,7 @@ from pandas_dptree.mechanisms.gaussian_thresholds import (
 )
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.discrete_gaussian import upper_tail
+from tests.helpers_cases import each
 from tests.helpers_gated import Node, Release, joint_masses
 
 
@@ -106,7 +107,7 @@ def test_detection_probabilities_are_frequencies():
     assert GaussianThreshold(4.0, None).detection_probability(counts).tolist() == [1.0] * 6
 
 
-@pytest.mark.parametrize("failure_probability", [0.95, 0.5, 0.05, 1e-9])
+@each("failure_probability", [0.95, 0.5, 0.05, 1e-9])
 def test_smallest_count_found(failure_probability):
     levels = [GaussianThreshold(4.0, None), GaussianThreshold(4.0, 20), GaussianThreshold(90.0, 400)]
     for chosen in (levels[:2], levels):
@@ -115,7 +116,7 @@ def test_smallest_count_found(failure_probability):
         assert below < 1 - failure_probability <= at
 
 
-@pytest.mark.parametrize("scale", [0.5, 25.0, 63.9, 1e4])
+@each("scale", [0.5, 25.0, 63.9, 1e4])
 def test_small_probabilities_of_staying_hidden_keep_their_digits(scale):
     """They are tails, which are computed as such: one minus a number next to 1 would have no digits left."""
     levels = [GaussianThreshold(scale, 7)] * 3
@@ -124,13 +125,13 @@ def test_small_probabilities_of_staying_hidden_keep_their_digits(scale):
     assert at <= 1e-15 * (1 + 1e-6) and below > 1e-15 * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("scale", [9e-4, 2e12, math.inf, math.nan, 0.0])
+@each("scale", [9e-4, 2e12, math.inf, math.nan, 0.0])
 def test_noise_that_cannot_be_drawn_is_refused(scale):
     with pytest.raises(ArgumentError, match="`noise_scale` must be from"):
         GaussianThreshold(scale, 20)
 
 
-@pytest.mark.parametrize("threshold", [0, -3, 2**61 + 1, 5.0, True, "5"])
+@each("threshold", [0, -3, 2**61 + 1, 5.0, True, "5"])
 def test_thresholds_are_counts(threshold):
     with pytest.raises(ArgumentError, match="`threshold` must be a whole number"):
         GaussianThreshold(4.0, threshold)

@@ -8,11 +8,12 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 from tests.helpers_privacy import LOSS
 
 
-@pytest.mark.parametrize(
-    ("options", "argument"),
+@each(
+    "options, argument",
     [
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.0}, "alpha"),
@@ -36,7 +37,7 @@ def test_guarantees_that_make_no_sense_are_refused(options, argument):
         dpt.Multiplicative(**{"alpha": 0.25, **options})
 
 
-@pytest.mark.parametrize("number", [np.float16, np.float32, np.float64, np.longdouble])
+@each("number", [np.float16, np.float32, np.float64, np.longdouble])
 def test_numbers_of_any_precision_are_taken_for_floats(number):
     wish = dpt.Multiplicative(
         alpha=number(0.25), failure_probability=number(0.125), threshold=number(2.0**15)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
@@ -18,7 +18,8 @@ from pandas_dptree.mechanisms import thresholds
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round
-from tests.helpers_multiplicative import chain_of, silence
+from tests.helpers_cases import each
+from tests.helpers_multiplicative import chain_of, clipped_runs_of, silence
 from tests.strategies import trees
 
 
@@ -88,16 +89,15 @@ def counted_trees(draw: st.DrawFn) -> tuple[Tree, np.ndarray]:
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=30)
 @given(case=counted_trees(), tau=st.sampled_from([1.0, 300.0, 1e4]))
 def test_decides_as_the_slow_algorithm(calibration: str, case: tuple[Tree, np.ndarray], tau: float) -> None:
     tree, leaves = case
     chain = chain_of(depth=tree.depth + 1, calibration=calibration, tau=tau)
     levels = tree.roll_up(leaves)
     rounds = chain.rounds(int(levels[0][0]) + chain.total_noise.radius)
-    expected = Slowly(tree, levels, rounds, int(chain.estimates[0])).run()
     with pytest.MonkeyPatch.context() as patch:
         silence(patch)
+        expected = Slowly(tree, levels, rounds, int(chain.estimates[0])).run()
         estimates = threshold_counts(tree, levels, chain)
     assert {(k, i): v for k, level in enumerate(estimates) for i, v in enumerate(level)} == expected
 
@@ -139,7 +139,6 @@ def test_the_whole_algorithm_is_right_on_skewed_data(calibration: str) -> None:
     assert all(np.isin(estimate, chain.estimates).all() for estimate in estimates)
 
 
-@settings(max_examples=30)
 @given(case=counted_trees(), calibration=st.sampled_from(["proof", "exact"]), seed=st.integers(0, 99))
 def test_clipped_counts_stay_in_their_windows(
     case: tuple[Tree, np.ndarray], calibration: str, seed: int
@@ -167,13 +166,12 @@ def test_clipping_spends_the_whole_and_bounds_the_mean_error() -> None:
     tree, rng = Tree.from_branching([2, 3]), np.random.default_rng(8)
     levels = tree.roll_up(np.array([0, 5000, 700, 0, 40, 90_000]))
     plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=3)
-    runs = [clipped_counts(tree, levels, plan, rng=rng) for _ in range(60)]
-    for level, exact in enumerate(levels):
-        beyond = np.maximum(abs(np.array([run[level] for run in runs]) - exact) - 0.5 * exact, 0)
+    for runs, exact in zip(clipped_runs_of(plan, tree, levels[-1], 60, rng), levels, strict=True):
+        beyond = np.maximum(abs(runs - exact) - 0.5 * exact, 0)
         assert (np.sqrt((beyond**2).mean(axis=0)) <= plan.rmse_bound).all()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 7, 10**9])
+@each("depth", [1, 2, 3, 7, 10**9])
 def test_the_windows_of_all_levels_spend_half_and_not_more(depth: int) -> None:
     plan = ClippedThresholds(alpha=0.5, epsilon=0.7, delta=1e-6, depth=depth)
     for name in ("epsilon", "delta"):
@@ -195,9 +193,8 @@ def test_the_bound_on_the_mean_error_falls_with_the_count() -> None:
     assert plan.alpha_rmse(0).shape == () and plan.rmse_bound == plan.alpha_rmse(0)
     tree, rng = Tree.from_branching([2, 3]), np.random.default_rng(6)
     levels = tree.roll_up(np.array([0, 800, 40, 0, 1500, 90_000]))
-    runs = [clipped_counts(tree, levels, plan, rng=rng) for _ in range(40)]
-    for level, exact in enumerate(levels):
-        beyond = np.maximum(abs(np.array([run[level] for run in runs]) - exact) - 0.5 * exact, 0)
+    for runs, exact in zip(clipped_runs_of(plan, tree, levels[-1], 40, rng), levels, strict=True):
+        beyond = np.maximum(abs(runs - exact) - 0.5 * exact, 0)
         assert (np.sqrt((beyond**2).mean(axis=0)) <= plan.alpha_rmse(exact)).all()
 
 
@@ -250,7 +247,7 @@ def test_no_tree_has_more_positive_answers_than_its_cutoff(
     assert {large.cutoff for large in asked} == {2 if calibration == "proof" else 1}
 
 
-@pytest.mark.parametrize("total", [0, 5, 10**6])
+@each("total", [0, 5, 10**6])
 def test_totals_are_never_underestimated(total: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noisy total is an upper bound, with certainty."""
     seen: list[int] = []

@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.tree import Tree
@@ -40,6 +40,7 @@ from tests.helpers_multiplicative import (
 from tests.helpers_statistics import audited_epsilon
 
 RUNS = 100_000
+FEW_RUNS = [20_000, pytest.param(RUNS, marks=pytest.mark.nightly)]
 
 
 def printed(chain: Thresholds, rounds: Sequence[Round]) -> Sequence[Round]:
@@ -105,16 +106,17 @@ def classify(chain: Thresholds, leaves: np.ndarray, rounds: Sequence[Round]) -> 
 # --- the cutoff ---
 
 
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 def test_no_run_has_more_positive_answers_than_the_cutoff_far_above_all_thresholds(
-    calibration: str, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
+    calibration: str, n: int, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide_nothing(monkeypatch)
     chain = lax_chain_of(depth=6, calibration=calibration)
     rounds = chain.rounds(10**9)[-2:]
-    classify(chain, np.full(RUNS, 10**9), rounds)
+    classify(chain, np.full(n, 10**9), rounds)
     for large, round_ in zip(opened, reversed(rounds), strict=True):
-        assert large.tally.shape == (RUNS,)
+        assert large.tally.shape == (n,)
         assert (large.tally == round_.cutoff).all()  # all are used, and none more
     monkeypatch.setattr(thresholds, "SparseVector", Leaking)
     opened.clear()
@@ -122,17 +124,18 @@ def test_no_run_has_more_positive_answers_than_the_cutoff_far_above_all_threshol
     assert all((large.tally > large.allowed).all() for large in opened)
 
 
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("decides", [True, False])
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 def test_no_run_has_more_positive_answers_than_the_cutoff_around_the_thresholds(
-    calibration: str, decides: bool, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
+    calibration: str, decides: bool, n: int, opened: list[Tallied], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not decides:
         decide_nothing(monkeypatch)
     chain = lax_chain_of(depth=6, calibration=calibration, tau=300.0)
     rounds = chain.rounds(2000)[:3]
-    classify(chain, np.random.default_rng(8).integers(0, 2000, RUNS), rounds)
-    assert opened[0].tally.shape == (RUNS,)
+    classify(chain, np.random.default_rng(8).integers(0, 2000, n), rounds)
+    assert opened[0].tally.shape == (n,)
     for large, round_ in zip(opened, reversed(rounds), strict=True):
         assert large.tally.max() == round_.cutoff
         assert len(np.unique(large.tally)) == round_.cutoff + 1
@@ -160,7 +163,6 @@ def clipped_plans(draw: st.DrawFn, calibration: str) -> ClippedThresholds:
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=25)
 @given(data=st.data(), total=TOTALS)
 def test_clipped_counts_never_spend_more_than_the_whole(
     calibration: str, data: st.DataObject, total: int
@@ -173,10 +175,9 @@ def test_clipped_counts_never_spend_more_than_the_whole(
         assert epsilon > Fraction(plan.epsilon) * Fraction(1 - 1e-9) or plan.epsilon > 10
 
 
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=20)
 @given(
+    neighbors=st.sampled_from(["add_remove", "replace"]),
     data=st.data(),
     total=TOTALS,
     loss=st.builds(PrivacyLoss, epsilon=st.floats(0.1, 20), delta=st.floats(1e-9, 0.1)),
@@ -184,8 +185,8 @@ def test_clipped_counts_never_spend_more_than_the_whole(
     clip=st.booleans(),
 )
 def test_plans_never_spend_more_than_the_whole_of_a_unit(
-    neighbors: str,
     calibration: str,
+    neighbors: str,
     data: st.DataObject,
     total: int,
     loss: PrivacyLoss,
@@ -299,7 +300,7 @@ def audited(
 # --- what is seen to be lost ---
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(RUNS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("case", CASES)
 def test_no_more_is_lost_than_claimed(case: str, calibration: str, n: int) -> None:
@@ -322,7 +323,7 @@ def test_the_audit_catches_thresholds_that_spend_too_much(case: str) -> None:
     assert audited(chain, tree, leaves, RUNS) <= chain.epsilon
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(RUNS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", FEW_RUNS)
 def test_the_audit_catches_the_printed_exponents(n: int) -> None:
     """The losses of Algorithm 4 as printed grow with the threshold, far beyond the whole."""
     chain = lax_chain_of(depth=2, calibration="proof", tau=40.0, delta=1e-3, eta=0.49)
@@ -371,7 +372,7 @@ def audited_with_windows(
     return audited_epsilon(outcomes(count, 1), outcomes(count + 1, 2), delta=plan.delta)
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(RUNS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("depth", [3, 6])
 @pytest.mark.parametrize("empty", [True, False])

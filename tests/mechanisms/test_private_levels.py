@@ -168,12 +168,13 @@ def test_the_radii_of_truncated_noise_are_certain():
     assert noise.radii([], 0.5) == [each.radius for each in noise.levels]
 
 
+@pytest.mark.parametrize("runs", [500, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("confidence", [0.3, 0.8, 0.95])
-def test_the_radii_of_gaussian_noise_hold_together_as_often_as_stated(confidence):
+def test_the_radii_of_gaussian_noise_hold_together_as_often_as_stated(confidence, runs):
     """With one record in each node, so that the bound on the number of nodes is as tight as it can be."""
     levels = (GaussianThreshold(2.0, None), GaussianThreshold(3.0, None), GaussianThreshold(4.0, 1))
     noise = GatedLevels(n_public=2, levels=levels)
-    nodes, runs, within = Chains(np.ones(40, dtype=np.int64)), 1500, 0
+    nodes, within = Chains(np.ones(40, dtype=np.int64)), 0
     source = seeded_bytes(3)
     for _ in range(runs):
         released = noise.measure(nodes, source, nothing)

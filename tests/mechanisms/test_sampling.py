@@ -22,6 +22,7 @@ from pandas_dptree.mechanisms.sampling import (
     random_words,
     truncated_discrete_laplace,
 )
+from tests.helpers_cases import each
 from tests.helpers_random import seeded_bytes
 from tests.helpers_sampling import ACCEPT, KINDS, SCALES, cdf_of, draw
 from tests.helpers_statistics import edges, fit, same_distribution, truncated_laplace_cdf
@@ -154,7 +155,7 @@ def test_random_words_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bad", [0, -1.0, 9.9e-4, 1.1e12, math.inf, math.nan, "3", None, True, 1j])
+@each("bad", [0, -1.0, 9.9e-4, 1.1e12, math.inf, math.nan, "3", None, True, 1j])
 def test_noise_scale_is_checked(kind: str, bad: Any) -> None:
     sampler = {
         "laplace": discrete_laplace,
@@ -167,7 +168,7 @@ def test_noise_scale_is_checked(kind: str, bad: Any) -> None:
     assert error.value.hint
 
 
-@pytest.mark.parametrize("bad", [-1, 1.0, None, True, "1"])
+@each("bad", [-1, 1.0, None, True, "1"])
 def test_size_is_checked(bad: Any) -> None:
     for call in (
         lambda: discrete_laplace(1.0, bad, seeded_bytes(0)),
@@ -179,13 +180,13 @@ def test_size_is_checked(bad: Any) -> None:
             call()
 
 
-@pytest.mark.parametrize("bad", [-1, 2**62 + 1, 1.0, None, True])
+@each("bad", [-1, 2**62 + 1, 1.0, None, True])
 def test_bound_is_checked(bad: Any) -> None:
     with pytest.raises(ArgumentError, match="`bound` must be a whole number from 0 to"):
         truncated_discrete_laplace(1.0, bad, 1, seeded_bytes(0))
 
 
-@pytest.mark.parametrize("noise_scale", [10, np.int32(10), np.float64(10), np.float32(10)])
+@each("noise_scale", [10, np.int32(10), np.float64(10), np.float32(10)])
 def test_a_scale_may_be_any_number(noise_scale: Any) -> None:
     expected = discrete_laplace(10.0, 50, seeded_bytes(22))
     assert np.array_equal(discrete_laplace(noise_scale, np.int64(50), seeded_bytes(22)), expected)

@@ -5,15 +5,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from tests.helpers_cases import each
 from tests.helpers_statistics import audited_epsilon
 
 RUNS = 100_000
+FEW_RUNS = [20_000, pytest.param(RUNS, marks=pytest.mark.slow)]
 
 
 def at_least(noise_scale, x):
@@ -130,7 +132,6 @@ def test_scales_are_those_of_the_algorithm():
 # Privacy ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 3),
     st.sampled_from([0.3, 1.0, 4.0]),
@@ -182,7 +183,7 @@ def test_the_audit_catches_counts_without_noise():
     assert audited_epsilon(*(coded(algorithm_3(x, **wrong)) for x in ([0, 1], [1, 0]))) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_audit_catches_a_fractional_cutoff():
     # The noise pays for 1.01 positive answers; "t < c" lets two through.
     cutoff, rng = 1.01, np.random.default_rng(4)
@@ -200,14 +201,15 @@ def test_the_audit_catches_a_fractional_cutoff():
     assert audited_epsilon(*(coded(ask_all(x, seed=5 + i, **paid)) for i, x in enumerate(twice))) <= 1
 
 
-def test_streams_are_apart():
+@pytest.mark.parametrize("n", FEW_RUNS)
+def test_streams_are_apart(n):
     # What one stream is asked changes nothing in the distribution of another.
     answers = []
     for count in (-1000, 1000):
         large = SparseVector(
-            threshold=0, cutoff=1, epsilon=1.0, n_streams=2 * RUNS, rng=np.random.default_rng(6)
+            threshold=0, cutoff=1, epsilon=1.0, n_streams=2 * n, rng=np.random.default_rng(6)
         )
-        counts = np.tile([count, 0], RUNS)
+        counts = np.tile([count, 0], n)
         answers.append(np.stack([large.ask(counts)[1::2] for _ in range(3)], axis=1))
         exact = exact_distribution([0, 0, 0], large)
         assert fit_to_distribution(answers[-1], exact) > 1e-3
@@ -217,12 +219,11 @@ def test_streams_are_apart():
 # The cutoff ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", FEW_RUNS)
 @pytest.mark.parametrize("cutoff", [1, 3])
-def test_never_more_positive_answers_than_the_cutoff(cutoff):
-    large = SparseVector(
-        threshold=0, cutoff=cutoff, epsilon=0.01, n_streams=RUNS, rng=np.random.default_rng(7)
-    )
-    positives = np.zeros(RUNS, dtype=int)
+def test_never_more_positive_answers_than_the_cutoff(cutoff, n):
+    large = SparseVector(threshold=0, cutoff=cutoff, epsilon=0.01, n_streams=n, rng=np.random.default_rng(7))
+    positives = np.zeros(n, dtype=int)
     for turn in range(4 * cutoff + 4):
         # Whatever helps: far above, or at the threshold, by what was answered so far.
         counts = np.where(positives % 2 == turn % 2, 2**61, 0)
@@ -350,8 +351,8 @@ def test_wrong_answers_are_as_rare_as_promised(offset, failure):
 GOOD = {"threshold": 5, "cutoff": 1, "epsilon": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [
         ("threshold", 1.5), ("threshold", math.inf), ("threshold", 2**62), ("threshold", None),
         ("cutoff", 0), ("cutoff", 1.5), ("cutoff", 2.0), ("cutoff", True), ("cutoff", -1),
@@ -366,8 +367,8 @@ def test_arguments_out_of_range_are_refused(name, value):
     assert error.value.argument == name
 
 
-@pytest.mark.parametrize(
-    ("values", "streams", "name"),
+@each(
+    "values, streams, name",
     [
         ([1.0, 2.0, 3.0], None, "values"), ([True] * 3, None, "values"), ([1, 2], None, "values"),
         (1, None, "values"), ([[1, 2, 3]], None, "values"), ([1], [0, 1], "values"),
@@ -383,8 +384,8 @@ def test_invalid_questions_are_refused_and_cost_nothing(values, streams, name):
     assert large.n_positive.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
+@each(
+    "arguments, name",
     [((n_queries, 0.1), "n_queries") for n_queries in (0, 1.5)]
     + [((1, failure), "failure_probability") for failure in (0.0, 1.0, math.nan, "0.1")],
 )

@@ -9,15 +9,15 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Thresholds
+from tests.helpers_cases import each
 from tests.helpers_multiplicative import chains, proof_numbers
 
 # --- why the promise holds: proof ---
 
 
-@settings(max_examples=25)
 @given(chain=chains("proof"), total=st.integers(0, LARGEST_TOTAL))
 def test_conditions_of_the_paper(chain: Thresholds, total: int) -> None:
     """Conditions (2) to (6) of Lemma 4.6, at every threshold, and what its proof needs of whole noise."""
@@ -42,7 +42,7 @@ def test_conditions_of_the_paper(chain: Thresholds, total: int) -> None:
             assert round_.slack + 2 * round_.node_noise.radius <= beta * tau[k]
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.25, 0.5])
+@each("alpha", [0.05, 0.25, 0.5])
 def test_printed_thresholds_fail_condition_4(alpha: float) -> None:
     """Algorithm 4 prints the exponent i in tau_i."""
     beta, r = proof_numbers(alpha)
@@ -52,8 +52,8 @@ def test_printed_thresholds_fail_condition_4(alpha: float) -> None:
     assert (chain.bounds[:-1] < (1 + beta) * ours * r * (1 - 1e-4)).all()
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.25, 0.5])
-@pytest.mark.parametrize("delta", [1e-6, 1e-40])
+@each("alpha", [0.05, 0.25, 0.5])
+@each("delta", [1e-6, 1e-40])
 def test_printed_constant_is_too_small(alpha: float, delta: float) -> None:
     d, eta, epsilon = 8, 0.05, 1.0
     chain = Thresholds(alpha=alpha, eta=eta, epsilon=epsilon, delta=delta, depth=d, calibration="proof")
@@ -80,7 +80,6 @@ def wrong_answers(epsilon: float, beyond: np.ndarray) -> np.ndarray:
 # --- why the promise holds: exact ---
 
 
-@settings(max_examples=60)
 @given(
     chain=chains("exact"),
     above=st.integers(0, 12) | st.integers(0, 10**6),
@@ -92,7 +91,7 @@ def test_conditions_of_the_exact_chain(chain: Thresholds, above: int, total: int
     check_exact_chain(chain, total)
 
 
-@pytest.mark.parametrize("tau", [17_924, 17_926, 17_928])
+@each("tau", [17_924, 17_926, 17_928])
 def test_rounding_keeps_the_conditions(tau: float) -> None:
     """One more than a v_0 that fits may not fit: the intervals are rounded."""
     chain = Thresholds(alpha=1 / 3, eta=0.001, epsilon=0.2, delta=1e-6, depth=4, tau=tau)
@@ -142,8 +141,8 @@ def test_exact_chain_wastes_nothing() -> None:
     assert chain.guaranteed and not smaller.guaranteed
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.25, 0.5])
-@pytest.mark.parametrize("depth", [3, 8, 16, 64])
+@each("alpha", [0.05, 0.1, 0.25, 0.5])
+@each("depth", [3, 8, 16, 64])
 def test_exact_chain_is_far_below_the_proof(alpha: float, depth: int) -> None:
     exact, proof = (
         Thresholds(alpha=alpha, eta=0.05, epsilon=1.0, delta=1e-6, depth=depth, calibration=calibration)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -17,6 +17,7 @@ from pandas_dptree.mechanisms.multiplicative import sparse_threshold_counts, thr
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.threshold_rounds import Nodes, decide_rounds
 from pandas_dptree.mechanisms.thresholds import Round
+from tests.helpers_cases import each
 from tests.helpers_implicit import HALF, listed
 from tests.helpers_multiplicative import chain_of, decide_copies, silence
 from tests.helpers_privacy import LOSS
@@ -27,7 +28,6 @@ from tests.helpers_statistics import audited_epsilon, same_distribution
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@settings(max_examples=25)
 @given(
     sizes=st.lists(
         st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**16), st.integers(2**14, 2**24)),
@@ -80,15 +80,19 @@ def p_value(one, other):
     return same_distribution(*np.split(kinds, 2), range(kinds.max()))
 
 
+FEW = {"tiny thresholds": 20_000, "lone rows": 20_000, "at a threshold": 40_000}
+"""Runs that give each of at least three outcomes."""
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_nodes_that_are_left_out_do_not_change_the_distribution(case):
-    n = 40_000
+    n = FEW[case]
     assert p_value(outcomes(case, -1, n, 1), outcomes(case, None, n, 2)) > 1e-4
 
 
 @pytest.mark.parametrize("case", ["tiny thresholds", "at a threshold"])
 def test_leaving_out_what_can_reach_a_threshold_would(case):
-    n, above = 40_000, {"tiny thresholds": 8, "at a threshold": 900}[case]
+    n, above = FEW[case], {"tiny thresholds": 8, "at a threshold": 900}[case]
     assert p_value(outcomes(case, -1, n, 1), outcomes(case, above, n, 2)) < 1e-6
 
 
@@ -106,7 +110,7 @@ def test_trees_are_asked_on_levels_that_no_record_reaches(monkeypatch):
     assert [each.out_of_reach for each in rounds] == [0] * 4
 
     def decided(with_empty, seed):
-        found = decide_rounds(short(40_000, 45, with_empty=with_empty), rounds, rng(seed))
+        found = decide_rounds(short(20_000, 45, with_empty=with_empty), rounds, rng(seed))
         return np.stack(found[:2], axis=1)
 
     expected = decided(True, 1)
@@ -142,29 +146,29 @@ def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-@pytest.mark.parametrize("tau", [1.0, 40.0, 5000.0, None])
+@each("epsilon", [0.1, 1.0, 50.0])
+@each("tau", [1.0, 40.0, 5000.0, None])
 def test_an_empty_node_is_out_of_reach_of_every_threshold(calibration, epsilon, tau):
     """The condition of privacy where empty nodes are not listed."""
     given_ = {} if tau is None else {"tau": tau}
     chain = chain_of(depth=5, calibration=calibration, epsilon=epsilon, **given_)
     for total in (10, 10**4, 10**12):
-        for each in chain.rounds(total):
-            radius = each.node_noise.radius
-            assert each.cut(radius) > radius
-            assert each.out_of_reach >= 0
+        for round_ in chain.rounds(total):
+            radius = round_.node_noise.radius
+            assert round_.cut(radius) > radius
+            assert round_.out_of_reach >= 0
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-@pytest.mark.parametrize("alpha", [0.01, 0.25, 0.9])
+@pytest.mark.parametrize("alpha", [pytest.param(0.01, marks=pytest.mark.slow), 0.05, 0.25, 0.9])
 def test_what_is_out_of_reach_should_be_answered_negatively(calibration, epsilon, alpha):
     """So where the promise is proven, questions about it instead of less are among those accounted for."""
     chain = chain_of(alpha=alpha, depth=5, calibration=calibration, epsilon=epsilon)
     assert chain.guaranteed
     for total in (10**4, 10**12):
-        for each in chain.rounds(total):
-            assert each.out_of_reach < each.threshold - each.slack
+        for round_ in chain.rounds(total):
+            assert round_.out_of_reach < round_.threshold - round_.slack
 
 
 def lone_row(n, seed, count):
@@ -175,9 +179,9 @@ def lone_row(n, seed, count):
     return chain, np.hstack(found)
 
 
-def test_audit_of_a_lone_row(monkeypatch):
+@pytest.mark.parametrize("n", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_audit_of_a_lone_row(n, monkeypatch):
     """One row is as hard to see as promised. With the printed cut it can be seen."""
-    n = 100_000
     chain, without = lone_row(n, 1, 0)
     assert audited_epsilon(without, lone_row(n, 2, 1)[1], chain.delta) <= chain.epsilon
     monkeypatch.setattr(Round, "cut", lambda self, radius: self.threshold - self.slack - radius)
@@ -186,9 +190,10 @@ def test_audit_of_a_lone_row(monkeypatch):
     assert audited_epsilon(without, with_one, chain.delta) > chain.epsilon
 
 
+@pytest.mark.parametrize("n", [10_000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("count", "larger"), [(58, 59), (0, 1), (899, 900)])
-def test_audit(count, larger):
-    tree, n = Tree.from_branching([2, 2]), 50_000
+def test_audit(count, larger, n):
+    tree = Tree.from_branching([2, 2])
     chain = chain_of(depth=3, tau=900.0, epsilon=4.0, delta=1e-3)
     rounds = chain.rounds(2000)[:4]
     above = min(each.out_of_reach for each in rounds)

@@ -10,6 +10,7 @@ import pandas_dptree as dpt
 from pandas_dptree import Gaussian, Laplace, Tree, metrics
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.mechanisms.sampling import byte_source
+from tests.helpers_cases import each
 from tests.helpers_statistics import gaussian_cdf, laplace_cdf
 
 NOISES = [Laplace(), Gaussian()]
@@ -27,7 +28,9 @@ def exact_excess(noise, scale, t):
     return float(2 * sum(gain * tail for gain, tail in zip(gains, beyond, strict=True)))
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.6, 1.0, 4.3, 9.9, 10.0, 30.0])
+@pytest.mark.parametrize(
+    "scale", [0.05, 0.6, 1.0, 4.3, 9.9, 10.0, pytest.param(30.0, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 def test_prediction_is_the_exact_sum(noise, scale):
     for t in [0.0, 0.4, 1.0, 2.5, 3 * scale, 5.3 * scale]:
@@ -90,7 +93,7 @@ def test_estimates_of_known_and_unmeasured_counts():
     assert 0 <= rmse[3] < 1e-100
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+@each("alpha", ALPHAS)
 def test_estimate_of_a_single_continuous_noise_is_exact(alpha):
     laplace = metrics.estimate_alpha_rmse(2 * 81.0, 12 * 9.0**4, TRUTHS, alpha)
     expected = metrics.predicted_alpha_rmse(Laplace(), 9.0, TRUTHS, alpha, continuous=True)
@@ -100,8 +103,8 @@ def test_estimate_of_a_single_continuous_noise_is_exact(alpha):
     assert normal == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("weights", [[1, 1], [1, 1, 1], [1] * 5, [1, 0.5], [1, 0.7, 0.2], [1] + [0.1] * 20])
-@pytest.mark.parametrize("normal", [0.0, 0.5, 2.0])
+@each("weights", [[1, 1], [1, 1, 1], [1] * 5, [1, 0.5], [1, 0.7, 0.2], [1] + [0.1] * 20])
+@each("normal", [0.0, 0.5, 2.0])
 def test_estimates_from_several_laplace_variables(weights, normal):
     # The distribution on a fine grid, from its characteristic function.
     n, span = 2**16, 300.0

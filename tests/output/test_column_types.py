@@ -21,6 +21,7 @@ from pandas_dptree.output.column_types import (
     encode_value,
     printable,
 )
+from tests.helpers_cases import each
 from tests.helpers_files import assert_same, stated
 from tests.strategies import objects, zoo
 
@@ -39,7 +40,7 @@ def restored(column):
     return kind
 
 
-@pytest.mark.parametrize("dtype", "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+@each("dtype", "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
 def test_whole_numbers(dtype):
     ends = [np.iinfo(dtype).min, np.iinfo(dtype).max, 0]
     assert restored(pd.Series(ends, dtype=dtype)) == dtype
@@ -47,7 +48,7 @@ def test_whole_numbers(dtype):
     assert restored(pd.Series([*ends, None], dtype=masked)) == masked
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "Float32", "Float64"])
+@each("dtype", ["float16", "float32", "float64", "Float32", "Float64"])
 def test_floats_are_kept_bit_for_bit(dtype):
     values = np.array([0.1, -0.0, 0.0, np.inf, -np.inf, 1 / 3, np.pi * 1e-4], dtype=dtype.lower())
     assert restored(pd.Series(values).astype(dtype)) == dtype
@@ -82,13 +83,13 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["object", "string", "string[python]", None])
+@each("dtype", ["object", "string", "string[python]", None])
 def test_text(dtype):
     restored(pd.Series(TEXTS, dtype=dtype))
     restored(pd.Series([*TEXTS, np.nan], dtype=dtype))
 
 
-@pytest.mark.parametrize("missing", [None, pd.NA, pd.NaT, np.nan], ids=str)
+@each("missing", [None, pd.NA, pd.NaT, np.nan])
 def test_missing_objects_stay_what_they_are(missing):
     restored(objects(["a", missing, "a\x00"]))
     restored(objects([1, missing]))
@@ -103,7 +104,7 @@ def test_text_that_files_cannot_hold_is_escaped():
     restored(pd.Series(["a\x00", "a", "\x00", r"\x00"]))
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@each("unit", ["s", "ms", "us", "ns"])
 def test_times(unit):
     days = np.array(["2024-02-29", "NaT", "1969-12-31"], dtype=f"M8[{unit}]")
     for times in (days, days + np.timedelta64(1, unit)):
@@ -111,10 +112,8 @@ def test_times(unit):
     assert restored(pd.Series(np.array([1, -86_401, "NaT"], dtype=f"m8[{unit}]"))) == f"timedelta64[{unit}]"
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize(
-    "zone", ["UTC", "Europe/Berlin", datetime.timezone(datetime.timedelta(hours=-5))], ids=str
-)
+@each("unit", ["s", "ms", "us", "ns"])
+@each("zone", ["UTC", "Europe/Berlin", datetime.timezone(datetime.timedelta(hours=-5))])
 def test_times_with_a_zone(zone, unit):
     twice = np.array(["2024-10-27T00:30:01", "2024-10-27T01:30:01", "NaT"], dtype=f"M8[{unit}]")
     restored(pd.Series(pd.DatetimeIndex(twice).tz_localize("UTC").tz_convert(zone)))
@@ -137,16 +136,14 @@ def test_times_are_written_as_by_pandas():
         assert encode(column)[1][0] == column.to_csv(index=False, header=False).splitlines()[0]
 
 
-@pytest.mark.parametrize(
-    "frequency", ["M", "W", "W-WED", "Q", "Q-JAN", "Y", "D", "h", "min", "s", "ns", "2M"]
-)
+@each("frequency", ["M", "W", "W-WED", "Q", "Q-JAN", "Y", "D", "h", "min", "s", "ns", "2M"])
 def test_periods(frequency):
     values = [pd.Period("2024-02-01", frequency), None, pd.Period("1969-03-05", frequency)]
     restored(pd.Series(values, dtype=pd.PeriodDtype(frequency)))
 
 
-@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
-@pytest.mark.parametrize(
+@each("closed", ["left", "right", "both", "neither"])
+@each(
     "edges",
     [
         np.array([0, 1, 2**62]),
@@ -156,7 +153,6 @@ def test_periods(frequency):
         pd.DatetimeIndex(["2024-03-31", "2024-04-01"]).tz_localize("Europe/Berlin"),
         pd.TimedeltaIndex(["-1 days", "1 days 01:00:00.5"]),
     ],
-    ids=lambda edges: str(edges.dtype),
 )
 def test_intervals(edges, closed):
     intervals = pd.arrays.IntervalArray.from_breaks(edges, closed=closed)
@@ -170,16 +166,15 @@ def test_an_interval_is_written_as_by_pandas():
     assert encode(bins)[1] == list(map(str, bins))
 
 
-@pytest.mark.parametrize(
+@each(
     "categories",
     [
         ["b", "a", "", "\x00"], [3, 1], [0.5, -0.0], [True, False], ["total", 1, "1", ("a", 1)],
         pd.to_datetime(["2024-01-01", "2023-01-01"]), pd.interval_range(0, 2), pd.to_timedelta(["2h", "1D"]),
         pd.period_range("2024-01", periods=2, freq="M"), [Decimal("1.50"), Decimal(2)], [],
     ],
-    ids=lambda categories: str(pd.Index(categories, tupleize_cols=False).dtype),
 )  # fmt: skip
-@pytest.mark.parametrize("ordered", [True, False])
+@each("ordered", [True, False])
 def test_categories_keep_their_order(categories, ordered):
     categories = pd.Index(categories, tupleize_cols=False)
     codes = [1, -1, 0] if len(categories) else [-1]
@@ -235,7 +230,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_what_cannot_be_kept_is_refused(name):
     with pytest.raises((TypeError, ValueError)):
         encode(REFUSED[name])
@@ -251,8 +246,8 @@ def test_a_value_is_kept_or_refused(value):
     assert type(back) is type(value) and repr(back) == repr(value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "cells"),
+@each(
+    "kind, cells",
     [
         ("int64", ["a"]), ("int64", [None]), ("int64", [str(2**63)]), ("Int64", ["1.5"]), ("bool", ["1"]),
         ("float64", ["a"]),
@@ -269,7 +264,6 @@ def test_a_value_is_kept_or_refused(value):
         ({"objects": [], "missing": "NaN"}, ["a"]),
         ({"objects": [["a", 1]], "missing": 1}, ["a"]), ({"text": "str", "escaped": 1}, ["a"]),
     ],
-    ids=str,
 )  # fmt: skip
 def test_texts_of_another_type_are_refused(kind, cells):
     with pytest.raises(Exception):  # noqa: B017  # any: the caller catches all

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from tests.helpers_cases import each
 
 ODD = st.sampled_from(
     ["", ",", '"', '""', "\n", "\r", "\r\n", ' "', 'a","b', '\n"",', "é", "😀", "\x00", " "]
@@ -51,9 +52,7 @@ def test_lines_are_those_of_pandas():
     assert join_columns(list(frame), cells) == frame.to_csv(index=False, lineterminator="\n")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a,b", "a,b\n1\n", "a,b\n1,2,3\n", "a\nb\nc,d\n", 'a,b\n"1,2\n', "a,b\n1,2"]
-)
+@each("text", ["", "a,b", "a,b\n1\n", "a,b\n1,2,3\n", "a\nb\nc,d\n", 'a,b\n"1,2\n', "a,b\n1,2"])
 def test_other_shapes_are_refused(text):
     with pytest.raises(ValueError):
         list(split_columns(text, 2))

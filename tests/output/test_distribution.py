@@ -13,6 +13,7 @@ from hypothesis import given, settings
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.sampling import byte_source
+from tests.helpers_cases import each
 from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
 from tests.helpers_random import rng
 
@@ -115,13 +116,13 @@ VALUES = st.one_of(st.floats(), st.integers(-3, 9), st.sampled_from([0, 1, 2, 3,
 # --- tables --------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=10)
 @given(
     rows=st.lists(st.tuples(st.integers(-1, 2), VALUES), max_size=30), n_bins=st.integers(1, 12),
     loss=st.sampled_from([{"epsilon": 0.3}, {"epsilon": 3}, {"rho": 0.5}, {"epsilon": 1, "delta": 1e-5}]),
     known=st.sampled_from([None, {"total": 0}, {"total": 17}]), grouped=st.booleans(), seed=st.integers(0,
     99),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_tables_are_whole_and_belong_together(rows, n_bins, loss, known, grouped, seed):
     planned = plan(n_bins, (0, 6), **loss, known=known, domain=DOMAIN if grouped else None)
     released = planned.release(small(rows), rng=rng(seed))
@@ -155,8 +156,8 @@ def test_tables_are_whole_and_belong_together(rows, n_bins, loss, known, grouped
     place = np.array([np.flatnonzero(row)[[0, -1]] for row in bins[~empty]], dtype=int).reshape(-1, 2)
     np.testing.assert_allclose(value[~empty, 0], edges[place[:, 0]])
     np.testing.assert_allclose(value[~empty, 2], edges[place[:, 1] + 1])
-    for each in (table, ranges, quantiles, released.histogram()):
-        assert json.loads(json.dumps(each.attrs["dp"])) == each.attrs["dp"]
+    for one in (table, ranges, quantiles, released.histogram()):
+        assert json.loads(json.dumps(one.attrs["dp"])) == one.attrs["dp"]
 
 
 FRAMES = [
@@ -229,7 +230,6 @@ def test_groups_stand_in_the_table_with_their_keys():
     rows=st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.floats(-1, 7), st.integers(0, 6))), max_size=30),
     n_bins=st.integers(1, 9), tree=st.sampled_from(["auto", "tree", "factorization"]),
 )  # fmt: skip
-@settings(max_examples=50, deadline=None)
 def test_with_hardly_any_noise_tables_are_those_of_the_records(rows, n_bins, tree):
     frame = small(rows)
     loss = {"rho": 1e6} if tree == "factorization" else NO_NOISE
@@ -303,10 +303,8 @@ def test_known_groups_without_records():
     assert np.isnan(quantiles["value"].item()) and quantiles[["lower", "upper"]].values.tolist() == [[0, 4]]
 
 
-@pytest.mark.parametrize(
-    "options", [{"epsilon": 1e6}, {"epsilon": 1e300}, {"rho": 1e6, "tree": "factorization"}], ids=repr
-)
-@pytest.mark.parametrize("total", [0, 3, 10, 2**40])
+@each("options", [{"epsilon": 1e6}, {"epsilon": 1e300}, {"rho": 1e6, "tree": "factorization"}])
+@each("total", [0, 3, 10, 2**40])
 def test_known_counts_are_never_compared_with_the_records(options, total):
     table = dpt.cdf(small([(0, 0.5)] * 3), "x", bounds=(0, 4), bins=4, known={"total": total}, confidence=0.9,
                     **options)  # fmt: skip

@@ -16,6 +16,7 @@ from pandas_dptree.arrays import several
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from tests.helpers_cases import each
 from tests.helpers_warnings import CELLS, DOMAIN, EMPTY, FACTOR, STATES, N, records, seeded
 
 MONTHS = dpt.calendar("date", ["month"], start="2024-01-01", end="2024-12-31")
@@ -125,9 +126,7 @@ def test_each_sum_gives_its_own_warning():
     assert "total of 'fare'" in str(caught[0].message)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "warned"), [(0, 9, 1), (-9, 0, 1), (2, 9, 1), (-9, 9, 0), (-1, 9, 0)]
-)
+@each("low, high, warned", [(0, 9, 1), (-9, 0, 1), (2, 9, 1), (-9, 9, 0), (-1, 9, 0)])
 def test_sums_of_both_signs_may_be_near_0(low, high, warned):
     with warnings.catch_warnings(record=True, action="always") as caught:
         dpt.tree_sums(
@@ -218,7 +217,7 @@ def test_many_trees_with_a_few_people_each_are_something(consistency):
 def test_a_total_far_below_0_is_an_empty_one():
     plan = dpt.plan(DOMAIN, epsilon=1.0, consistency="none")
     totals = []
-    for seed in range(400):
+    for seed in range(20):
         with warnings.catch_warnings(record=True, action="always") as caught:
             table = plan.release(records()[:0], **seeded(seed))
         totals.append((table["count"].iloc[0] / table["std_error"].iloc[0], len(caught)))
@@ -229,11 +228,11 @@ def test_a_total_far_below_0_is_an_empty_one():
 def test_an_empty_total_is_nearly_always_below_the_limit():
     plan = dpt.plan(DOMAIN, epsilon=1.0)
     warned = 0
-    for seed in range(200):
+    for seed in range(100):
         with warnings.catch_warnings(record=True, action="always") as caught:
             plan.release(records()[:0], **seeded(seed))
         warned += len(caught)
-    assert warned >= 0.97 * 200  # 99 % at least, and chance
+    assert warned >= 0.97 * 100  # 99 % at least, and chance
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
@@ -271,7 +270,7 @@ def test_tables_with_one_root_have_one_warning(count, std_error, rows):
     assert bool(quote(rows)) == (0 < std_error and count <= 3 * std_error)
 
 
-@settings(max_examples=40)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 100), n=st.integers(0, 30), other=st.integers(0, 30))
 def test_records_that_give_one_table_give_one_warning(seed, n, other):
     """Data sets differ in rows that are dropped, or in as many as the noise makes up for."""
@@ -350,7 +349,7 @@ def test_a_released_array_gives_the_same_warning():
         assert len(caught) == 1
 
 
-@pytest.mark.parametrize("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
+@each("provenance", [{}, {"mine": 1}, 7, None, "text", ["mechanism"]])
 def test_what_others_put_into_attrs_is_left_alone(provenance):
     frame = records()
     frame.attrs["dp"] = provenance

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from tests.helpers_cases import each
 from tests.helpers_output import HOSTILE, paths
 from tests.helpers_random import rng
 
@@ -65,7 +66,7 @@ def test_labels_are_no_markup_in_a_picture(hostile):
     assert "two lines" in labels
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
+@each("n", [0, -1, 2.5, True, "many"])
 def test_levels_wants_a_number(counts, n):
     with pytest.raises(dpt.ArgumentError, match="`n`"):
         counts.dp.plot.levels(n=n)

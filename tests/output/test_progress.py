@@ -14,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.cli import commands as cli
 from pandas_dptree.output.progress import progress_bar
+from tests.helpers_cases import each
 from tests.helpers_random import rng
 
 PLACES = pd.DataFrame({"state": list("aabbb"), "city": list("vwxyz")})
@@ -205,7 +206,7 @@ def test_without_tqdm(name, monkeypatch):
     assert error.value.package == "tqdm"
 
 
-@pytest.mark.parametrize("progress", [None, 1, "yes"])
+@each("progress", [None, 1, "yes"])
 def test_progress_is_true_or_false(progress):
     with pytest.raises(dpt.ArgumentError, match="`progress` must be True or False"):
         RELEASES["counts"](people(5), progress=progress)
@@ -214,7 +215,7 @@ def test_progress_is_true_or_false(progress):
 # --- where it is ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "function",
     [
         *(getattr(dpt, name) for name in ("tree_counts", "tree_sums", "tree_means", "cdf", "quantiles")),

@@ -9,6 +9,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.output.protection import statement
 from pandas_dptree.output.released import Released
+from tests.helpers_cases import each
 from tests.helpers_output import HOSTILE, text_of
 from tests.helpers_random import rng
 
@@ -39,6 +40,7 @@ def test_a_page_shows_all_rows_nested(counts):
 
 
 def test_a_page_needs_no_other_files(counts):
+    counts = counts.head(44)
     page = counts.dp.to_html(title="A title")
     tree, _ = text_of(page)
     assert {element.tag for element in tree.iter() if isinstance(element.tag, str)}.isdisjoint(
@@ -60,7 +62,6 @@ def test_a_page_of_means_shows_what_was_chosen(means):
         "This page leaves out clinic (678 rows), for which the table is too long.",
     )
     assert tree.find("body").find(".//thead//th").text == "region → district"
-    assert "leaves out" not in means.dp.to_html(max_rows=None)
     assert "in at least about 90 % of all releases" in text
     assert "they may be a single number" in text
     assert "first-order approximation" in text
@@ -69,10 +70,12 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     assert rows[0][9] == f"{lower:,} to {upper:,}"
     assert not any(float(row[2][2:]) == 0 for row in rows if row[2] != "± –")  # no error looks like none
     assert len(rows_of(text_of(means.dp.to_html(columns=["age", "count"]))[0])[0]) == 7
-    assert len(rows_of(text_of(means.dp.to_html(columns="age", max_rows=None))[0])) == len(means)
+    part = means[means["region"].isna() | means["region"].eq("Corrow")].head(60)
+    whole = part.dp.to_html(columns="age", max_rows=None)
+    assert len(rows_of(text_of(whole)[0])) == len(part) > 50 and "leaves out" not in whole
 
 
-@pytest.mark.parametrize(("max_rows", "shown"), [(6, 1), (7, 7), (43, 7), (44, 44)])
+@each("max_rows, shown", [(6, 1), (7, 7), (43, 7), (44, 44)])
 def test_a_page_shows_the_levels_that_fit_to_the_last_row(counts, max_rows, shown):
     assert len(counts) == 1 + 6 + 37 + 678
     assert len(rows_of(text_of(counts.dp.to_html(max_rows=max_rows))[0])) == shown
@@ -92,9 +95,7 @@ def test_no_small_error_beside_a_large_one_looks_like_none():
     assert [row[2] for row in rows] == ["± 20,000.000", "± 0.004", "± 0.000"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"max_rows": 0}, {"max_rows": True}, {"columns": []}, {"columns": ["count"] * 2}]
-)
+@each("options", [{"max_rows": 0}, {"max_rows": True}, {"columns": []}, {"columns": ["count"] * 2}])
 def test_a_page_wants_sensible_options(counts, options):
     with pytest.raises(dpt.ArgumentError, match=f"`{next(iter(options))}`"):
         counts.dp.to_html(**options)
@@ -121,9 +122,7 @@ def test_labels_are_text_on_a_page(hostile):
     assert tree.find("head/title").text == HOSTILE[1]
 
 
-@pytest.mark.parametrize(
-    "provenance", [None, [], "yes", {"epsilon": None}, {"rho": "<b>", "known": 3, "rng": 1}]
-)
+@each("provenance", [None, [], "yes", {"epsilon": None}, {"rho": "<b>", "known": 3, "rng": 1}])
 def test_a_page_of_a_table_with_a_strange_provenance(counts, provenance):
     table = counts.head(7).copy()
     table.attrs = {} if provenance is None else {"dp": provenance}
@@ -131,8 +130,8 @@ def test_a_page_of_a_table_with_a_strange_provenance(counts, provenance):
     assert "unknown" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
+@each(
+    "options, words",
     [
         ({"epsilon": 0.5}, "pure differential privacy with ε = 0.5"),
         ({"epsilon": 0.5}, "each single record"),
@@ -203,7 +202,8 @@ def test_protection_of_other_tables(visits, clinics, addresses):
 
 def test_a_table_that_lost_its_provenance_takes_that_of_its_plan(visits, clinics):
     pytest.importorskip("great_tables")
-    plan = dpt.plan(dpt.Domain.from_frame(clinics, by=BY), epsilon=0.5)
+    districts = clinics[BY[:2]].drop_duplicates()
+    plan = dpt.plan(dpt.Domain.from_frame(districts, by=BY[:2]), epsilon=0.5)
     counts, other = plan.release(visits), dpt.plan(plan.domain, epsilon=2.0)
     regions = dpt.Domain.from_frame(clinics[["region"]].drop_duplicates(), by=["region"])
     bare = pd.DataFrame(counts.to_dict("series"))

@@ -103,7 +103,7 @@ def tables(draw):
     return frame, [*public, "a", "b"], public, table
 
 
-@settings(max_examples=150)
+@settings(max_examples=10)
 @given(tables())
 def test_tables_of_private_keys_add_up_and_are_right_within_their_bounds(drawn):
     frame, by, public, table = drawn
