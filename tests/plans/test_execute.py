@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from tests.helpers_estimation import FITS
 from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
+from tests.helpers_plans import by_node, copies, even_split
 from tests.helpers_random import rng
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
@@ -332,25 +333,6 @@ def test_the_estimates_follow_from_the_measurements(mechanism):
     estimates, variances = dense_least_squares(plan.tree, np.split(values, ends), np.split(variance, ends))
     np.testing.assert_allclose(np.concatenate(estimates), table["count"], atol=5e-3)
     np.testing.assert_allclose(np.sqrt(np.concatenate(variances)), table["std_error"], atol=5e-3)
-
-
-def copies(one, times):
-    counts = [np.broadcast_to(c, n) for c, n in zip(one.child_counts, one.level_sizes, strict=False)]
-    return dpt.Tree((np.array([times]), *(np.tile(count, times) for count in counts)))
-
-
-def even_split(levels, consistency):
-    """Split evenly over levels; the total gets nothing, or next to nothing where it has to be measured."""
-    total = 1e-3 if consistency == "none" and 1 in levels else 0.0
-    return {"total": total, **{f"level_{level}": (1 - total) / len(levels) for level in levels}}
-
-
-def by_node(table, column, one):
-    """Give the values of each copy, shape (copies, nodes of the tree)."""
-    values = table[column].to_numpy()[1:]
-    times = len(values) // sum(one.level_sizes)
-    ends = np.cumsum(one.level_sizes)[:-1] * times
-    return np.hstack([level.reshape(times, -1) for level in np.split(values, ends)])
 
 
 # Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.

@@ -132,7 +132,7 @@ def test_units_with_fewer_rows_are_bounded():
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 def test_random_worlds_of_four_levels_are_bounded(neighbors):
-    check_random_worlds(neighbors, 20)
+    check_random_worlds(neighbors, 12)
 
 
 @pytest.mark.slow
