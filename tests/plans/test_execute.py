@@ -7,11 +7,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
+from tests.helpers_cases import each
 from tests.helpers_estimation import FITS
 from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
 from tests.helpers_plans import by_node, copies, even_split
@@ -111,7 +112,6 @@ ANY = {
 
 
 @pytest.mark.slow
-@settings(max_examples=2000)
 @given(**ANY)
 def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, split, seed):
     plan, table, counts, said = release_of(drawn, "integer", fit, mechanism, split, seed)
@@ -134,7 +134,6 @@ def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, sp
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
 @given(consistency=st.sampled_from(MODES[:3]), **ANY)
 def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, split, seed):
     plan, table, counts, said = release_of(drawn, consistency, fit, mechanism, split, seed)
@@ -158,7 +157,7 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
 
 
 @pytest.mark.parametrize("consistency", MODES)
-@pytest.mark.parametrize("fit", FITS)
+@each("fit", FITS)
 def test_known_counts_are_never_compared_with_the_records(consistency, fit):
     domain = us()
     plan = dpt.plan(
@@ -196,7 +195,7 @@ def test_structural_zeros_are_zero():
     assert counts.attrs["dp"]["known"] == {"state": 1, "county": 1}
 
 
-@pytest.mark.parametrize("options", [{}, {"column": "cost", "bounds": (-9, 9), "granularity": 1}])
+@each("options", [{}, {"column": "cost", "bounds": (-9, 9), "granularity": 1}])
 def test_given_counts_of_structural_zeros_count_nowhere(options):
     """Otherwise the levels above would hold records that the leaves do not."""
     plan = dpt.plan(us(structural_zeros="empty"), epsilon=1e5, consistency="none", **options)
@@ -206,8 +205,8 @@ def test_given_counts_of_structural_zeros_count_nowhere(options):
     assert values[table["level"] == "state"].tolist() == [9, 3, 3]
 
 
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize("consistency", MODES[1:])
+@each("fit", FITS)
+@each("consistency", MODES[1:])
 def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
     tree, leaves = dpt.Tree.from_branching([16, 16]), np.full(256, 3)
     some = np.where(np.arange(16) < 5, 48, np.nan)
@@ -230,6 +229,18 @@ def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("consistency", MODES)
 def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism):
+    check_intervals(consistency, fit, mechanism, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", LOSSES)
+@each("fit", FITS)
+@each("consistency", MODES)
+def test_many_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism):
+    check_intervals(consistency, fit, mechanism, range(1, 4))
+
+
+def check_intervals(consistency, fit, mechanism, seeds):
     tree = dpt.Tree((np.array([4]), np.array([1, 1, 5, 2])))
     leaves = np.array([900, 0, 0, 1, 2, 0, 0, 40, 3])
     known = {"total": leaves.sum(), "level_1": [900, np.nan, np.nan, np.nan]}
@@ -239,7 +250,7 @@ def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism)
                 tree, **{next(iter(LOSSES[mechanism])): loss}, consistency=consistency, fit=fit,
                 known=known, confidence=confidence,
             )  # fmt: skip
-            for seed in range(5):
+            for seed in seeds:
                 table = plan.release(leaves, rng=rng(seed))
                 assert list(table)[-4:] == ["count", "std_error", "lower", "upper"]
                 assert table["lower"].dtype == table["upper"].dtype == np.int64
@@ -253,7 +264,7 @@ def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism)
                     assert (table["upper"][~settled] <= 46).all()
 
 
-@pytest.mark.parametrize("fit", FITS)
+@each("fit", FITS)
 @pytest.mark.parametrize("consistency", MODES)
 def test_intervals_of_huge_counts_hold_what_is_shown(consistency, fit):
     """Nearly all children are empty, so what is shown of the full one is far below the linear estimate."""
