@@ -109,7 +109,7 @@ def compare_with_solver(seed, objective):
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_gaussian_splits_of_two_hundred_ragged_trees_are_a_generic_solvers():
     for seed in range(200):
         tree = random_tree(np.random.default_rng([200, seed]), depth=2 + seed % 2, widest=3)
@@ -232,7 +232,7 @@ def test_a_split_is_the_same_every_time():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_large_trees_take_little_time():
     """Equal siblings are folded: neither of these would end within the time of a test otherwise."""
     rng = np.random.default_rng(0)

@@ -61,7 +61,7 @@ def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
 # What is chosen
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 12))])
 @each("split", ["optimal", "doubling", "uniform"])
 def test_auto_takes_the_mechanism_that_finds_smaller_nodes(split, n):
     chosen, shares = best("auto", split, n)

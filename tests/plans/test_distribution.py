@@ -106,10 +106,17 @@ ALL = (0, 1, 3)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@each("domain, k, values", [(None, 1, ALL), (None, 2, ALL), (DOMAIN, 1, ALL), (DOMAIN, 2, (0, 3))])
+@each("neighbors, domain, k, values", [
+    ("add_remove", None, 2, ALL), ("add_remove", DOMAIN, 1, ALL), ("add_remove", DOMAIN, 2, (3,)),
+    ("replace", None, 1, ALL), ("replace", None, 2, (0, 3)), ("replace", DOMAIN, 1, ALL),
+])  # fmt: skip
 def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, values, monkeypatch):
     check_what_is_measured(strategy, neighbors, domain, k, values, monkeypatch)
+
+
+@pytest.mark.parametrize("strategy", ["laplace", "gaussian", "factorization", "approximate"])
+def test_all_that_is_measured_of_two_replaced_rows_keeps_to_the_loss(strategy, monkeypatch):
+    check_what_is_measured(strategy, "replace", DOMAIN, 2, (0, 3), monkeypatch)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ WHOLE = {**LOSS, "privacy_unit": dpt.ROWS}
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "truncated_laplace", "gaussian"])
-@each("tree", [ZIPS, BELOW, ALONE])
+@each("tree", [BELOW, ALONE])
 def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
     for split in ("optimal", "doubling", "uniform"):
         plan = find_implicit_plan(tree, mechanism, split=split, **WHOLE)

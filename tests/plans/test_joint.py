@@ -31,11 +31,29 @@ DIVIDED_LOSSES = [
 # --- the division of the budget ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stated", DIVIDED_LOSSES, ids=repr)
-@each("neighbors, columns", [("add_remove", 1), ("replace", 1), ("add_remove", 3)])
+@pytest.mark.parametrize(
+    ("stated", "neighbors", "columns"),
+    [
+        (DIVIDED_LOSSES[0], "add_remove", 3),
+        (DIVIDED_LOSSES[1], "replace", 1),
+        (DIVIDED_LOSSES[2], "add_remove", 1),
+        (DIVIDED_LOSSES[3], "replace", 1),
+    ],
+)
 def test_no_other_division_between_sums_and_counts_is_better(stated, neighbors, columns, monkeypatch):
     domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
-    monkeypatch.undo()
+    check_division(domain, stated, neighbors, columns, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stated", DIVIDED_LOSSES, ids=repr)
+@pytest.mark.parametrize(("neighbors", "columns"), [("add_remove", 1), ("replace", 1), ("add_remove", 3)])
+def test_no_other_division_of_three_levels_is_better(stated, neighbors, columns, clinics, monkeypatch):
+    domain = dpt.Domain.from_frame(clinics, by=BY)
+    check_division(domain, stated, neighbors, columns, monkeypatch)
+
+
+def check_division(domain, stated, neighbors, columns, monkeypatch):
     quantities = [Quantity.of(f"c{i}", (0, 10.0**i)) for i in range(columns)]
     options = {**OPTIONS, "neighbors": neighbors, "epsilon": None, "delta": 0.0, "rho": None, **stated}
 

@@ -255,10 +255,10 @@ def overspent(kind, number, seed=0):
     return sum(any(spent > most for spent, most in kind(rng)) for _ in range(number))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 def test_no_noise_spends_more_than_was_typed(kind, seed):
-    """A tenth of the numbers by default, and the others if slow."""
+    """A tenth of the numbers by default, and the others at night."""
     assert sum(CASES.values()) >= 20_000
     few = -(-CASES[kind] // 10)
     assert overspent(kind, CASES[kind] - few if seed else few, seed) == 0

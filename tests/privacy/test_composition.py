@@ -66,8 +66,8 @@ def test_one_count_is_exact(scale, shift):
         ((3, 9), [(2.0, 2), (2.0, 1)]),
         ((4, 8), [(2.2, 2), (2.2, -2)]),
         ((6, 18), [(3.0, 3), (3.0, 3)]),  # no exact composition is known: simulated
-        ((6, 18), [(3.0, 4), (3.0, -1)]),
-        ((5, 13), [(2.5, 3), (2.5, 2)]),
+        pytest.param((6, 18), [(3.0, 4), (3.0, -1)], marks=pytest.mark.slow),
+        pytest.param((5, 13), [(2.5, 3), (2.5, 2)], marks=pytest.mark.slow),
     ],
 )
 def test_two_counts_are_bounded(sensitivity, moves):
