@@ -173,7 +173,7 @@ def test_strange_weights_do_no_harm(seed):
 
 
 @pytest.mark.slow
-@each("seed", [0, 2, *range(5, 12)])
+@each("seed", [0, 2, 5])
 def test_strange_weights_of_other_trees_do_no_harm(seed):
     check_strange_weights(seed)
 

@@ -44,7 +44,7 @@ def test_shares_that_double_find_small_nodes_on_the_deepest_level(n, found):
     ("n", "own", "chain"),
     [
         *[(1, 39, 39), (2, 48, 50), (3, 55, 59), (4, 62, 67), (16, 115, 132)],
-        pytest.param(64, 233, 275, marks=pytest.mark.slow),
+        pytest.param(64, 233, 275, marks=pytest.mark.nightly),
     ],
 )
 def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
@@ -61,7 +61,9 @@ def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
 # What is chosen
 
 
-@pytest.mark.parametrize("n", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 12))])
+@pytest.mark.parametrize(
+    "n", [1, 3, pytest.param(5, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.nightly)]
+)
 @each("split", ["optimal", "doubling", "uniform"])
 def test_auto_takes_the_mechanism_that_finds_smaller_nodes(split, n):
     chosen, shares = best("auto", split, n)

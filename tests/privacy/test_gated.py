@@ -138,7 +138,7 @@ def test_random_worlds_of_four_levels_are_bounded(neighbors):
 @pytest.mark.slow
 @each("neighbors", ["add_remove", "replace"])
 def test_many_random_worlds_of_four_levels_are_bounded(neighbors):
-    check_random_worlds(neighbors, 150)
+    check_random_worlds(neighbors, 80)
 
 
 def check_random_worlds(neighbors, number):

@@ -48,7 +48,7 @@ def test_the_loss_is_kept_and_used(neighbors, rows, epsilon, delta, shares, priv
         (3, 56, 60),
         (4, 63, 68),
         (16, 116, 133),
-        pytest.param(64, 233, 273, marks=pytest.mark.slow),
+        pytest.param(64, 233, 273, marks=pytest.mark.nightly),
     ],
 )
 def test_smallest_count_found_below_a_measured_total(levels, own, chain):
