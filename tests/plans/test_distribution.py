@@ -119,7 +119,7 @@ def test_all_that_is_measured_of_two_replaced_rows_keeps_to_the_loss(strategy, m
     check_what_is_measured(strategy, "replace", DOMAIN, 2, (0, 3), monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @each("neighbors", ["add_remove", "replace"])
 def test_all_that_is_measured_of_two_rows_keeps_to_the_loss(strategy, neighbors, monkeypatch):

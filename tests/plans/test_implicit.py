@@ -136,7 +136,7 @@ def test_what_is_shown_of_neighbors_is_as_close_as_promised(tree, neighbors, mon
     check_what_is_shown(tree, neighbors, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each("tree, neighbors", NEIGHBORS[6:])
 def test_what_is_shown_of_more_private_keys_is_as_close_as_promised(tree, neighbors, monkeypatch):
     check_what_is_shown(tree, neighbors, monkeypatch)

@@ -190,7 +190,7 @@ def test_calls_of_every_verb_are_checked():
         assert own == {re.findall(r"\.(\w+)\(", call)[-1] for call in calls}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_type_checkers_refuse_misspelled_options(tmp_path):
     pytest.importorskip("mypy")
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"

@@ -76,7 +76,7 @@ def test_the_largest_error_is_never_exceeded(split, times):
 
 @pytest.mark.parametrize(
     ("confidence", "times"),
-    [(0.5, 25), (0.95, 25), *(pytest.param(each, 150, marks=pytest.mark.slow) for each in (0.5, 0.95))],
+    [(0.5, 25), (0.95, 25), *(pytest.param(each, 150, marks=pytest.mark.nightly) for each in (0.5, 0.95))],
 )
 def test_all_bounds_of_a_table_hold_together_with_the_stated_probability(confidence, times):
     frame = records()
