@@ -241,7 +241,7 @@ def compare_with_solver(seed, objective):
 
 
 @each("branching", [[2, 3, 4], [4, 3, 2], [2] * 6, [1, 5, 1, 3], [10, 1, 1, 2], [2, 9]])
-@each("deepest", [0, 1])
+@pytest.mark.parametrize("deepest", [0, 1])
 @pytest.mark.parametrize("objective", ["cells", "levels"])
 def test_closed_form_where_levels_of_a_uniform_tree_are_known(branching, deepest, objective):
     tree = Tree.from_branching(branching)
