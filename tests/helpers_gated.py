@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -61,6 +62,7 @@ def world(base: dict[Path, int], without: Sequence[Path], rows: Sequence[Path]) 
     ]  # fmt: skip
 
 
+@functools.cache
 def masses(scale: float, numbers: Any = float) -> tuple[int, Any]:
     """Return the reach and the masses of the noise, up to a tail of less than 1e-18 (or 1e-45)."""
     if numbers is float:
@@ -100,29 +102,34 @@ def outcomes(node: Node, release: Release, numbers: Any) -> tuple[Any, Any]:
 
 
 def joint_masses(
-    nodes: list[Node], release: Release, numbers: Any = float
+    nodes: Sequence[Node], release: Release, numbers: Any = float
 ) -> Iterator[tuple[tuple[bool, ...], list[Any]]]:
     """List which nodes are shown, and for either data set the masses of all their values."""
     each = [outcomes(node, release, numbers) for node in nodes]
     if math.prod(shown.shape[1] + 1 for shown, _ in each) > MOST_CELLS:
         raise TooManyError
     gated = [release.gated or release.thresholds[node.level] is None for node in nodes]
-    for seen in itertools.product([True, False], repeat=len(nodes)):
-        joint: list[Any] = [np.ones(1), np.ones(1)]
-        for node, gate, (shown, hidden), visible in zip(nodes, gated, each, seen, strict=True):
-            above = node.parent is None or seen[node.parent] or not gate
-            if visible and not above:
-                break
-            for side in (0, 1):
-                if visible:
-                    joint[side] = np.multiply.outer(joint[side], shown[side]).ravel()
-                elif above:
-                    joint[side] = joint[side] * hidden[side]
-        else:
+
+    def listed(seen: tuple[bool, ...], joint: list[Any]) -> Iterator[tuple[tuple[bool, ...], list[Any]]]:
+        if len(seen) == len(nodes):
             yield seen, joint
+            return
+        place = len(seen)
+        parent, (shown, hidden) = nodes[place].parent, each[place]
+        if parent is None or seen[parent] or not gated[place]:
+            yield from listed(
+                (*seen, True),
+                [np.multiply.outer(joint[side], shown[side]).ravel() for side in (0, 1)],
+            )
+            joint = [joint[side] * hidden[side] for side in (0, 1)]
+        yield from listed((*seen, False), joint)
+
+    yield from listed((), [np.ones(1), np.ones(1)])
 
 
-def true_deltas(nodes: list[Node], release: Release, epsilon: float, numbers: Any = float) -> tuple[Any, Any]:
+def true_deltas(
+    nodes: Sequence[Node], release: Release, epsilon: float, numbers: Any = float
+) -> tuple[Any, Any]:
     """Return delta for either order of the data sets, up to the mass of omitted tails."""
     factor = math.exp(epsilon) if numbers is float else mpmath.exp(epsilon)
     first, second = numbers(0), numbers(0)
@@ -150,7 +157,20 @@ def largest_delta(
 ) -> float:
     """Return the largest delta of all worlds that can be listed."""
     largest = 0.0
-    for nodes in all_worlds(release, rows, neighbors, counts):
+    worlds = all_worlds(release, rows, neighbors, counts)
+    for nodes in {tuple(without_shift(node, release) for node in nodes) for nodes in worlds}:
         with suppress(TooManyError):
             largest = max(largest, *true_deltas(nodes, release, epsilon))
     return largest
+
+
+def without_shift(node: Node, release: Release) -> Node:
+    """Return a node with the same outcomes: how many records it has matters only near its threshold."""
+    scale, threshold = release.scales[node.level], release.thresholds[node.level]
+    if math.isinf(scale):
+        return node._replace(counts=(0, 0))
+    certain = 0 if release.noise_on_empty else 1
+    if threshold is not None:
+        certain = threshold + 1 + masses(scale)[0]
+    shift = max(min(node.counts) - certain, 0)
+    return node._replace(counts=(node.counts[0] - shift, node.counts[1] - shift))

@@ -1,4 +1,4 @@
-"""Checks that plans spend no more than they state."""
+"""Checks that plans spend no more than they state, and trees that are many copies of one."""
 
 from fractions import Fraction
 
@@ -66,3 +66,24 @@ def max_per_path(plan):
             scales.append(plan.node_noise_scales[level][nodes])
         paths = np.array(scales[::-1]).T
     return max((np.array(path) for path in paths), key=lambda path: (path**-2).sum())
+
+
+def copies(one, times):
+    """Put copies of a tree below one root, so that a release of it is many releases of the tree."""
+    counts = [np.broadcast_to(c, n) for c, n in zip(one.child_counts, one.level_sizes, strict=False)]
+    ends = np.tile(np.broadcast_to(one.leaf_levels, one.n_leaves), times) + 1
+    return dpt.Tree((np.array([times]), *(np.tile(count, times) for count in counts)), ends)
+
+
+def even_split(levels, consistency):
+    """Split evenly over levels; the total gets nothing, or next to nothing where it has to be measured."""
+    total = 1e-3 if consistency == "none" and 1 in levels else 0.0
+    return {"total": total, **{f"level_{level}": (1 - total) / len(levels) for level in levels}}
+
+
+def by_node(table, column, one):
+    """Give the values of each copy, shape (copies, listed nodes of the tree)."""
+    values = table[column].to_numpy()[1:]
+    sizes = np.array([one.n_listed(level) for level in range(one.depth + 1)])
+    times = len(values) // sizes.sum()
+    return np.hstack([level.reshape(times, -1) for level in np.split(values, sizes.cumsum()[:-1] * times)])

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
@@ -12,11 +11,12 @@ from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances_and_vjp
+from tests.helpers_cases import each
 from tests.helpers_planning import EPSILON, random_tree
 from tests.helpers_privacy import ONE_ROW
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_search_on_similar_sizes_serves_a_large_ragged_tree(seed):
     """Sets of levels are searched on a uniform tree; trying them all on the tree itself finds no better."""
     rng = np.random.default_rng(seed)

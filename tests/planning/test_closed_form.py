@@ -6,12 +6,13 @@ import pytest
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.planning.levels import optimal_shares
+from tests.helpers_cases import each
 from tests.helpers_planning import RHO, cost_of
 from tests.helpers_privacy import ONE_ROW
 
 
-@pytest.mark.parametrize(
-    ("objective", "expected"),
+@each(
+    "objective, expected",
     [("cells", [0.061, 0.101, 0.198, 0.641]), ("levels", [0.195, 0.230, 0.252, 0.323])],
 )
 def test_gaussian_split_of_a_uniform_tree_is_the_closed_form(objective, expected):
@@ -19,8 +20,8 @@ def test_gaussian_split_of_a_uniform_tree_is_the_closed_form(objective, expected
     np.testing.assert_allclose(shares, expected, atol=6e-4)
 
 
-@pytest.mark.parametrize("branching", [[2, 3, 4], [50, 60, 30], [2] * 8, [1, 5, 1, 3]])
-@pytest.mark.parametrize("objective", ["cells", "levels"])
+@each("branching", [[2, 3, 4], [50, 60, 30], [2] * 8, [1, 5, 1, 3]])
+@each("objective", ["cells", "levels"])
 def test_gaussian_split_of_a_uniform_tree_attains_the_singular_value_bound(branching, objective):
     tree = Tree.from_branching(branching)
     sizes = np.array(tree.level_sizes, dtype=float)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.tree import Tree
@@ -18,6 +18,7 @@ from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_planning import EPSILON, RHO, flags_of, path_sums, random_tree, unfolded
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
@@ -138,7 +139,7 @@ def best_by_node(dense, objective, weights):
 # -- expected errors ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each("seed", range(120))
 def test_variances_are_those_of_constrained_least_squares(seed):
     rng, tree, known, _ = small_case(seed)
     orbits, dense = Orbits.of(tree, known), Dense(tree, known)
@@ -155,7 +156,7 @@ def test_variances_are_those_of_constrained_least_squares(seed):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(60))
 def test_gradient_is_that_of_finite_differences(seed):
     rng, tree, known, _ = small_case(seed)
     orbits = Orbits.of(tree, known)
@@ -175,7 +176,7 @@ def test_gradient_is_that_of_finite_differences(seed):
         assert not part[np.broadcast_to(known_kinds, part.shape)].any()
 
 
-@pytest.mark.parametrize(
+@each(
     "places",
     [
         [(0, 0)],  # the root
@@ -212,7 +213,7 @@ def test_kinds_say_of_each_node_whether_it_is_known(tree, seed):
 # -- shares by level ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(16))
+@each("seed", range(16))
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_gaussian_split_is_a_generic_solvers(seed, objective):
     compare_with_solver(seed, objective)
@@ -239,7 +240,7 @@ def compare_with_solver(seed, objective):
         assert ours == pytest.approx(theirs, rel=1e-5)
 
 
-@pytest.mark.parametrize("branching", [[2, 3, 4], [4, 3, 2], [2] * 6, [1, 5, 1, 3], [10, 1, 1, 2], [2, 9]])
+@each("branching", [[2, 3, 4], [4, 3, 2], [2] * 6, [1, 5, 1, 3], [10, 1, 1, 2], [2, 9]])
 @pytest.mark.parametrize("deepest", [0, 1])
 @pytest.mark.parametrize("objective", ["cells", "levels"])
 def test_closed_form_where_levels_of_a_uniform_tree_are_known(branching, deepest, objective):
@@ -273,7 +274,6 @@ def test_closed_form_pools_levels_that_add_little():
     st.booleans(),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60)
 def test_optimal_is_never_worse_than_uniform_or_geometric(tree, kind, size, objective, least_squares, seed):
     noise, name = kind
     loss, known = PrivacyLoss(**{name: size}), random_flags(np.random.default_rng(seed), tree)
@@ -301,7 +301,7 @@ def test_optimal_is_never_worse_than_uniform_or_geometric(tree, kind, size, obje
         assert cost(shares) <= min(map(cost, others)) * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("least_squares", [True, False])
+@each("least_squares", [True, False])
 def test_a_known_level_that_no_table_shows_does_no_harm(least_squares):
     tree = Tree((np.array([2]), np.array([1]), np.array([1])), np.array([1]))
     shares = optimal_shares(
@@ -342,10 +342,10 @@ def test_a_known_total_frees_the_budget_it_would_have_had():
             np.testing.assert_allclose(given_total[1:], without[1:] / without[1:].sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize(("noise", "loss"), [(Gaussian(), RHO), (Laplace(), EPSILON)])
-@pytest.mark.parametrize("branching", [[1, 1], [2, 3]])
-@pytest.mark.parametrize("least_squares", [True, False])
+@each("objective", OBJECTIVES)
+@each("noise, loss", [(Gaussian(), RHO), (Laplace(), EPSILON)])
+@each("branching", [[1, 1], [2, 3]])
+@each("least_squares", [True, False])
 def test_nothing_to_improve_is_no_reason_to_fail(objective, noise, loss, branching, least_squares):
     tree = Tree.from_branching(branching)
     weights = np.array([1.0, 0.0, 0.0])
@@ -363,7 +363,7 @@ def test_nothing_to_improve_is_no_reason_to_fail(objective, noise, loss, branchi
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_shares_by_node_are_a_generic_solvers(seed, objective):
     _, tree, known, weights = small_case(50 + seed, depth=1 + seed % 3)
     dense = Dense(tree, known)
@@ -373,7 +373,6 @@ def test_shares_by_node_are_a_generic_solvers(seed, objective):
         assert ours == pytest.approx(best_by_node(dense, objective, weights), rel=1e-5)
 
 
-@settings(max_examples=60)
 @given(trees(), st.sampled_from(OBJECTIVES), st.integers(0, 2**32))
 def test_known_nodes_spend_nothing_and_every_path_spends_the_budget(tree, objective, seed):
     known = random_flags(np.random.default_rng(seed), tree)

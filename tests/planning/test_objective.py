@@ -1,19 +1,19 @@
 """Weights and objectives: what the best shares depend on."""
 
 import numpy as np
-import pytest
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances
+from tests.helpers_cases import each
 from tests.helpers_planning import EPSILON, RHO, random_tree
 from tests.helpers_privacy import ONE_ROW
 
 
-@pytest.mark.parametrize(("noise", "loss"), [(Gaussian(), RHO), (Laplace(), EPSILON)])
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("noise, loss", [(Gaussian(), RHO), (Laplace(), EPSILON)])
+@each("objective", OBJECTIVES)
 def test_leaves_are_measured_although_no_table_shows_them(noise, loss, objective):
     tree = Tree.from_branching([10, 10])
     shares = optimal_shares(

@@ -1,5 +1,7 @@
 """Budgets of hierarchies whose keys are not all public: the smallest nodes are found."""
 
+import functools
+
 import pytest
 
 from pandas_dptree.errors import ArgumentError
@@ -8,12 +10,14 @@ from pandas_dptree.mechanisms.gaussian_thresholds import found_from
 from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.planning.private_split import LEVEL_NOISES, best_noise, mean_found_from
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 
 LOSS = PrivacyLoss(epsilon=1.0, delta=1e-6)
 RHO = PrivacyLoss(rho=0.05, delta=1e-6)
 ONE_ROW = {"neighbors": "add_remove", "max_contributions": 1}
 
 
+@functools.cache
 def best(mechanism, split, n_private, loss=LOSS, n_public=1, **unit):
     return best_noise(mechanism, split, loss, n_private + n_public, n_public, **{**ONE_ROW, **unit})
 
@@ -21,14 +25,14 @@ def best(mechanism, split, n_private, loss=LOSS, n_public=1, **unit):
 # The smallest count that is found with probability 0.95 at epsilon 1, delta 1e-6, below a measured total
 
 
-@pytest.mark.parametrize(("n", "found"), [(1, 33), (2, 48), (3, 63), (4, 78), (16, 264), (64, 1004)])
+@each("n, found", [(1, 33), (2, 48), (3, 63), (4, 78), (16, 264), (64, 1004)])
 def test_even_shares_of_truncated_noise_find_the_same_on_all_levels(n, found):
     noise, shares = best("truncated_laplace", "uniform", n)
     assert shares == (1.0,) * (n + 1)
     assert noise.found_from(0.05)[1:] == pytest.approx([found] * n, abs=1)
 
 
-@pytest.mark.parametrize(("n", "found"), [(1, 24), (2, 28), (3, 30), (4, 31)])
+@each("n, found", [(1, 24), (2, 28), (3, 30), (4, 31)])
 def test_shares_that_double_find_small_nodes_on_the_deepest_level(n, found):
     noise, shares = best("truncated_laplace", "doubling", n)
     assert shares == tuple(2.0**level for level in range(n + 1))
@@ -38,7 +42,10 @@ def test_shares_that_double_find_small_nodes_on_the_deepest_level(n, found):
 
 @pytest.mark.parametrize(
     ("n", "own", "chain"),
-    [(1, 39, 39), (2, 48, 50), (3, 55, 59), (4, 62, 67), (16, 115, 132), (64, 233, 275)],
+    [
+        *[(1, 39, 39), (2, 48, 50), (3, 55, 59), (4, 62, 67), (16, 115, 132)],
+        pytest.param(64, 233, 275, marks=pytest.mark.nightly),
+    ],
 )
 def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
     """Below parents that are certain to be shown, and in chains of only children.
@@ -54,22 +61,24 @@ def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
 # What is chosen
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 12])
-@pytest.mark.parametrize("split", ["optimal", "doubling", "uniform"])
+@pytest.mark.parametrize(
+    "n", [1, 3, pytest.param(5, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.nightly)]
+)
+@each("split", ["optimal", "doubling", "uniform"])
 def test_auto_takes_the_mechanism_that_finds_smaller_nodes(split, n):
     chosen, shares = best("auto", split, n)
-    each = {name: best(name, split, n) for name in LEVEL_NOISES}
-    assert (chosen, shares) == min(each.values(), key=lambda one: mean_found_from(one[0]))
+    both = {name: best(name, split, n) for name in LEVEL_NOISES}
+    assert (chosen, shares) == min(both.values(), key=lambda one: mean_found_from(one[0]))
     if split == "optimal":
         for name in LEVEL_NOISES:
             even, doubling = (mean_found_from(best(name, other, n)[0]) for other in ("uniform", "doubling"))
             expected = doubling if name == "truncated_laplace" and n <= 4 else min(even, doubling)
-            assert mean_found_from(each[name][0]) == expected
+            assert mean_found_from(both[name][0]) == expected
 
 
 def test_both_mechanisms_are_chosen_somewhere():
     assert isinstance(best("auto", "optimal", 1)[0], IndependentLevels)
-    assert isinstance(best("auto", "optimal", 16)[0], GatedLevels)
+    assert isinstance(best("auto", "optimal", 5)[0], GatedLevels)
 
 
 def test_many_levels_are_not_doubled():

@@ -7,6 +7,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.split import level_shares, split_budget
+from tests.helpers_cases import each
 from tests.helpers_planning import EPSILON, RHO, flags_of
 from tests.helpers_privacy import ONE_ROW
 
@@ -17,7 +18,7 @@ def budget(**changes):
     return split_budget(tree, **{**arguments, **changes})
 
 
-@pytest.mark.parametrize("split", ["uniform", "geometric", "optimal", "nodes", np.array([0.0, 0.0, 1.0])])
+@each("split", ["uniform", "geometric", "optimal", "nodes", np.array([0.0, 0.0, 1.0])])
 def test_if_all_is_known_there_is_nothing_to_measure(split):
     tree = Tree.from_branching([2, 3])
     with pytest.raises(ArgumentError, match=r"nothing to measure[^$]*Hint: ") as error:
@@ -38,8 +39,8 @@ def test_given_shares_spend_nothing_on_a_known_level():
         assert error.value.argument == "split"
 
 
-@pytest.mark.parametrize("least_squares", [True, False])
-@pytest.mark.parametrize("split", ["uniform", "geometric", "optimal"])
+@each("least_squares", [True, False])
+@each("split", ["uniform", "geometric", "optimal"])
 def test_a_single_level_gets_everything(split, least_squares):
     shares = level_shares(
         Tree(()), noise=Laplace(), loss=EPSILON, sensitivity=ONE_ROW, split=split, least_squares=least_squares
@@ -62,8 +63,8 @@ def test_named_and_given_splits():
     assert budget_split(split=thirds).sum() == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("changes", "argument"),
+@each(
+    "changes, argument",
     [
         ({"split": "fair"}, "split"),
         ({"split": np.array([0.5, 0.5])}, "split"),

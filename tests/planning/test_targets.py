@@ -11,6 +11,7 @@ from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.targets import Target
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_planning import flags_of, random_tree
 from tests.helpers_privacy import ONE_ROW
 
@@ -21,7 +22,7 @@ def target(tree, std_errors, known, **changes):
     return Target(tree=tree, names=names, std_errors=np.array(std_errors), known=known, **arguments)
 
 
-@pytest.mark.parametrize("least_squares", [True, False])
+@each("least_squares", [True, False])
 def test_a_known_level_meets_every_target(least_squares):
     tree = random_tree(np.random.default_rng(1), depth=2)
 
@@ -52,7 +53,7 @@ def test_a_target_for_known_levels_alone_is_refused():
         target(tree, [1.0, np.inf, np.inf], flags_of(tree, 1), least_squares=True)
 
 
-@pytest.mark.parametrize(("share", "of"), [(0, 5), (0.1, -1), (True, 5), (0.1, float("inf")), ("x", 1)])
+@each("share, of", [(0, 5), (0.1, -1), (True, 5), (0.1, float("inf")), ("x", 1)])
 def test_bad_relative_targets(share, of):
     with pytest.raises(dpt.ArgumentError, match="positive number"):
         dpt.relative(share, of=of)

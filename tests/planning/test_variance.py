@@ -6,10 +6,11 @@ import pytest
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.variance import level_variances, level_variances_and_vjp
+from tests.helpers_cases import each
 from tests.helpers_planning import dense_level_variances, random_tree
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each("seed", range(200))
 def test_level_variances_are_those_of_dense_least_squares(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, depth=int(rng.integers(1, 5)), widest=3)
@@ -28,7 +29,7 @@ def test_known_levels_have_no_variance_and_sharpen_the_others():
     np.testing.assert_allclose(level_variances(tree, [0.0, np.inf, 1.0])[1:], nearly[1:], rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_gradient_is_that_of_finite_differences(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, depth=int(rng.integers(1, 5)))

@@ -11,6 +11,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy import domain
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_json import replaced
 from tests.helpers_kinds import DOMAIN, KINDS, PLANS, RECORDS
 
@@ -53,8 +54,8 @@ def test_it_is_stored_and_released_later(plan):
     back = dpt.Plan.from_dict(stored, plan.hierarchy)
     assert type(back) is type(plan) and repr(back) == repr(plan) and back.to_dict() == stored
     tables = []
-    for each in (plan, back):
-        released = RECORDS.dp.release(each, rng=np.random.default_rng(3))
+    for one in (plan, back):
+        released = RECORDS.dp.release(one, rng=np.random.default_rng(3))
         tables.append(released.cdf() if isinstance(released, dpt.Distribution) else released)
     pd.testing.assert_frame_equal(*tables)
     assert tables[0].attrs == tables[1].attrs
@@ -73,7 +74,7 @@ def test_a_rho_with_a_delta_is_refused_by_plans_that_were_not_made_for_it(plan):
         assert caught.value.argument == "data" and caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each(
     "plan",
     [
         dpt.plan(DOMAIN, rho=0.02),
@@ -82,7 +83,6 @@ def test_a_rho_with_a_delta_is_refused_by_plans_that_were_not_made_for_it(plan):
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, rho=0.02),
         dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, rho=0.02),
     ],
-    ids=lambda plan: f"{plan.kind} {plan.mechanism_name}",
 )
 def test_no_delta_is_added_to_a_rho_afterwards(plan):
     with pytest.raises(dpt.ArgumentError, match="`delta` cannot be given together with `rho`"):
@@ -116,9 +116,7 @@ def test_all_are_released_by_the_same_call(plan):
 
 
 @every_kind
-@pytest.mark.parametrize(
-    "broken", [None, {}, [], "plan", {"format": "pandas_dptree plan, version 1"}], ids=str
-)
+@each("broken", [None, {}, [], "plan", {"format": "pandas_dptree plan, version 1"}])
 def test_what_is_no_plan_is_refused(plan, broken):
     with pytest.raises(dpt.ArgumentError, match="`data` is not a") as caught:
         type(plan).from_dict(broken, plan.hierarchy)
@@ -129,7 +127,7 @@ def test_what_is_no_plan_is_refused(plan, broken):
 def test_another_hierarchy_is_refused(plan):
     other = dpt.Domain.from_frame(pd.DataFrame({"region": ["X"]}), by=["region"])
     others = [other, dpt.Tree.from_branching([2]), dpt.prefixes("ip", bits=[8]), None, "clinics"]
-    for hierarchy in (each for each in others if each is not plan.hierarchy):
+    for hierarchy in (other for other in others if other is not plan.hierarchy):
         with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
             dpt.Plan.from_dict(plan.to_dict(), hierarchy)
 

@@ -22,6 +22,7 @@ from pandas_dptree.output.progress import nothing
 from pandas_dptree.plans.running import Origin, Resources
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
 from tests.helpers_random import rng
 from tests.reference import listed_delta
@@ -100,17 +101,38 @@ class Recorder:
 
 # --- what is spent -------------------------------------------------------------------------------------
 
+ALL = (0, 1, 3)
+"""Values of which each lies elsewhere in the trees."""
+
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize(("domain", "k"), [(None, 1), (None, 2), (DOMAIN, 1), (DOMAIN, 2)], ids=str)
-def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, monkeypatch):
+@each("neighbors, domain, k, values", [
+    ("add_remove", None, 2, ALL), ("add_remove", DOMAIN, 1, ALL), ("add_remove", DOMAIN, 2, (3,)),
+    ("replace", None, 1, ALL), ("replace", None, 2, (0, 3)), ("replace", DOMAIN, 1, ALL),
+])  # fmt: skip
+def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, values, monkeypatch):
+    check_what_is_measured(strategy, neighbors, domain, k, values, monkeypatch)
+
+
+@pytest.mark.parametrize("strategy", ["laplace", "gaussian", "factorization", "approximate"])
+def test_all_that_is_measured_of_two_replaced_rows_keeps_to_the_loss(strategy, monkeypatch):
+    check_what_is_measured(strategy, "replace", DOMAIN, 2, (0, 3), monkeypatch)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@each("neighbors", ["add_remove", "replace"])
+def test_all_that_is_measured_of_two_rows_keeps_to_the_loss(strategy, neighbors, monkeypatch):
+    check_what_is_measured(strategy, neighbors, DOMAIN, 2, ALL, monkeypatch)
+
+
+def check_what_is_measured(strategy, neighbors, domain, k, values, monkeypatch):
     """Stack all measured numbers of all levels of groups; try every way to place the rows of a unit."""
     stated, options = STRATEGIES[strategy]
     unit = {} if k == 1 else {"privacy_unit": "who", "max_contributions": k}
     planned = plan(4, **stated, **options, domain=domain, neighbors=neighbors, **unit)
     recorder = Recorder(monkeypatch)
-    places = [(leaf, value) for leaf in (range(3) if domain is not None else [0]) for value in (0, 1, 3)]
+    places = [(leaf, value) for leaf in (range(3) if domain is not None else [0]) for value in values]
     base = [(0, 1), (1, 3), (2, 0)]
     measured = []
     for own in itertools.combinations_with_replacement([(-1, math.nan), *places], k):
@@ -128,10 +150,7 @@ def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, 
         """Find the most that any move costs, in fractions, with the noise scales that were drawn from."""
         costs = {scale: (moves[:, scales == scale] ** power).sum(axis=1) for scale in set(scales.tolist())}
         totals = {tuple(total) for total in np.stack(list(costs.values()), axis=1).tolist()}
-        return max(
-            sum(each / Fraction(scale) ** power for each, scale in zip(total, costs, strict=True))
-            for total in totals
-        )
+        return max(_cost(total, costs, power) for total in totals)
 
     if strategy.startswith("laplace") and "epsilon" in stated:
         assert 0.99 < exactly(1) / Fraction(stated["epsilon"]) <= 1
@@ -143,7 +162,9 @@ def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, 
         return
     epsilon, delta = stated["epsilon"], stated["delta"]
     if strategy == "approximate-laplace":
-        few = moves[np.isin((moves > 0).sum(axis=1), [1, 2, 3])]  # of more there are too many to list
+        number = (moves > 0).sum(axis=1)
+        most = 3 if values == ALL else min(number[number > 0])  # of more there are too many to list
+        few = moves[(number > 0) & (number <= most)]
         worst = few[np.argmax((few / scales).sum(axis=1))]
         assert listed_delta(
             "laplace", epsilon, [(scale, move) for scale, move in zip(scales, worst, strict=True) if move]
@@ -157,10 +178,26 @@ def test_all_that_is_measured_keeps_to_the_loss(strategy, neighbors, domain, k, 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize(("groups", "k"), [("one", 1), ("one", 2), ("side by side", 2), ("levels", 1),
-    ("levels", 2)])  # fmt: skip
-def test_all_that_is_measured_of_counts_keeps_to_the_loss(strategy, neighbors, groups, k, monkeypatch):
-    """Add every k records to counts, some at the ends of what is clipped, in one group or in several."""
+@each("groups, k, cells", [
+    ("one", 1, range(4)), ("one", 2, range(4)), ("side by side", 2, (0, 2, 3, 7)), ("levels", 1, range(12)),
+    ("levels", 2, (0, 3, 6, 11)),
+])  # fmt: skip
+def test_all_that_is_measured_of_counts_keeps_to_the_loss(strategy, neighbors, groups, k, cells, monkeypatch):
+    check_what_is_measured_of_counts(strategy, neighbors, groups, k, cells, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@each("neighbors", ["add_remove", "replace"])
+@each("groups, cells", [("side by side", range(8)), ("levels", range(12))])
+def test_all_that_is_measured_of_any_two_counts_keeps_to_the_loss(
+    strategy, neighbors, groups, cells, monkeypatch
+):
+    check_what_is_measured_of_counts(strategy, neighbors, groups, 2, cells, monkeypatch)
+
+
+def check_what_is_measured_of_counts(strategy, neighbors, groups, k, cells, monkeypatch):
+    """Add every k records to counts in these cells, some at the ends of what is clipped."""
     stated, options = STRATEGIES[strategy]
     domain = DOMAIN if groups == "levels" else None
     planned = plan(4, **stated, **options, domain=domain, neighbors=neighbors, max_contributions=k)
@@ -174,33 +211,37 @@ def test_all_that_is_measured_of_counts_keeps_to_the_loss(strategy, neighbors, g
     base[0, :3], base[-1, 3] = (-1, 0, 5), top - 1
     recorder = Recorder(monkeypatch)
     measured = [recorder.of(planned, base)]
-    for own in itertools.combinations_with_replacement(range(base.size), k):
+    for own in itertools.combinations_with_replacement(cells, k):
         more = base.copy()
         np.add.at(more.reshape(-1), list(own), 1)
         measured.append(recorder.of(planned, more))
     scales = measured[0][1]
-    nothing, *others = [vector.astype(object) for vector, _ in measured]
-    pairs = [(nothing, other) for other in others]
+    moves = np.stack([vector.astype(object) - measured[0][0].astype(object) for vector, _ in measured])
+    moves = moves.astype(np.int64)  # all are small, of numbers that no float holds
+    pairs = moves[1:]
     if neighbors == "replace":
-        pairs += itertools.combinations(others, 2)
+        here, there = np.triu_indices(len(moves), 1)
+        pairs = moves[here] - moves[there]
     noise, loss = planned.strategy.noise, PrivacyLoss(**stated)
     power = 1 if noise.name == "laplace" and loss.kind != "zcdp" else 2
-    costs = [(abs(here - there) ** power / _fractions(scales) ** power).sum() for here, there in pairs]
-    most = max(costs) / power
+    costs = {scale: (abs(pairs[:, scales == scale]) ** power).sum(axis=1) for scale in set(scales.tolist())}
+    totals = {tuple(total) for total in np.stack(list(costs.values()), axis=1).tolist()}
+    most = max(_cost(total, costs, power) for total in totals) / power
     sensitivity = planned.strategy.sensitivity(neighbors=neighbors, max_contributions=k)
     spent = noise.spent(loss, sensitivity, np.tile(planned.strategy.noise_scales, len(planned.totals)))
     assert spent / 2 < most <= spent
 
 
-def _fractions(scales):
-    return np.array([Fraction(scale) for scale in scales], dtype=object)
+def _cost(moves, scales, power):
+    """Add up exactly what the moves on the levels of each noise scale cost together."""
+    return sum(move / Fraction(scale) ** power for move, scale in zip(moves, scales, strict=True))
 
 
 COUNTS = np.array([[3, 0, 5, 1], [0, 0, 0, 0], [7, 7, 0, 2]])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("domain", [None, DOMAIN], ids=["one", "groups"])
+@each("domain", [None, DOMAIN])
 def test_counts_are_released_as_their_records_are(strategy, domain):
     stated, options = STRATEGIES[strategy]
     planned = plan(4, **stated, **options, domain=domain, known={"total": 25 if domain else 9})
@@ -226,8 +267,8 @@ def test_counts_at_structural_zeros_and_negative_ones_are_ignored():
     assert large.histogram()["count"].tolist() == [2**60, 2**60]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
+@each(
+    "data, message",
     [
         (np.zeros(5, dtype=int), r"of shape \(3, 4\), not int64 of shape \(5,\)"),
         (np.zeros(4, dtype=int), r"not int64 of shape \(4,\)"),
@@ -238,7 +279,6 @@ def test_counts_at_structural_zeros_and_negative_ones_are_ignored():
         (np.full((3, 4), "secret"), "not <U6 of shape"),
         (np.full((3, 4), 5, dtype=object), "not object of shape"),
     ],
-    ids=repr,
 )
 def test_counts_that_do_not_fit_are_refused(data, message):
     with pytest.raises(ArgumentError, match=f"`data` must be whole numbers .*{message}.*\nHint: ") as error:
@@ -311,7 +351,7 @@ def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(name):
     tree=st.sampled_from(["auto", "tree", "factorization", [7, 8]]), known=st.sampled_from([None,
     {"total": 9}]),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)  # each takes long
 def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped, tree, known):
     """What the scales of all levels cost together, exactly, is not above the loss."""
     stated = PrivacyLoss(**loss)

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_json import json_values, places_in_json, replaced, without
 from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more_than_stated
 
@@ -141,7 +142,7 @@ TAMPERED_SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("place", "value"), TAMPERED_SHAPES, ids=lambda each: str(each)[:40])
+@each("place, value", TAMPERED_SHAPES)
 def test_whatever_is_tampered_with_in_a_distribution_names_the_data(place, value):
     with pytest.raises(dpt.ArgumentError) as caught:
         dpt.DistributionPlan.from_dict(replaced(SHAPE.to_dict(), place, value), DOMAIN)
@@ -185,7 +186,6 @@ def test_the_noise_of_a_distribution_is_that_of_the_file_and_keeps_to_the_loss()
     assert all(map(spends_no_more_than_stated, (SHAPE, ALONE, dearer, noisier, same)))
 
 
-@settings(max_examples=200)
 @given(data=st.data(), plan=st.sampled_from([SHAPE, ALONE]))
 def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, plan):
     written = plan.to_dict()
@@ -218,7 +218,7 @@ def test_a_plan_of_a_distribution_is_a_plan_like_others():
         assert (plan.mechanism_name, plan.strategy.description) in names
 
 
-@pytest.mark.parametrize("scale", [2e12, 1e308])
+@each("scale", [2e12, 1e308])
 def test_noise_beyond_the_sampler_is_refused_before_records_are_read(scale):
     """A larger scale spends less than the loss, but no release could draw it."""
     written = dpt.plan_distribution("fare", bounds=(0, 500), bins=7, rho=0.3, tree="factorization").to_dict()

@@ -1,5 +1,6 @@
 """From records to the released table: known counts, wholeness, sums, intervals and measurements."""
 
+import itertools
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,18 +8,22 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
+from tests.helpers_cases import each
 from tests.helpers_estimation import FITS
 from tests.helpers_output import KEYS, KNOWN, LOSSES, people, us
+from tests.helpers_plans import by_node, copies, even_split
 from tests.helpers_random import rng
 from tests.reference import dense_least_squares
 from tests.strategies import frame_of, names, paths, trees
 
 MODES = ["none", "linear", "nonnegative", "integer"]
+MODES_AND_FITS = [("none", "totals"), ("linear", "totals"), *itertools.product(MODES[2:], FITS)]
+"""The others have no use for a fit."""
 
 
 def paths_of(table, by):
@@ -110,7 +115,6 @@ ANY = {
 
 
 @pytest.mark.slow
-@settings(max_examples=2000)
 @given(**ANY)
 def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, split, seed):
     plan, table, counts, said = release_of(drawn, "integer", fit, mechanism, split, seed)
@@ -133,7 +137,6 @@ def test_a_whole_table_adds_up_and_keeps_what_is_known(drawn, fit, mechanism, sp
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
 @given(consistency=st.sampled_from(MODES[:3]), **ANY)
 def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, split, seed):
     plan, table, counts, said = release_of(drawn, consistency, fit, mechanism, split, seed)
@@ -157,7 +160,7 @@ def test_other_tables_keep_what_is_known(drawn, consistency, fit, mechanism, spl
 
 
 @pytest.mark.parametrize("consistency", MODES)
-@pytest.mark.parametrize("fit", FITS)
+@each("fit", FITS)
 def test_known_counts_are_never_compared_with_the_records(consistency, fit):
     domain = us()
     plan = dpt.plan(
@@ -195,7 +198,7 @@ def test_structural_zeros_are_zero():
     assert counts.attrs["dp"]["known"] == {"state": 1, "county": 1}
 
 
-@pytest.mark.parametrize("options", [{}, {"column": "cost", "bounds": (-9, 9), "granularity": 1}])
+@each("options", [{}, {"column": "cost", "bounds": (-9, 9), "granularity": 1}])
 def test_given_counts_of_structural_zeros_count_nowhere(options):
     """Otherwise the levels above would hold records that the leaves do not."""
     plan = dpt.plan(us(structural_zeros="empty"), epsilon=1e5, consistency="none", **options)
@@ -205,8 +208,8 @@ def test_given_counts_of_structural_zeros_count_nowhere(options):
     assert values[table["level"] == "state"].tolist() == [9, 3, 3]
 
 
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize("consistency", MODES[1:])
+@each("fit", FITS)
+@each("consistency", MODES[1:])
 def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
     tree, leaves = dpt.Tree.from_branching([16, 16]), np.full(256, 3)
     some = np.where(np.arange(16) < 5, 48, np.nan)
@@ -226,9 +229,19 @@ def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
 
 
 @pytest.mark.parametrize("mechanism", LOSSES)
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize("consistency", MODES)
+@pytest.mark.parametrize(("consistency", "fit"), MODES_AND_FITS)
 def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism):
+    check_intervals(consistency, fit, mechanism, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", LOSSES)
+@each("consistency, fit", MODES_AND_FITS)
+def test_many_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism):
+    check_intervals(consistency, fit, mechanism, range(1, 2))
+
+
+def check_intervals(consistency, fit, mechanism, seeds):
     tree = dpt.Tree((np.array([4]), np.array([1, 1, 5, 2])))
     leaves = np.array([900, 0, 0, 1, 2, 0, 0, 40, 3])
     known = {"total": leaves.sum(), "level_1": [900, np.nan, np.nan, np.nan]}
@@ -238,7 +251,7 @@ def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism)
                 tree, **{next(iter(LOSSES[mechanism])): loss}, consistency=consistency, fit=fit,
                 known=known, confidence=confidence,
             )  # fmt: skip
-            for seed in range(5):
+            for seed in seeds:
                 table = plan.release(leaves, rng=rng(seed))
                 assert list(table)[-4:] == ["count", "std_error", "lower", "upper"]
                 assert table["lower"].dtype == table["upper"].dtype == np.int64
@@ -252,7 +265,7 @@ def test_intervals_are_whole_and_hold_what_is_shown(consistency, fit, mechanism)
                     assert (table["upper"][~settled] <= 46).all()
 
 
-@pytest.mark.parametrize("fit", FITS)
+@each("fit", FITS)
 @pytest.mark.parametrize("consistency", MODES)
 def test_intervals_of_huge_counts_hold_what_is_shown(consistency, fit):
     """Nearly all children are empty, so what is shown of the full one is far below the linear estimate."""
@@ -334,25 +347,6 @@ def test_the_estimates_follow_from_the_measurements(mechanism):
     np.testing.assert_allclose(np.sqrt(np.concatenate(variances)), table["std_error"], atol=5e-3)
 
 
-def copies(one, times):
-    counts = [np.broadcast_to(c, n) for c, n in zip(one.child_counts, one.level_sizes, strict=False)]
-    return dpt.Tree((np.array([times]), *(np.tile(count, times) for count in counts)))
-
-
-def even_split(levels, consistency):
-    """Split evenly over levels; the total gets nothing, or next to nothing where it has to be measured."""
-    total = 1e-3 if consistency == "none" and 1 in levels else 0.0
-    return {"total": total, **{f"level_{level}": (1 - total) / len(levels) for level in levels}}
-
-
-def by_node(table, column, one):
-    """Give the values of each copy, shape (copies, nodes of the tree)."""
-    values = table[column].to_numpy()[1:]
-    times = len(values) // sum(one.level_sizes)
-    ends = np.cumsum(one.level_sizes)[:-1] * times
-    return np.hstack([level.reshape(times, -1) for level in np.split(values, ends)])
-
-
 # Statistics of many releases: of many copies of a tree, under a total that tells nothing about them.
 
 
@@ -382,7 +376,7 @@ def test_errors_with_known_counts_are_as_predicted(mechanism, consistency):
     np.testing.assert_allclose(np.sqrt(mean), plan.std_errors[1:], rtol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_errors_with_known_counts_and_shares_by_node_are_as_predicted():
     plan, leaves = lopsided("gaussian", consistency="linear", split="nodes")
     exact = np.concatenate(plan.tree.roll_up(leaves))
@@ -395,7 +389,7 @@ def test_errors_with_known_counts_and_shares_by_node_are_as_predicted():
     assert np.abs(errors.mean(axis=0)[noisy] / expected[noisy]).max() < 4 / np.sqrt(times)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mechanism", LOSSES)
 def test_linear_counts_have_no_bias_and_others_have(mechanism):
     one, times = dpt.Tree.from_branching([4, 5]), 10_000
@@ -432,7 +426,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mechanism", LOSSES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_published_intervals_hold_the_truth_as_often_as_promised(shape, mechanism):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from tests.helpers_cases import each
 from tests.helpers_json import resealed
 from tests.helpers_privacy import LOSS
 
@@ -127,13 +128,13 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PLANS)
+@each("name", PLANS)
 def test_what_was_not_edited_is_read(name):
     plan = PLANS[name]
     assert dpt.Plan.from_dict(forged(plan, lambda data: None), DOMAIN).to_dict() == plan.to_dict()
 
 
-@pytest.mark.parametrize(("plan", "edit"), CASES)
+@each("plan, edit", CASES)
 def test_what_spends_more_is_refused(plan, edit):
     with pytest.raises(dpt.ArgumentError) as caught:
         dpt.Plan.from_dict(forged(plan, edit), DOMAIN)
@@ -154,8 +155,8 @@ def test_what_spends_less_may_be_read(name):
     assert higher.to_frame()["shown_above"].iloc[-1] == 10**6
 
 
-@pytest.mark.parametrize(
-    ("argument", "options"),
+@each(
+    "argument, options",
     [
         ("rho", {"rho": 1e-25, "delta": 1e-6}),
         ("rho", {"rho": 1e-300, "delta": 1e-6}),

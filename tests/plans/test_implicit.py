@@ -1,5 +1,6 @@
 """Plans of implicit trees: privacy, what is found, and tables that add up."""
 
+import functools
 import itertools
 import json
 import math
@@ -29,6 +30,7 @@ from pandas_dptree.plans.running import Resources
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.plans import plan_implicit
+from tests.helpers_cases import each
 from tests.helpers_implicit import exact
 from tests.helpers_statistics import edges, fit, gaussian_cdf, truncated_laplace_cdf
 from tests.strategies import objects
@@ -103,8 +105,18 @@ def divergence(here, there, epsilon):
     )
 
 
-@pytest.mark.parametrize(("tree", "neighbors"), NEIGHBORS)
+@each("tree, neighbors", NEIGHBORS[:8])
 def test_what_is_released_of_neighbors_is_as_close_as_promised(tree, neighbors, monkeypatch):
+    check_what_is_released(tree, neighbors, monkeypatch)
+
+
+@pytest.mark.slow
+@each("tree, neighbors", NEIGHBORS[8:])
+def test_what_is_released_below_public_keys_is_as_close_as_promised(tree, neighbors, monkeypatch):
+    check_what_is_released(tree, neighbors, monkeypatch)
+
+
+def check_what_is_released(tree, neighbors, monkeypatch):
     """Exactly, by brute force over all noise."""
     noise = TruncatedLaplace(2.0, 0.12)
     assert noise.radius == 1
@@ -119,9 +131,19 @@ def test_what_is_released_of_neighbors_is_as_close_as_promised(tree, neighbors, 
     assert divergence(here, there, epsilon) <= delta + 1e-12
 
 
-@pytest.mark.parametrize(("tree", "neighbors"), NEIGHBORS)
+@each("tree, neighbors", NEIGHBORS[:6])
 def test_what_is_shown_of_neighbors_is_as_close_as_promised(tree, neighbors, monkeypatch):
-    """Likewise with Gaussian noise, of which all but 2e-8 of each draw lies within 2."""
+    check_what_is_shown(tree, neighbors, monkeypatch)
+
+
+@pytest.mark.nightly
+@each("tree, neighbors", NEIGHBORS[6:])
+def test_what_is_shown_of_more_private_keys_is_as_close_as_promised(tree, neighbors, monkeypatch):
+    check_what_is_shown(tree, neighbors, monkeypatch)
+
+
+def check_what_is_shown(tree, neighbors, monkeypatch):
+    """Exactly, with Gaussian noise, of which all but 2e-8 of each draw lies within 2."""
     scale, support = 0.5, np.arange(-2, 3)
     mass = np.exp(-(np.arange(-9.0, 10) ** 2) / (2 * scale**2))
     mass = mass[7:12] / mass.sum()
@@ -135,8 +157,8 @@ def test_what_is_shown_of_neighbors_is_as_close_as_promised(tree, neighbors, mon
         assert divergence(here, there, epsilon) <= delta + missing and missing < 1e-2
 
 
-@pytest.mark.parametrize("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
-@pytest.mark.parametrize("base", [(0, 0, 0), (1, 0, 1), (2, 1, 0)])
+@each("moved", [(1, 0, 0), (1, 1, 0), (2, 0, 0)])
+@each("base", [(0, 0, 0), (1, 0, 1), (2, 1, 0)])
 def test_one_level_is_as_private_as_its_noise_is_on_all_nodes(base, moved):
     """The exact distribution of one level over its three nodes; two rows of a unit need the sensitivity 2."""
     noise = TruncatedLaplace(1.5, 0.2, sensitivity=sum(moved))
@@ -185,28 +207,28 @@ def test_the_budget_is_kept_and_follows_the_split():
         assert np.divide(parts, sum(parts)) == pytest.approx(list(split.values()))
 
 
-@pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
-def test_the_noise_of_each_level_is_that_of_the_plan(mechanism):
+@pytest.mark.parametrize(("mechanism", "times"), [("truncated_laplace", 50), ("gaussian", 100)])
+def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
     """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
-    split = {"total": 0.1, "x/2": 0.6, "x/5": 0.3}
-    tree = prefixes("x", bits=[2, 5], width=5)
+    split = {"total": 0.05, "x/2": 0.7, "x/4": 0.25}
+    tree = prefixes("x", bits=[2, 4], width=4)
     plan = plan_implicit(
         tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True, mechanism=mechanism
     )
     each = 2 * plan.noise.thresholds[-1] + 1 + math.ceil(10 * plan.noise.noise_scales[-1])
-    frame = pd.DataFrame({"x": np.repeat(np.arange(32), each)})
+    frame = pd.DataFrame({"x": np.repeat(np.arange(16), each)})
     rng = np.random.default_rng(4)
-    tables = [plan.release(frame, rng=rng) for _ in range(120)]
+    tables = [plan.release(frame, rng=rng) for _ in range(times)]
     if mechanism == "gaussian":
         distributions = [gaussian_cdf(noise.noise_scale) for noise in plan.noise.levels]
     else:
         distributions = [
             truncated_laplace_cdf(noise.noise_scale, noise.radius) for noise in plan.noise.levels
         ]
-    for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 32), strict=True)):
+    for place, (name, n_nodes) in enumerate(zip(plan.level_names, (1, 4, 16), strict=True)):
         nodes = [table[(table["level"] == name) & ~table["other"]] for table in tables]
-        noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 32 // n_nodes * each
-        assert len(noise) == 120 * n_nodes
+        noise = np.concatenate([rows["measurement"].to_numpy() for rows in nodes]) - 16 // n_nodes * each
+        assert len(noise) == times * n_nodes
         for other, distribution in enumerate(distributions):
             p_value = fit(noise.astype(np.int64), distribution, edges(plan.noise.noise_scales[other]))
             assert p_value > 1e-3 if other == place else p_value < 1e-6
@@ -264,26 +286,33 @@ def test_mechanisms_are_compared_level_by_level():
     assert table.loc["ip/16", "largest_unseen"] == 2 * plan.noise.levels[2].radius
 
 
+@functools.cache
+def plan_with_little_noise(tree, epsilon, delta, mechanism):
+    return plan_implicit(
+        tree, epsilon=epsilon, delta=delta, mechanism=mechanism, confidence=1 - 1e-9, keep_measurements=True
+    )
+
+
+TREES = [
+    binary("x", bits=5),
+    prefixes("x", bits=[2, 3, 9], width=11),
+    prefixes("x", chars=[1, 2, 4], alphabet="ab"),
+]
+
+
 @st.composite
 def records(draw):
     """Draw records with a few heavy values, and a plan with little noise."""
-    tree = draw(st.sampled_from([binary("x", bits=5), prefixes("x", bits=[2, 3, 9], width=11),
-                                 prefixes("x", chars=[1, 2, 4], alphabet="ab")]))  # fmt: skip
+    tree = draw(st.sampled_from(TREES))
     leaves = st.text("ab", max_size=5) if hasattr(tree, "alphabet") else st.integers(0, 2**tree.width - 1)
     heavy = draw(st.lists(st.tuples(leaves, st.integers(1, 60)), max_size=8))
     rows = [leaf for leaf, count in heavy for _ in range(count)]
-    plan = plan_implicit(
-        tree,
-        epsilon=draw(st.sampled_from([2.0, 20.0, 1e4])),
-        delta=draw(st.sampled_from([0.3, 1e-4])),
-        mechanism=draw(st.sampled_from(["truncated_laplace", "gaussian"])),
-        confidence=1 - 1e-9,
-        keep_measurements=True,
-    )
+    loss = draw(st.sampled_from([(2.0, 0.3), (20.0, 1e-4), (1e4, 0.3)]))
+    plan = plan_with_little_noise(tree, *loss, draw(st.sampled_from(["truncated_laplace", "gaussian"])))
     return plan, pd.DataFrame({"x": objects(rows)}), draw(st.integers(0, 2**32))
 
 
-@settings(max_examples=100)
+@settings(max_examples=settings.default.max_examples // 2)  # each takes long
 @given(records())
 def test_tables_add_up_and_are_right_within_their_bounds(drawn):
     plan, frame, seed = drawn
@@ -333,7 +362,7 @@ def test_tables_add_up_and_are_right_within_their_bounds(drawn):
 
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
 def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes(mechanism):
-    for tree, column in ((ADDRESSES, ["1.2.3.4"]), (ZIPS, ["12345"]), (binary("u", bits=9), [5])):
+    for tree, column in ((ADDRESSES, ["1.2.3.4"]), (ZIPS, ["12345"]), (binary("u", bits=3), [5])):
         plan = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism=mechanism, confidence=1 - 1e-9)
         full = plan.release(pd.DataFrame({tree.column: column * 5000}), rng=np.random.default_rng(0))
         none = plan.release(pd.DataFrame({tree.column: objects([])}), rng=np.random.default_rng(0))
@@ -367,8 +396,8 @@ def test_releases_are_repeatable_only_with_a_generator():
 # Arguments
 
 
-@pytest.mark.parametrize(
-    ("make", "fact"),
+@each(
+    "make, fact",
     [
         (lambda: prefixes("ip"), "or `chars` must be given"),
         (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
@@ -407,8 +436,8 @@ def test_arguments_that_cannot_be_used_are_refused(make, fact):
         make()
 
 
-@pytest.mark.parametrize(
-    ("frame", "tree", "fact"),
+@each(
+    "frame, tree, fact",
     [
         (pd.DataFrame({"zap": ["1"]}), ZIPS, "lacks the columns: 'zip'"),
         (pd.DataFrame({"zip": [12345]}), ZIPS, "numbers, not text"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from functools import partial
 
@@ -22,6 +23,7 @@ from pandas_dptree.mechanisms.multiplicative import (
 )
 from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed, records_of_sizes
 from tests.helpers_multiplicative import chain_of
 from tests.helpers_privacy import LOSS
@@ -32,12 +34,12 @@ from tests.strategies import objects, zoo
 
 
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
-@pytest.mark.parametrize("tau", [1.0, 40.0, None])
+@each("tau", [1.0, 40.0, None])
 def test_no_empty_node_appears(calibration, tau):
     chain = chain_of(depth=4, calibration=calibration, **({} if tau is None else {"tau": tau}))
     tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
     leaves[[0, 1, 17]] = 3000, 1, 10**6
-    for seed in range(10):
+    for seed in range(2):
         decided = sparse_threshold_counts(int(leaves.sum()), listed(tree, leaves), chain, rng=rng(seed))
         for (names, _), occupied in zip(decided[1:], [{0, 1}, {0, 4}, {0, 1, 17}], strict=True):
             assert set(names.tolist()) <= occupied
@@ -65,11 +67,15 @@ def test_clipping_gives_noise_to_decided_nodes_and_the_root_alone(monkeypatch):
     assert abs(root[0] - 7) <= 2 * plan.window_noise.radius
 
 
-@settings(max_examples=60, deadline=None)
+@functools.cache
+def plan_of(tree, clip):
+    return dpt.plan_implicit(tree, **LOSS, mechanism=dpt.Multiplicative(alpha=0.5, clip=clip))
+
+
+@settings(max_examples=settings.default.max_examples // 3)  # each takes long
 @given(st.lists(zoo(), max_size=8), st.sampled_from(TREES), st.booleans())
 def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
-    wish = dpt.Multiplicative(alpha=0.5, clip=clip)
-    plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
+    plan = plan_of(tree, clip)
     table = plan.release(pd.DataFrame({tree.column: objects(values)}))
     empty = plan.release(pd.DataFrame({tree.column: objects([])}))
     pd.testing.assert_frame_equal(table.drop(columns=["count", "error_bound"]),
@@ -87,7 +93,7 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
 ])  # fmt: skip
 def test_each_node_is_as_close_as_promised_or_as_small(wish):
     """Copies of a tree with counts just around the thresholds, below a root that is decided at once."""
-    copies, n = 256, 4
+    copies, n = 256, 2
     tree = dpt.prefixes("x", bits=[8, 9, 11])
     plan = dpt.plan_implicit(tree, **LOSS, mechanism=wish)
     chain = plan.thresholds
@@ -110,8 +116,8 @@ def test_each_node_is_as_close_as_promised_or_as_small(wish):
             seen, errors > wish.alpha * np.maximum(truth, plan.threshold), truth > plan.largest_unseen
         )
         misled = seen & (errors > plan.error_bound(counts))
-        for each in (wrong, misled):
-            assert (np.count_nonzero(each.reshape(n * copies, -1), axis=0) <= most).all()
+        for failed in (wrong, misled):
+            assert (np.count_nonzero(failed.reshape(n * copies, -1), axis=0) <= most).all()
         if wish.clip:
             assert (errors[seen > 0] <= 2 * plan.chain.window_noise.radius).all()
             beyond = np.where(seen, np.maximum(errors - wish.alpha * truth, 0), 0).reshape(n * copies, -1)
@@ -147,7 +153,7 @@ def test_the_table_holds_the_large_groups_within_their_bounds(clip):
         assert abs(root["count"] - len(frame)) <= root["error_bound"]
 
 
-@pytest.mark.parametrize("tree", TREES)
+@each("tree", TREES)
 def test_the_columns_and_what_they_hold(tree):
     table = released(tree)
     keys = list(tree.level_names[1:])
@@ -174,7 +180,7 @@ def test_without_records_the_root_has_the_value_of_small_counts():
     assert table["error_bound"].tolist() == plan.error_bound(table["count"]).tolist()
 
 
-@pytest.mark.parametrize("tree", TREES)
+@each("tree", TREES)
 def test_the_method_the_function_and_the_plan_release_the_same(tree):
     frame, options = records(), {**LOSS, "privacy_unit": "person", "max_contributions": 1, "mechanism": HALF}
     plan = dpt.plan_implicit(tree, **options)
@@ -251,7 +257,7 @@ def test_parquet_keeps_the_table(tmp_path):
     pd.testing.assert_frame_equal(back.dp.level("ip/16"), table.dp.level("ip/16"))
 
 
-@pytest.mark.parametrize(("neighbors", "rows"), [("add_remove", 3), ("replace", 6)])
+@each("neighbors, rows", [("add_remove", 3), ("replace", 6)])
 def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
     each = group_loss(PrivacyLoss(**LOSS), rows)
     options = {"neighbors": neighbors, "privacy_unit": "who", "max_contributions": 3, "mechanism": HALF}
@@ -263,7 +269,6 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
     assert plan.release(many)["zip/3"].dropna().tolist() == ["123"]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 63), max_size=40), st.integers(-1, 12))
 def test_nodes_are_listed_with_their_parents(values, least):
     tree = dpt.prefixes("x", bits=[1, 3, 6])
@@ -297,8 +302,8 @@ def test_compare_is_of_the_same_unit():
 # Arguments
 
 
-@pytest.mark.parametrize(
-    ("argument", "options"),
+@each(
+    "argument, options",
     [
         ("delta", {"delta": 0.0}),
         ("epsilon", {"epsilon": -1.0}),
@@ -321,7 +326,7 @@ def test_what_cannot_be_used_is_named_with_a_hint(argument, options):
         assert error.value.argument == argument and error.value.hint
 
 
-@pytest.mark.parametrize("name", ["rho", "domain", "known", "confidence", "level_weights"])
+@each("name", ["rho", "domain", "known", "confidence", "level_weights"])
 def test_what_prefixes_have_no_use_for_is_refused(name):
     with pytest.raises(ArgumentError, match=f"`{name}` has no meaning"):
         dpt.tree_counts(records(), ZIPS, **LOSS, mechanism=HALF, **{name: 0.5})

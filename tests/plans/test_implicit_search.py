@@ -10,6 +10,7 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.planning.private_split import best_noise
 from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_without_list
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_implicit import HALF, ZIPS
 from tests.helpers_privacy import LOSS
 
@@ -20,7 +21,7 @@ WHOLE = {**LOSS, "privacy_unit": dpt.ROWS}
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "truncated_laplace", "gaussian"])
-@pytest.mark.parametrize("tree", [ZIPS, BELOW, ALONE], ids=str)
+@each("tree", [BELOW, ALONE])
 def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
     for split in ("optimal", "doubling", "uniform"):
         plan = find_implicit_plan(tree, mechanism, split=split, **WHOLE)
@@ -37,7 +38,7 @@ def test_shares_by_name_reach_the_plan():
     assert find_implicit_plan(BELOW, "auto", split=shares, **WHOLE).shares == (0.125, 0.125, 0.25, 0.5)
 
 
-@pytest.mark.parametrize(
+@each(
     "split",
     [
         "geometric", "nodes", 7, None, [0.25] * 4, {}, {"total": 1.0},
@@ -47,7 +48,6 @@ def test_shares_by_name_reach_the_plan():
         {"total": 0.25, "state": 0.25, "city": 0.25, "product": "0.25"},
         {"total": 0.25, "state": 0.25, "city": 0.25, "product": float("nan")},
     ],
-    ids=str,
 )  # fmt: skip
 def test_other_splits_are_refused(split):
     with pytest.raises(ArgumentError, match="`split` must be") as error:
@@ -83,12 +83,11 @@ def test_a_confidence_and_measurements_reach_the_plan():
     assert (plan.confidence, plan.keep_measurements) == (0.5, True)
 
 
-@pytest.mark.parametrize("tree", [ZIPS, ALONE], ids=str)
-@pytest.mark.parametrize(
+@each("tree", [ZIPS, ALONE])
+@each(
     "option",
     [{"consistency": "none"}, {"objective": "cells"}, {"level_weights": {"total": 2.0}}, {"fit": "joint"},
      {"known": {"total": 9}}],
-    ids=str,
 )  # fmt: skip
 def test_options_of_other_plans_are_refused_by_name(tree, option):
     [name] = option

@@ -1,5 +1,6 @@
 """Several quantities under one privacy loss: what is spent together, and how it is divided."""
 
+import itertools
 import math
 
 import numpy as np
@@ -15,10 +16,12 @@ from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
 from pandas_dptree.privacy.quantity import Quantity
+from tests.helpers_cases import each
 from tests.helpers_json import replaced
 from tests.helpers_plans import LOSSES, OPTIONS, spends_no_more
 
 BY = ["region", "district", "clinic"]
+PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
 DIVIDED_LOSSES = [
     {"epsilon": 1.0, "mechanism": "laplace"}, {"rho": 0.1, "mechanism": "gaussian"},
     {"rho": 0.1, "mechanism": "laplace"}, {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"},
@@ -28,12 +31,29 @@ DIVIDED_LOSSES = [
 # --- the division of the budget ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("stated", "neighbors", "columns"),
+    [
+        (DIVIDED_LOSSES[0], "add_remove", 3),
+        (DIVIDED_LOSSES[1], "replace", 1),
+        (DIVIDED_LOSSES[2], "add_remove", 1),
+        (DIVIDED_LOSSES[3], "replace", 1),
+    ],
+)
+def test_no_other_division_between_sums_and_counts_is_better(stated, neighbors, columns, monkeypatch):
+    domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
+    check_division(domain, stated, neighbors, columns, monkeypatch)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", DIVIDED_LOSSES, ids=repr)
 @pytest.mark.parametrize(("neighbors", "columns"), [("add_remove", 1), ("replace", 1), ("add_remove", 3)])
-def test_no_other_division_between_sums_and_counts_is_better(
-    stated, neighbors, columns, clinics, monkeypatch
-):
+def test_no_other_division_of_three_levels_is_better(stated, neighbors, columns, clinics, monkeypatch):
     domain = dpt.Domain.from_frame(clinics, by=BY)
+    check_division(domain, stated, neighbors, columns, monkeypatch)
+
+
+def check_division(domain, stated, neighbors, columns, monkeypatch):
     quantities = [Quantity.of(f"c{i}", (0, 10.0**i)) for i in range(columns)]
     options = {**OPTIONS, "neighbors": neighbors, "epsilon": None, "delta": 0.0, "rho": None, **stated}
 
@@ -76,7 +96,7 @@ def test_approximate_privacy_is_used_up(clinics):
     assert sum(plan.loss.rho for plan in both.plans.values()) > 1.1 * zcdp_rho(1.0, 1e-6)
 
 
-@pytest.mark.parametrize(("mechanism", "part", "kept"), [
+@each("mechanism, part, kept", [
     ("laplace", 0.99, True), ("laplace", 1.05, False), ("gaussian", 1.05, True), ("gaussian", 1.2, False),
 ])  # fmt: skip
 def test_only_gaussian_noise_may_spend_more_than_the_rho_that_implies_the_loss(mechanism, part, kept):
@@ -103,23 +123,32 @@ def test_it_states_the_most_rows_that_a_unit_has_in_any_of_its_parts():
             dpt.Plan.from_dict(replaced(stored, ("max_contributions",), 1), tree)
 
 
-PLACES = pd.DataFrame({"a": ["x", "x", "y", "z"], "b": [1, 2, 1, 3]})
-
-
 # --- what is spent -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stated", LOSSES, ids=repr)
-@pytest.mark.parametrize("mechanism", ["auto", "laplace", Gaussian()], ids=repr)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {}, {"neighbors": "replace", "max_contributions": 3}, {"consistency": "none"}, {"split": "nodes"},
-        {"split": {"total": 0.2, "a": 0.1, "b": 0.7}},
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_all_quantities_together_keep_to_the_loss(stated, mechanism, options):
+KINDS = list(itertools.product(LOSSES, ["auto", "laplace", Gaussian()]))
+JOINT_OPTIONS = [
+    {}, {"neighbors": "replace", "max_contributions": 3}, {"consistency": "none"}, {"split": "nodes"},
+    {"split": {"total": 0.2, "a": 0.1, "b": 0.7}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(JOINT_OPTIONS)))
+def test_all_quantities_together_keep_to_the_loss(place):
+    """Each option with each kind of loss, and with each mechanism."""
+    for number, (stated, mechanism) in enumerate(KINDS):
+        if number % 3 == (place + number // 3) % 3:
+            check_quantities_together(stated, mechanism, JOINT_OPTIONS[place])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", JOINT_OPTIONS, ids=repr)
+@each("stated, mechanism", KINDS)
+def test_all_quantities_together_keep_to_every_loss(stated, mechanism, options):
+    check_quantities_together(stated, mechanism, options)
+
+
+def check_quantities_together(stated, mechanism, options):
     domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
     quantities = [Quantity.of("v", (0, 500)), Quantity.of("w", (-3, 2), 0.5), Quantity.of("u", (0, 1), 1)]
     loss = PrivacyLoss(**stated)
@@ -154,7 +183,7 @@ def test_noise_keeps_to_the_loss_in_units_of_any_size():
 
 
 @pytest.mark.parametrize("split", ["nodes", "uniform"])
-@pytest.mark.parametrize("towards", [-math.inf, math.inf])
+@each("towards", [-math.inf, math.inf])
 def test_a_plan_can_be_read_where_another_library_computes_logarithms(split, towards, clinics, monkeypatch):
     domain = dpt.Domain.from_frame(clinics, by=BY)
     plan = dpt.plan_sums(

@@ -16,6 +16,7 @@ from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
@@ -31,7 +32,7 @@ QUARTER = dpt.Multiplicative(alpha=0.25)
     "wish", [QUARTER, dpt.Multiplicative(alpha=0.25, failure_probability=0.3, clip=True)]
 )
 def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
-    copies, n = 150, 6  # once the root is decided, the copies below it are separate trees
+    copies, n = 150, 2  # once the root is decided, the copies below it are separate trees
     tree = dpt.Tree.from_branching([copies, 3, 4])
     plan = dpt.plan(tree, **LOSS, mechanism=wish)
     sizes = plan.threshold * np.array([0, 0, 0.01, 0.3, 0.4, 0.6, 0.9, 1, 1.1, 2, 30, 1000])
@@ -65,7 +66,6 @@ def test_each_node_is_as_close_as_promised_and_within_its_bound(wish):
         assert len(np.unique(counts)) > 5  # so that the bounds are tried at several sizes
 
 
-@settings(max_examples=200)
 @given(
     alpha=st.floats(0.01, 0.99),
     true=st.integers(0, 2**40),
@@ -99,10 +99,9 @@ def test_huge_thresholds_stay_whole_numbers():
     assert (table["error_bound"] > 2**40).all() and table["error_bound"].dtype == np.int64
 
 
-@pytest.mark.parametrize(
+@each(
     "counts",
     [[math.nan], pd.Series([1, None], dtype="Int64"), "many", ["1"], None, [-1], [1.5], [True], [2**70]],
-    ids=str,
 )
 def test_only_counts_have_a_bound(counts):
     plan = dpt.plan(dpt.Tree.from_branching([2]), **LOSS, mechanism=QUARTER)
@@ -179,7 +178,7 @@ def test_the_accessor_the_function_and_the_plan_agree(visits, clinics):
         pd.testing.assert_frame_equal(table, tables[0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 3)  # each takes long
 @given(drawn=domains_and_rows(), neighbors=st.sampled_from(["add_remove", "replace"]), clip=st.booleans())
 def test_shape_and_types_follow_from_the_plan_alone(drawn, neighbors, clip):
     domain, rows = drawn
@@ -223,7 +222,7 @@ def test_a_bare_tree_takes_the_counts_of_its_leaves():
 # Units of several rows
 
 
-@pytest.mark.parametrize(("neighbors", "rows"), [("add_remove", 3), ("replace", 6)])
+@each("neighbors, rows", [("add_remove", 3), ("replace", 6)])
 def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
     domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "b"]}), by=["x"])
     options = {"neighbors": neighbors, "privacy_unit": "who", "max_contributions": 3}
@@ -245,8 +244,8 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
 # Arguments
 
 
-@pytest.mark.parametrize(
-    ("options", "fact"),
+@each(
+    "options, fact",
     [
         ({"delta": 0.0}, "`delta` must be above 0"),
         ({"delta": 5e-324}, "`delta` is too small to be divided"),

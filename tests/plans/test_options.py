@@ -25,6 +25,7 @@ from pandas_dptree.plans.options import (
 from pandas_dptree.signatures import options_of
 from pandas_dptree.verbs import options as verb_options
 from pandas_dptree.verbs.options import ReleaseCounts
+from tests.helpers_cases import each
 
 GROUPS = {
     name: kind
@@ -77,7 +78,7 @@ def test_the_signature_of_tree_counts_is_that_of_its_options():
         ), name
 
 
-@pytest.mark.parametrize("name", VERBS)
+@each("name", VERBS)
 def test_defaults_are_those_of_the_options(name):
     known = options_of(AllOptions) | options_of(DistributionOptions)
     own = {"confidence"}  # of quantiles, which always have an interval
@@ -88,7 +89,7 @@ def test_defaults_are_those_of_the_options(name):
             assert parameter.default == known[option].default
 
 
-@pytest.mark.parametrize("name", [name for name in VERBS if "." not in name])
+@each("name", [name for name in VERBS if "." not in name])
 def test_every_option_is_documented_with_the_same_text(name):
     verb = VERBS[name]
     document = inspect.getdoc(verb) or ""
@@ -100,6 +101,7 @@ def test_every_option_is_documented_with_the_same_text(name):
         assert " ".join(options_of(AdditiveOptions)["fit"].text.split()) in said
 
 
+@pytest.mark.slow
 def test_nothing_is_documented_without_docstrings():
     code = "import pandas_dptree as dpt; assert dpt.tree_sums.__doc__ is None"
     subprocess.run([sys.executable, "-OO", "-c", code], check=True, timeout=60)
@@ -188,7 +190,7 @@ def test_calls_of_every_verb_are_checked():
         assert own == {re.findall(r"\.(\w+)\(", call)[-1] for call in calls}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_type_checkers_refuse_misspelled_options(tmp_path):
     pytest.importorskip("mypy")
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"

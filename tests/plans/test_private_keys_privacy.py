@@ -1,5 +1,6 @@
 """Private keys from the frame to the released counts: all outputs of small worlds, for all noise."""
 
+import functools
 import math
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
 from pandas_dptree.mechanisms.independent_levels import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.gated import gated_delta
+from tests.helpers_cases import each
 from tests.helpers_private_keys import divergence, released_counts, tables_of_counts
 
 ONE, TWO = PrivateKeys(columns=("p",)), PrivateKeys(columns=("p", "q"))
@@ -85,16 +87,25 @@ def delta_of(levels, epsilon, neighbors, k):
     return epsilon, gated_delta(epsilon, *noise, neighbors=neighbors, max_contributions=k)
 
 
+@functools.lru_cache(maxsize=64)
+def law_of(tree, levels, rows, k):
+    """Give the distribution of what is released, which several tests compare."""
+    return released_counts(tree, levels, rows, k)
+
+
+def laws_of(levels, worlds, k, neighbors="add_remove"):
+    """Give the distributions of all worlds of one tree; under add/remove, without the unit first."""
+    tree, base, units = worlds
+    without = [()] if neighbors == "add_remove" else []
+    return [law_of(tree, levels, tuple(with_unit(base, unit)), k) for unit in (*without, *units)]
+
+
 def excess(levels, worlds, k, *, neighbors="add_remove", promised=None, epsilons=EPSILONS):
     """Give, over worlds of one tree, the largest ratio of the true delta to the one that is promised.
 
     `promised`, by default `levels`, is the noise that the promise is made for.
     """
-    tree, base, units = worlds
-    without = [with_unit(base, ())] if neighbors == "add_remove" else []
-    laws = [
-        released_counts(tree, levels, rows, k) for rows in [*without, *(with_unit(base, u) for u in units)]
-    ]
+    laws = laws_of(levels, worlds, k, neighbors)
     ratios = []
     for epsilon in epsilons:
         spent, delta = delta_of(promised or levels, epsilon, neighbors, k)
@@ -110,11 +121,28 @@ def worlds_of(k, neighbors):
     return REPLACED if neighbors == "replace" else SMALL if k == 1 else LARGER[k]
 
 
+SLOW = {  # kinds of many outcomes: by default, two levels stand for them
+    ("gaussian", "add_remove", 3, "one level"),
+    ("gaussian", "add_remove", 1, "public"),
+    ("gaussian", "replace", 1, "two levels"),
+    ("gaussian", "replace", 1, "public"),
+    ("truncated_laplace", "add_remove", 2, "two levels"),
+}
+NIGHTLY = {("gaussian", "add_remove", 2, "two levels"), ("gaussian", "add_remove", 2, "public")}
+TRIPWIRE = {("gaussian", "add_remove", 1, "two levels")}
+
+
+def marks_of(case):
+    tiers = {"slow": SLOW, "nightly": NIGHTLY, "tripwire": TRIPWIRE}
+    return [getattr(pytest.mark, tier) for tier, cases in tiers.items() if case in cases]
+
+
 CASES = [
-    (mechanism, neighbors, k, name)
+    pytest.param(*case, marks=marks_of(case))
     for mechanism in ("gaussian", "truncated_laplace")
     for neighbors, k in (("add_remove", 1), ("add_remove", 2), ("add_remove", 3), ("replace", 1))
     for name in worlds_of(k, neighbors)
+    for case in [(mechanism, neighbors, k, name)]
 ]
 
 
@@ -136,7 +164,7 @@ def test_no_neighbors_differ_by_more_than_is_promised(mechanism, neighbors, k, n
     assert ratio > 0.25  # epsilons and deltas that add up are too large; and replacing rows keeps the total
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "truncated_laplace"])
+@each("mechanism", ["gaussian", "truncated_laplace"])
 def test_public_keys_of_uneven_depth_are_covered(mechanism):
     units = [[("b", None, "x")], [("a", "x", "x")], [("b", "x", "x")]]
     levels = gated(UNEVEN, 0.25, 1) if mechanism == "gaussian" else independent(UNEVEN, 1)
@@ -203,13 +231,22 @@ def changed(levels, kind=None, **changes):
 
 def test_too_low_a_threshold_is_found():
     """As from P(X < tau - k) or from P(X <= tau - k + 1), in place of P(X <= tau - k)."""
-    for k, worlds in ((1, SMALL["one level"]), (2, LARGER[2]["one level"]), (3, LARGER[3]["one level"])):
-        right = gated(worlds[0], (0.5, 0.6, 0.9)[k - 1], max(k, 2))
-        low = changed(right, threshold=lambda threshold: threshold - 1)
-        assert excess(low, worlds, k, promised=right) > 1.5
+    for k in (1, 2):
+        check_too_low_a_threshold(k, worlds_of(k, "add_remove")["one level"])
     worlds = SMALL["one level"]
     right = noise_of("truncated_laplace", worlds[0], "add_remove", 1)
     assert excess(changed(right, LowThreshold), worlds, 1, promised=right) > 1.5
+
+
+@pytest.mark.slow
+def test_too_low_a_threshold_for_three_rows_is_found():
+    check_too_low_a_threshold(3, LARGER[3]["one level"])
+
+
+def check_too_low_a_threshold(k, worlds):
+    right = gated(worlds[0], (0.5, 0.6, 0.9)[k - 1], max(k, 2))
+    low = changed(right, threshold=lambda threshold: threshold - 1)
+    assert excess(low, worlds, k, promised=right) > 1.5
 
 
 def test_a_missing_gate_is_found():
@@ -219,26 +256,25 @@ def test_a_missing_gate_is_found():
     assert excess(changed(right, Ungated), worlds, 1, promised=right, epsilons=[25.0]) > 1.5
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "truncated_laplace"])
+@each("mechanism", ["gaussian", "truncated_laplace"])
 def test_empty_public_nodes_that_are_left_out_are_found(mechanism):
     worlds = SMALL["public"]
     right = noise_of(mechanism, worlds[0], "add_remove", 1)
     assert excess(changed(right, without_empty(type(right))), worlds, 1, promised=right) > 1.4
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_too_few_rows_of_a_unit_are_found(k):
     worlds = LARGER[k]["one level"]
     right = noise_of("gaussian", worlds[0], "add_remove", k)
     assert excess(right, worlds, k) <= 1 + 1e-6
-    tree, base, units = worlds
-    laws = [released_counts(tree, right, with_unit(base, unit), k) for unit in ((), *units)]
+    laws = laws_of(right, worlds, k)
     largest = max(divergence(laws[0], law, 8.0) for law in laws[1:])
     assert largest > 1.5 * delta_of(right, 8.0, "add_remove", k - 1)[1]
     root = changed(right, noise_scale=lambda scale: scale / math.sqrt(k))
     assert excess(root, worlds, k, promised=right) > 1.3
-    small = noise_of("truncated_laplace", tree, "add_remove", k - 1)
-    enough = noise_of("truncated_laplace", tree, "add_remove", k)
+    small = noise_of("truncated_laplace", worlds[0], "add_remove", k - 1)
+    enough = noise_of("truncated_laplace", worlds[0], "add_remove", k)
     assert excess(small, worlds, k, promised=enough) > 1.25
 
 
@@ -246,15 +282,26 @@ def test_too_few_rows_of_a_unit_are_found(k):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "truncated_laplace"])
-@pytest.mark.parametrize(
-    "name", ["one level", *(pytest.param(name, marks=pytest.mark.slow) for name in ("two levels", "public"))]
-)
-def test_the_table_is_a_function_of_what_was_released(mechanism, name):
+def test_the_table_is_a_function_of_what_was_released(mechanism):
     """The same one for all neighbours, although their nodes have other numbers."""
-    tree, base, units = SMALL[name]
+    assert tables_are_functions(mechanism, ONE, [("x",)], [[("x",)], [("w",)], [(None,)]]) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["gaussian", "truncated_laplace"])
+@pytest.mark.parametrize(
+    "name",
+    ["one level", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("two levels", "public"))],
+)
+def test_the_table_of_more_records_is_a_function_of_what_was_released(mechanism, name):
+    assert tables_are_functions(mechanism, *SMALL[name]) > 20
+
+
+def tables_are_functions(mechanism, tree, base, units):
     levels = gated(tree, 0.2, 1) if mechanism == "gaussian" else independent(tree, 1)
     tables = {}
     for unit in ((), *units[:3]):
         for seen, made in tables_of_counts(tree, levels, with_unit(base, unit), 1).items():
             tables.setdefault(seen, set()).update(made)
-    assert len(tables) > 20 and {len(made) for made in tables.values()} == {1}
+    assert {len(made) for made in tables.values()} == {1}
+    return len(tables)

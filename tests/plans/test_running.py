@@ -12,6 +12,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
+from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_privacy import LOSS
 
@@ -103,7 +104,7 @@ def test_a_refusal_costs_no_reading_and_no_noise(plan, events):
 
 
 @every_kind
-@pytest.mark.parametrize("folder", ["no such folder", b".", 3, os.devnull])
+@each("folder", ["no such folder", b".", 3, os.devnull])
 def test_a_folder_that_cannot_be_written_to_costs_nothing(plan, folder, events):
     account = Account(events)
     with pytest.raises(dpt.ArgumentError, match="`temp_folder` must be a folder") as caught:
@@ -281,8 +282,8 @@ def test_every_verb_needs_a_note(verb, events):
     assert not events
 
 
-@pytest.mark.parametrize(
-    ("options", "argument", "fact"),
+@each(
+    "options, argument, fact",
     [
         ({"note": NOTE}, "note", "has no meaning without `ledger`"),
         ({"allow_repeat": True}, "allow_repeat", "has no meaning without `ledger`"),

@@ -16,6 +16,7 @@ from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_json import json_values, places_in_json, replaced, without
 from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_more_than_stated
 from tests.helpers_privacy import LOSS
@@ -105,7 +106,7 @@ def spends_what_it_states(plan):
     return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 4)  # each takes long
 @given(
     drawn=domains_and_rows(),
     alpha=st.floats(0.01, 0.99),
@@ -150,7 +151,7 @@ def test_numbers_of_numpy_become_plain():
     )
 
 
-@pytest.mark.parametrize(("clip", "in_force"), [(False, 0.05), (True, 1 / 9)])
+@each("clip, in_force", [(False, 0.05), (True, 1 / 9)])
 def test_a_failure_that_was_left_open_stays_open(clip, in_force):
     plan = planned(clip=clip)
     assert plan.to_dict()["guarantee"]["failure_probability"] is None
@@ -205,10 +206,8 @@ def test_both_kinds_describe_what_all_plans_have_in_the_same_way():
 # What is no plan
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "data", [None, [], "plan", 1, {}, {"format": "other"}, {"format": ["x"]}, math.nan], ids=str
-)
+@each("kind", KINDS)
+@each("data", [None, [], "plan", 1, {}, {"format": "other"}, {"format": ["x"]}, math.nan])
 def test_what_is_no_plan_is_refused_with_a_hint(kind, data):
     with pytest.raises(dpt.ArgumentError, match="`data` is not a plan of this version"):
         KINDS[kind].from_dict(data, DOMAIN)
@@ -232,7 +231,7 @@ TAMPERED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("place", "value"), TAMPERED, ids=lambda each: str(each)[:40])
+@each("place, value", TAMPERED)
 def test_whatever_is_tampered_with_names_the_data(place, value):
     with pytest.raises(dpt.ArgumentError) as caught:
         dpt.MultiplicativePlan.from_dict(replaced(WRITTEN["MultiplicativePlan"], place, value), DOMAIN)
@@ -270,7 +269,6 @@ def test_the_thresholds_follow_from_what_is_stated():
         )
 
 
-@settings(max_examples=200)
 @given(data=st.data(), name=st.sampled_from(sorted(EACH)))
 def test_anything_is_a_plan_within_its_loss_or_an_argument_error(data, name):
     written = EACH[name].to_dict()

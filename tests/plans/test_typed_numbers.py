@@ -23,6 +23,7 @@ from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta
 from pandas_dptree.privacy.sensitivity import count_sensitivity, sum_sensitivity
 from pandas_dptree.verbs.aggregations import mean
+from tests.helpers_cases import each
 
 TREE = dpt.Tree.from_branching([2, 3])
 DOMAIN = dpt.Domain.from_frame(
@@ -254,17 +255,17 @@ def overspent(kind, number, seed=0):
     return sum(any(spent > most for spent, most in kind(rng)) for _ in range(number))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 def test_no_noise_spends_more_than_was_typed(kind, seed):
-    """A tenth of the numbers by default, and the others if slow."""
+    """A tenth of the numbers by default, and the others at night."""
     assert sum(CASES.values()) >= 20_000
     few = -(-CASES[kind] // 10)
     assert overspent(kind, CASES[kind] - few if seed else few, seed) == 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "number"),
+@each(
+    "kind, number",
     [(laplace, 1000), (rho_of_either, 1000), (sparse_vector, 300), (truncated, 100), (divided, 300)],
 )
 def test_budgets_of_floats_would_spend_more(monkeypatch, kind, number):
@@ -273,7 +274,7 @@ def test_budgets_of_floats_would_spend_more(monkeypatch, kind, number):
     assert overspent(kind, number) > 0.02 * number
 
 
-@pytest.mark.parametrize("own", [{"epsilon": 0.07}, {"epsilon": 0.14}, {"rho": 0.14}])
+@each("own", [{"epsilon": 0.07}, {"epsilon": 0.14}, {"rho": 0.14}])
 def test_stored_plans_that_spend_more_than_the_decimal_are_refused(monkeypatch, own):
     """Earlier versions calibrated noise to the float, which for these numbers is above the decimal."""
     with monkeypatch.context() as earlier:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail, upper_tail
+from tests.helpers_cases import each
 
 
 def exact_tail(scale, bound):
@@ -22,7 +23,7 @@ def exact_tail(scale, bound):
         return 1 - mpmath.fsum(terms[-bound:]) / whole if bound < 0 else tail / whole
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.4, 1.0, 7.3, 63.9, 64.0, 150.0])
+@each("scale", [0.05, 0.4, 1.0, 7.3, 63.9, 64.0, 150.0])
 def test_tails_are_rounded_up_and_close(scale):
     for bound in sorted({0, 1, 5, math.ceil(scale / 2), math.ceil(3 * scale), math.ceil(8 * scale)}):
         with mpmath.workdps(50):
@@ -40,7 +41,7 @@ def test_tails_far_out_are_bounded():
     assert log_upper_tail(1e12, 0) == pytest.approx(math.log(0.5))
 
 
-@pytest.mark.parametrize("scale", [0.4, 7.3, 63.9, 64.0, 150.0])
+@each("scale", [0.4, 7.3, 63.9, 64.0, 150.0])
 def test_tails_for_detection(scale):
     bounds = np.unique(np.round(np.array([-8, -3, -1, -0.1, 0, 0.3, 1, 2.5, 5, 8]) * scale)).astype(np.int64)
     exact = [float(exact_tail(scale, int(bound))) for bound in bounds]

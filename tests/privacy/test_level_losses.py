@@ -26,6 +26,7 @@ from pandas_dptree.privacy.level_losses import (
 )
 from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
+from tests.helpers_cases import each
 
 ALPHAS = [1.0001, 1.05, 1.5, 2.0, 4.0, 16.0, 64.0]
 ONE_ROW = Sensitivity(l1=1, l2_squared=1)
@@ -50,7 +51,7 @@ def response_divergence(epsilon, alpha):
     return mpmath.log(p**alpha * (1 - p) ** (1 - alpha) + (1 - p) ** alpha * p ** (1 - alpha)) / (alpha - 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
+@each("epsilon", [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
 def test_rho_bounds_randomized_response_and_no_smaller_one_does(epsilon):
     rho = rho_of_epsilon(Fraction(epsilon))
     with mpmath.workdps(60):
@@ -111,12 +112,10 @@ def test_moves_are_listed():
     assert [[0], [2, -2]] in moves and [[0], [1, -1]] in moves and [[2], [1, 1]] in moves
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize(
-    ("low", "high", "rows"), [(1, 1, 1), (1, 1, 2), (1, 1, 3), (0, 3, 2), (-1, 3, 1), (-1, 3, 2), (-2, 2, 1)]
-)
-@pytest.mark.parametrize("scales", [(1.0, 2.5), (6.0, 4.0)])
+@each("kind", ["laplace", "gaussian"])
+@each("neighbors", ["add_remove", "replace"])
+@each("low, high, rows", [(1, 1, 1), (1, 1, 2), (1, 1, 3), (0, 3, 2), (-1, 3, 1), (-1, 3, 2), (-2, 2, 1)])
+@each("scales", [(1.0, 2.5), (6.0, 4.0)])
 def test_no_unit_moves_two_levels_further_than_their_rhos(kind, neighbors, low, high, rows, scales):
     sensitivity = sum_sensitivity(low, high, neighbors=neighbors, max_contributions=rows)
     level = laplace_level if kind == "laplace" else gaussian_level
@@ -153,9 +152,9 @@ def test_divergences_of_nodes_add_up_over_all_outcomes():
         assert divergence(p, q, alpha) == pytest.approx(alone, rel=1e-6)
 
 
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (0.3, 0.05), (4.0, 1e-6)])
+@each("neighbors", ["add_remove", "replace"])
+@each("rows", [1, 2])
+@each("epsilon, delta", [(1.0, 1e-3), (0.3, 0.05), (4.0, 1e-6)])
 def test_truncated_noise_is_approximately_concentrated(neighbors, rows, epsilon, delta):
     """Definition 8.1: events of probability 1 - delta, given which the outcomes of both nodes are close."""
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
@@ -191,14 +190,14 @@ def test_a_smaller_rho_would_fail():
 # --- against the composition of exact losses, and dp-accounting ------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "sensitivity",
     [
         *(count_sensitivity(neighbors="add_remove", max_contributions=k) for k in (1, 2, 5)),
         *(count_sensitivity(neighbors="replace", max_contributions=k) for k in (1, 2)),
     ],
 )
-@pytest.mark.parametrize("scales", [[1.0], [3.0, 5.0], [20.0, 30.0, 25.0, 40.0]])
+@each("scales", [[1.0], [3.0, 5.0], [20.0, 30.0, 25.0, 40.0]])
 def test_the_exact_delta_is_below_that_of_rho(sensitivity, scales):
     for level, delta_of in ((laplace_level, laplace_delta), (gaussian_level, gaussian_delta)):
         rho = float_above(sum(level(scale, sensitivity).rho for scale in scales))
@@ -207,7 +206,7 @@ def test_the_exact_delta_is_below_that_of_rho(sensitivity, scales):
             assert delta_of(epsilon, scales, sensitivity) <= zcdp_delta(rho, epsilon)
 
 
-@pytest.mark.parametrize("sigma", [0.7, 2.0, 15.0])
+@each("sigma", [0.7, 2.0, 15.0])
 def test_gaussian_levels_against_dp_accounting(sigma):
     accountant = rdp_privacy_accountant.RdpAccountant(orders=ALPHAS)
     accountant.compose(dp_accounting.GaussianDpEvent(sigma), 3)
@@ -218,8 +217,8 @@ def test_gaussian_levels_against_dp_accounting(sigma):
         assert discrete.get_delta_for_epsilon(epsilon) <= zcdp_delta(rho, epsilon) * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
-@pytest.mark.parametrize("shift", [1, 3])
+@each("scale", [0.5, 1.0, 4.0])
+@each("shift", [1, 3])
 def test_laplace_levels_against_dp_accounting(scale, shift):
     sensitivity = Sensitivity(l1=shift, l2_squared=shift**2)
     rho = 2 * float_above(laplace_level(scale, sensitivity).rho)
@@ -232,7 +231,7 @@ def test_laplace_levels_against_dp_accounting(scale, shift):
     assert (accountant._rdp <= rho * np.array(ALPHAS) * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@each("epsilon", [0.1, 1.0, 3.0])
 def test_randomized_response_against_dp_accounting(epsilon):
     accountant = rdp_privacy_accountant.RdpAccountant(
         orders=ALPHAS, neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy.quantity import COUNT, MAX_UNITS, Quantity
 from pandas_dptree.privacy.sensitivity import count_sensitivity, sum_sensitivity
+from tests.helpers_cases import each
 
 GRANULARITIES = [1, 0.01, 0.1, 0.25, 0.3, 1e-6, 1000, Decimal("0.05"), Fraction(1, 3), np.float32(0.1), 7.5]
 
@@ -27,8 +28,8 @@ def quantities(draw):
     return draw(st.sampled_from([quantity, quantity.centred()]))
 
 
-@pytest.mark.parametrize(
-    ("bounds", "granularity", "low", "high", "unit"),
+@each(
+    "bounds, granularity, low, high, unit",
     [
         ((0, 500), None, 0, 500_000, "0.001"),
         ((0, 500_000), None, 0, 500_000, "1"),
@@ -127,8 +128,8 @@ def test_a_quantity_describes_itself():
     assert debt == Quantity.of("debt", (Decimal(-5), 20.0), 1.0) and len({debt, debt.centred()}) == 2
 
 
-@pytest.mark.parametrize(
-    ("bounds", "granularity", "argument"),
+@each(
+    "bounds, granularity, argument",
     [
         *[
             (bounds, None, "bounds")
@@ -148,7 +149,6 @@ def test_a_quantity_describes_itself():
         ],
         ((10**9, 10**9 + 1), None, "granularity"),
     ],
-    ids=repr,
 )  # fmt: skip
 def test_a_grid_is_refused_by_the_argument_at_fault(bounds, granularity, argument):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
@@ -156,15 +156,15 @@ def test_a_grid_is_refused_by_the_argument_at_fault(bounds, granularity, argumen
     assert error.value.argument == argument
 
 
-@pytest.mark.parametrize("column", [None, ["x"]])
+@each("column", [None, ["x"]])
 def test_a_column_has_a_name(column):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         Quantity.of(column, (0, 1))
     assert error.value.argument == "column"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "argument"),
+@each(
+    "arguments, argument",
     [
         ({"low": 1, "high": 0}, "bounds"),
         ({"low": 0, "high": 0}, "bounds"),

@@ -7,9 +7,10 @@ import pytest
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
+from tests.helpers_cases import each
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
+@each("rows", [1, 2, 3])
 def test_sensitivity_is_the_largest_move_of_all(rows):
     nodes = 3
     units = [unit for unit in itertools.product(range(rows + 1), repeat=nodes) if sum(unit) <= rows]
@@ -27,7 +28,7 @@ def test_sensitivity_is_the_largest_move_of_all(rows):
         )
 
 
-@pytest.mark.parametrize("rows", [0, -1, 1.5, 2.0, True, "2", None])
+@each("rows", [0, -1, 1.5, 2.0, True, "2", None])
 def test_contributions_are_whole_and_at_least_one(rows):
     with pytest.raises(ArgumentError, match="max_contributions"):
         count_sensitivity(neighbors="replace", max_contributions=rows)
@@ -38,7 +39,7 @@ def test_unknown_neighbors_are_refused():
         count_sensitivity(neighbors="swap")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [{"l1": 0, "l2_squared": 1}, {"l1": 1, "l2_squared": 0.5}, {"l1": 1, "l2_squared": 1, "linf": 0}],
 )
@@ -47,13 +48,13 @@ def test_a_sensitivity_is_whole_and_positive(arguments):
         Sensitivity(**arguments)
 
 
-@pytest.mark.parametrize(("l1", "l2_squared", "most"), [(3, 9, 3), (2, 2, 1), (6, 18, 4), (2, 100, 2)])
+@each("l1, l2_squared, most", [(3, 9, 3), (2, 2, 1), (6, 18, 4), (2, 100, 2)])
 def test_no_node_moves_further_than_both_norms_allow(l1, l2_squared, most):
     assert Sensitivity(l1=l1, l2_squared=l2_squared).linf == most
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize(("low", "high"), [(0, 2), (-1, 2), (-2, 2), (1, 2), (-3, -2), (-1, 0), (2, 2)])
+@each("rows", [1, 2])
+@each("low, high", [(0, 2), (-1, 2), (-2, 2), (1, 2), (-3, -2), (-1, 0), (2, 2)])
 def test_sensitivity_of_sums_is_the_largest_move_of_all(low, high, rows):
     """All ways to lay out up to k rows of all values over three nodes or none; worst cases reach it."""
     row = [np.zeros(3, dtype=int), *(v * e for v in range(low, high + 1) for e in np.eye(3, dtype=int))]
@@ -71,7 +72,7 @@ def test_sensitivity_of_sums_is_the_largest_move_of_all(low, high, rows):
         )
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1, 2), (0, 2), (-2, -1), (1, 2), (-2, 2)])
+@each("low, high", [(-1, 2), (0, 2), (-2, -1), (1, 2), (-2, 2)])
 def test_clipping_the_leaves_moves_no_level_further(low, high):
     """All data of two leaves and their total, two rows a unit, clipped at every bound that matters."""
     row = [np.zeros(2, dtype=int), *(v * e for v in range(low, high + 1) for e in np.eye(2, dtype=int))]
@@ -88,7 +89,7 @@ def test_clipping_the_leaves_moves_no_level_further(low, high):
             assert abs(level).max() <= most.linf
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 0), (2, 1), (0, 1.5), ("0", "1")])
+@each("low, high", [(0, 0), (2, 1), (0, 1.5), ("0", "1")])
 def test_what_a_row_adds_is_whole_and_something(low, high):
     with pytest.raises(ArgumentError, match="not both 0"):
         sum_sensitivity(low, high, neighbors="replace")

@@ -16,6 +16,7 @@ from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from pandas_dptree.verbs import tables as api
+from tests.helpers_cases import each
 from tests.helpers_json import replaced
 from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import (
@@ -61,9 +62,7 @@ def test_all_verbs_and_plans_are_found():
     assert set(CLASSES) == set(PLANS)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, each in PUBLIC.items() if takes("max_contributions", of=each)]
-)
+@each("name", [name for name, each in PUBLIC.items() if takes("max_contributions", of=each)])
 def test_no_bound_on_the_rows_of_a_unit_is_a_default(name):
     default = inspect.signature(PUBLIC[name]).parameters["max_contributions"].default
     is_class = isinstance(PUBLIC[name], type)
@@ -88,8 +87,8 @@ def test_a_unit_needs_a_bound_on_its_rows(name, monkeypatch):
 OF_FACTORS = {"mechanism": FACTOR, "delta": 1e-6}
 
 
-@pytest.mark.parametrize("name", ["tree_counts", "plan", "frame.dp.plan", "frame.dp.tree_counts"])
-@pytest.mark.parametrize("more", [OF_FACTORS, {"alpha": 0.5, "delta": 1e-6}, {"target": {"region": 5.0}}])
+@each("name", ["tree_counts", "plan", "frame.dp.plan", "frame.dp.tree_counts"])
+@each("more", [OF_FACTORS, {"alpha": 0.5, "delta": 1e-6}, {"target": {"region": 5.0}}])
 def test_so_it_does_for_every_kind_of_plan(name, more):
     if "target" in more and not takes("target", of=FUNCTIONS[name]):
         return
@@ -160,16 +159,16 @@ def test_with_a_bound_all_is_as_before():
 # One function decides
 
 
-@pytest.mark.parametrize("bound", [0, -1, 1.0, 1.5, True, "2", [1], MOST_ROWS + 1, 10**30])
-@pytest.mark.parametrize("unit", [None, dpt.ROWS, "who"])
+@each("bound", [0, -1, 1.0, 1.5, True, "2", [1], MOST_ROWS + 1, 10**30])
+@each("unit", [None, dpt.ROWS, "who"])
 def test_a_bound_is_a_whole_number(unit, bound):
     with pytest.raises(dpt.ArgumentError, match="`max_contributions` must be a whole number") as error:
         protected(unit, bound)
     assert error.value.argument == "max_contributions"
 
 
-@pytest.mark.parametrize("unit", [["who"], {}, float("nan"), VISITS["person"], "region", "cost"])
-@pytest.mark.parametrize("bound", [None, 2])
+@each("unit", [["who"], {}, float("nan"), VISITS["person"], "region", "cost"])
+@each("bound", [None, 2])
 def test_a_unit_is_a_column_of_its_own(unit, bound):
     with pytest.raises(dpt.ArgumentError, match="Hint: ") as error:
         protected(unit, bound, taken=["region", "cost"])
@@ -223,7 +222,7 @@ def test_so_it_does_with_large_trees_and_factors(mechanism):
     assert stated.attrs == silent.attrs
 
 
-@pytest.mark.parametrize("unit", [None, dpt.ROWS])
+@each("unit", [None, dpt.ROWS])
 def test_several_rows_of_each_row_are_as_with_none(unit):
     """Counts that the caller has made may hold several rows of a unit; of records nobody can tell."""
     plan = dpt.plan(
@@ -238,7 +237,7 @@ def test_several_rows_of_each_row_are_as_with_none(unit):
     with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`"):
         shape.release(VISITS)
     of_records = [*SPENDING, "plan_implicit"]
-    for name, more in (*((each, {}) for each in of_records), ("plan_implicit", {"mechanism": FACTOR})):
+    for name, more in (*((name, {}) for name in of_records), ("plan_implicit", {"mechanism": FACTOR})):
         with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`") as error:
             called(name, privacy_unit=unit, max_contributions=3, **more)
         assert error.value.argument == "max_contributions"
