@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -134,7 +134,6 @@ def test_maps_with_known_counts() -> None:
     assert not level(tree, "quad_2")["count"].isel(y=[0, 1], x=[2, 3]).any()
 
 
-@settings(max_examples=30, deadline=None)
 @given(depth=st.integers(1, 4), data=st.data())
 def test_grids_are_where_points_are_found(depth: int, data) -> None:
     squares = dpt.quadtree("y", "x", depth=depth, bounds=((0, 1), (0, 1)))

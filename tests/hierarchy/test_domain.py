@@ -204,7 +204,7 @@ def test_nothing_of_the_records_keys_is_left_over_for_observed():
         Domain.observed(pd.DataFrame({"a": [None], "b": ["x"]}), by=["a", "b"])
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(rows=st.lists(st.tuples(zoo(), zoo()), max_size=6))
 def test_observed_keys_may_be_anything(rows):
     keys = pd.DataFrame({"a": objects([one for one, _ in rows]), "b": objects([two for _, two in rows])})

@@ -58,7 +58,7 @@ def check_against_all_tables(tree, exact, least):
     return known
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(drawn=true_statements())
 def test_just_what_is_the_same_in_all_tables_is_known(drawn):
     tree, exact, least, table = drawn
@@ -69,7 +69,7 @@ def test_just_what_is_the_same_in_all_tables_is_known(drawn):
     assert known.levels.tolist() == [bool(fixed.all()) for fixed in known.exact]
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(derandomize=True)
 @given(drawn=statements())
 def test_contradictions_are_just_what_no_table_agrees_with(drawn):
     tree, exact, least = drawn
@@ -81,7 +81,6 @@ def test_contradictions_are_just_what_no_table_agrees_with(drawn):
         assert caught.value.argument == "known"
 
 
-@settings(deadline=None)
 @given(drawn=true_statements(largest=9, max_leaves=40))
 def test_what_is_known_is_closed_and_survives_json(drawn):
     tree, exact, least, _ = drawn

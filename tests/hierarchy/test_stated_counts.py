@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -38,7 +38,6 @@ def as_pyarrow(frame):
 LIBRARIES = [as_pandas, as_polars, as_lazy, as_pyarrow]
 
 
-@settings(deadline=None)
 @given(drawn=true_statements(largest=5, max_leaves=30), seed=st.integers(0, 99))
 @example(drawn=(Tree.from_branching([1]), [np.array([True])] * 2, [np.array([3])] * 2, [np.array([3])] * 2),
          seed=0)  # fmt: skip

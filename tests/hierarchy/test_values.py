@@ -46,7 +46,7 @@ FORMS = [form(value) for value in ODD_VALUES]
 
 
 @pytest.mark.parametrize("sort", [False, True])
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8))
 def test_the_form_of_a_value_depends_on_that_value_alone(sort, values):
     codes, keys = canonical_codes(objects(values), sort=sort)
@@ -74,7 +74,7 @@ def test_on_forms_equality_is_an_equivalence():
     assert (hashes[:, None] == hashes)[equal].all()
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8))
 def test_forms_have_one_order(values):
     known = [form(value) for value in values] + FORMS[:: len(FORMS) // 12]
@@ -272,7 +272,7 @@ FEW = [
 ]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(data=st.data(), few=st.sampled_from(FEW))
 def test_positions_are_those_of_equal_forms(data, few):
     keys, wanted = data.draw(st.lists(few, unique=True)), data.draw(st.lists(few))

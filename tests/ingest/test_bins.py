@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
@@ -113,7 +113,6 @@ def test_columns_of_pandas(values):
 
 
 @given(values=st.lists(zoo(), max_size=6))
-@settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS], ids=lambda bins: str(bins.index.dtype))
 def test_each_value_is_read_separately_and_none_raises(bins, values):
     def of(column):
@@ -285,7 +284,6 @@ def records(rows, units):
     new=st.lists(ROWS, max_size=6), replace=st.booleans(), k=st.integers(1, 3), seed=st.integers(0, 2**32),
     grouped=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_one_unit_moves_the_bins_by_no_more_than_the_sensitivity(others, own, new, replace, k, seed, grouped):
     """For every key: neighbours through the real way of the data."""
     domain = DOMAIN if grouped else None
@@ -304,7 +302,6 @@ def test_one_unit_moves_the_bins_by_no_more_than_the_sensitivity(others, own, ne
 
 
 @given(rows=st.lists(ROWS, min_size=1, max_size=8), new=ROWS, at=st.integers(0, 7), grouped=st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_one_row_moves_the_bins_by_no_more_than_the_sensitivity(rows, new, at, grouped):
     domain, at = (DOMAIN if grouped else None), at % len(rows)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.domain import Domain
@@ -21,7 +21,6 @@ from tests.strategies import domains_and_rows, frame_of, objects
 polars = pytest.importorskip("polars")
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     drawn=domains_and_rows(),
     k=st.integers(1, 4),
@@ -49,7 +48,6 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(drawn, k, unit, re
         assert ((here - there) ** 2).sum() <= sensitivity.l2_squared
 
 
-@settings(max_examples=100, deadline=None)
 @given(drawn=domains_and_rows(), row=st.integers(0, 24), replace=st.booleans(), seed=st.integers(0, 2**32))
 def test_one_row_moves_no_level_by_more_than_the_sensitivity(drawn, row, replace, seed):
     domain, rows = drawn
@@ -316,7 +314,6 @@ def check_moves(domain, here, there, neighbors, k):
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-@settings(max_examples=150, deadline=None)
 @given(drawn=domains_and_rows(max_rows=15), k=st.integers(1, 3), seed=st.integers(0, 2**32), data=st.data())
 def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, seed, data):
     """For every key: neighbours through the real way of the data."""
@@ -344,7 +341,6 @@ def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, se
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-@settings(max_examples=80, deadline=None)
 @given(drawn=domains_and_rows(max_rows=12), data=st.data())
 def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
     values, build = HOLDERS[holder]

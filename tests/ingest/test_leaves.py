@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
@@ -17,7 +17,7 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_ingest import ARROW, LIBRARIES, PUBLIC, counted, typed_domain, types_in
 from tests.helpers_random import fixed_words
 from tests.helpers_reading import divided, forms_of, leaves_read
-from tests.strategies import Hostile, objects, zoo
+from tests.strategies import Hostile, fewer, objects, zoo
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -143,7 +143,7 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
 
 
 @pytest.mark.parametrize("public", PUBLIC)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@fewer(4)
 @given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
 def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed):
     labels = PUBLIC[public]
@@ -160,7 +160,7 @@ def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@fewer(3)
 @given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
 def test_typed_records_have_no_part_in_the_counts_of_others(library, data, k, seed):
     types = st.sampled_from(types_in(library))

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
@@ -48,7 +48,6 @@ def test_each_object_is_read_separately():
         assert same(numbers(objects([value])), [number])
 
 
-@settings(max_examples=150, deadline=None)
 @given(values=st.lists(zoo(), min_size=1, max_size=5))
 def test_no_object_changes_how_another_is_read(values):
     together = numbers(objects(values))

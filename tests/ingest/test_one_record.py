@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -32,7 +32,7 @@ from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_random import words
 from tests.helpers_reading import encoded_units, forms_of, values_read
-from tests.strategies import ODD_VALUES, objects
+from tests.strategies import ODD_VALUES, fewer, objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -411,16 +411,17 @@ def check_rows(kind, places, n_parts):
             assert read == dict(chain.from_iterable(each.items() for each in apart)), name
 
 
+@pytest.mark.parametrize("n_parts", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_record_is_read_separately(kind):
+def test_each_record_is_read_separately(kind, n_parts):
     rng, n_values = np.random.default_rng(0), len(KINDS[kind][0])
     places = [*rng.permutation(n_values), *rng.integers(n_values, size=MOST_ROWS)][:MOST_ROWS]
-    check_rows(kind, rng.permutation(places).tolist(), n_parts=4)
+    check_rows(kind, rng.permutation(places).tolist(), n_parts)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30, deadline=None)
+@fewer(3)
 @given(places=st.lists(st.integers(0, 999), min_size=1, max_size=MOST_ROWS), n_parts=st.integers(2, 5))
 def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)

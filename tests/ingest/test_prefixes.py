@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
@@ -91,7 +91,6 @@ def test_records_are_dropped_first_and_bounded_then():
 # Privacy
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(-1, 16), st.integers(0, 3)), max_size=25),
     st.lists(st.integers(-1, 16), max_size=6),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -34,7 +34,7 @@ from tests.helpers_units import (
     private_keys,
     sums,
 )  # fmt: skip
-from tests.strategies import objects
+from tests.strategies import fewer, objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -42,7 +42,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @pytest.mark.parametrize("pool", POOLS)
-@settings(max_examples=40, deadline=None)
+@fewer(2)
 @given(rows=ROWS, k=st.integers(1, 3), n_buckets=st.integers(1, 3), data=st.data())
 def test_units_add_up(verb, pool, rows, k, n_buckets, data):
     """Whatever the types of their column in each batch: each unit adds what it adds on its own."""

@@ -11,7 +11,7 @@ from collections import Counter, namedtuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.ingest import spill
@@ -48,7 +48,6 @@ def listed(packets):
 PACKETS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 3), st.integers(1, 5))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 1000, 4000, 2**20]),
     seed=st.integers(0, 99),

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -65,7 +65,6 @@ def shown(counted):
 
 
 @pytest.mark.parametrize("tally", TALLIES.values(), ids=TALLIES)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data(), compact=st.booleans())
 def test_parts_add_up(tally, data, compact):
     """In any division and order, from one process or several."""

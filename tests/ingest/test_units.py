@@ -133,7 +133,7 @@ def narwhals_of(series):
     return columns_module.nw.from_native(series, series_only=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8), more=st.lists(zoo(), max_size=4))
 def test_any_values_are_encoded_alike_in_any_company(values, more):
     columns = [objects(values), objects([*more, *values]), *(objects([value]) for value in values)]
@@ -224,7 +224,6 @@ def test_units_with_equal_hashes_have_numbers_of_their_own(monkeypatch):
         assert (number == number[np.arange(20) % 5]).all() and len({*number[:5].tolist()}) == 5
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     words=st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=2), min_size=1, max_size=12),
     n_hashes=st.integers(1, 4),

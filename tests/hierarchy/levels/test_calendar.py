@@ -7,7 +7,7 @@ import zoneinfo
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -127,7 +127,6 @@ ODD_ZONES = {  # and a moment when their clocks were set
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     zone=st.sampled_from(list(ODD_ZONES)),
     minutes=st.lists(st.integers(-3 * 1440, 3 * 1440), min_size=1, max_size=10),
@@ -155,7 +154,6 @@ def test_days_and_hours_are_listed_that_the_clocks_show(zone):
         assert calendar.paths()[f"t_{unit}"].tolist() == sorted(set(shown.dt.strftime(written)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(order=st.permutations(range(len(ODD_TIMES))), kept=st.integers(1, len(ODD_TIMES)))
 def test_each_time_is_read_separately(order, kept):
     chosen = [ODD_TIMES[place] for place in order[:kept]]
@@ -171,7 +169,6 @@ def test_text_is_read_as_iso_in_every_type():
         assert calendar_of(pd.Series(texts, dtype=dtype)) == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(
         st.datetimes(datetime.datetime(1999, 12, 1), datetime.datetime(2001, 1, 31)).map(

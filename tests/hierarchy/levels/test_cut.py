@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -13,7 +13,6 @@ from pandas_dptree.ingest.leaves import leaves_of
 from tests.helpers_levels import rng
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(st.floats() | st.sampled_from([0.0, 18.0, 65.0, 120.0, 0.1 + 0.2]), max_size=20),
     edges=st.sampled_from([[0, 18, 65, 120], [-1.5, 0, 0.3], np.array([1, 2]), range(5)]),
