@@ -16,6 +16,7 @@ from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy import lookup as lookup_module
 from pandas_dptree.hierarchy.lookup import Lookup
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
+from tests.helpers_cases import each
 from tests.strategies import Flatterer, objects, zoo
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -131,9 +132,7 @@ def test_floats(dtype, labels, values):
     check(column, forms_of(labels))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["boolean", "bool[pyarrow]", "datetime64[ns]", "datetime64[s, UTC]", "timedelta64[us]"]
-)
+@each("dtype", ["boolean", "bool[pyarrow]", "datetime64[ns]", "datetime64[s, UTC]", "timedelta64[us]"])
 def test_other_types(dtype):
     column = pd.Series([1, 0, None, 1], dtype="Int64").astype(object).where(lambda x: x.notna(), None)
     column = (

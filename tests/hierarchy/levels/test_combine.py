@@ -15,6 +15,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import fingerprint
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.verbs.tables import domain_of
+from tests.helpers_cases import each
 from tests.helpers_levels import LIBRARIES, ODD_TIMES, PRODUCTS, rng
 from tests.strategies import Hostile, objects
 
@@ -322,7 +323,7 @@ MISTAKES = [
 # --- mistakes --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("call", "message"), MISTAKES)
+@each("call, message", MISTAKES)
 def test_mistakes_are_refused_with_a_hint(call, message):
     with pytest.raises(ArgumentError, match=message) as raised:
         call()
@@ -337,8 +338,8 @@ def test_too_many_leaves_are_refused():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(
-    ("levels", "column", "message"),
+@each(
+    "levels, column, message",
     [
         (dpt.calendar("v", ["year"], **DATES), pd.Series([1, 2]), "holds numbers, not times"),
         (dpt.calendar("v", ["year"], **DATES), pd.Series([True]), "holds booleans, not times"),
