@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError
 from tests.helpers_arrays import EXACT, level, picture
+from tests.helpers_cases import each
 
 
 def test_levels_of_a_map_are_coarser_grids() -> None:
@@ -145,8 +146,8 @@ def test_grids_are_where_points_are_found(depth: int, data) -> None:
     assert squares.grid(at, np.arange(3 * 4**at).reshape(3, -1))[1, 0, 0] == 4**at
 
 
-@pytest.mark.parametrize("chunks", [{"y": 3}, {"x": 4, "month": 1}, {"y": 2, "x": 5}])
-@pytest.mark.parametrize("bounds", [None, ((1, 8), (2, 9))])
+@each("chunks", [{"y": 3}, {"x": 4, "month": 1}, {"y": 2, "x": 5}])
+@each("bounds", [None, ((1, 8), (2, 9))])
 def test_maps_of_dask(chunks: dict, bounds) -> None:
     pytest.importorskip("dask")
     array = picture(9, 10, y=np.arange(9), x=np.arange(10)).expand_dims(month=[1, 2]).transpose("y", ...)

@@ -259,7 +259,7 @@ def test_sums_are_those_of_frames(cube: xr.DataArray) -> None:
 
 
 @pytest.mark.parametrize("chunks", [{}, {"month": 1}, {"city": 2}, {"month": 2, "city": 3}])
-@pytest.mark.parametrize("by", [BY, ["state"], ["season", "state"], ["season"]])
+@each("by", [BY, ["state"], ["season", "state"], ["season"]])
 def test_dask_gives_the_same(cube: xr.DataArray, chunks: dict, by: list[str]) -> None:
     pytest.importorskip("dask")
     cube = cube.where(cube > 15, -1.0)

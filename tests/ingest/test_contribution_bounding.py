@@ -14,6 +14,7 @@ from pandas_dptree.ingest.contribution_bounding import bound_contributions, kept
 from pandas_dptree.ingest.units import Units
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_ingest import counted, listed_leaves, summed
 from tests.helpers_random import fixed_words, words
 from tests.strategies import domains_and_rows, frame_of, objects
@@ -130,8 +131,8 @@ def kept_slowly(kind, units, order, k, key):
     return kept
 
 
-@pytest.mark.parametrize("key", [[0, 0], [MASK, MASK], [1, 2**63], [0x0123456789ABCDEF, 77]])
-@pytest.mark.parametrize("n_words", [1, 3])
+@each("key", [[0, 0], [MASK, MASK], [1, 2**63], [0x0123456789ABCDEF, 77]])
+@each("n_words", [1, 3])
 def test_rows_are_chosen_as_slowly(key, n_words):
     rng = np.random.default_rng(key[1] % 97)
     for _ in range(60):
@@ -235,13 +236,16 @@ def test_all_sums_are_of_the_same_rows():
 
 
 def test_rows_stay_with_the_same_chance_whatever_their_values():
-    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
-    frame = pd.DataFrame({"k": ["a"] * 5, "x": [1, 10, 100, 1000, 10_000], "unit": 1})
-    draw, rounds, amount = words(3), 1000, [Quantity.of("x", (0, 10_000), 1)]
-    sums = [summed(frame, domain, amount, privacy_unit="unit", k=2, draw=draw)[0][0] for _ in range(rounds)]
+    n_units, rounds = 100, 40
+    unit = np.repeat(np.arange(n_units), 5)
+    domain = Domain.from_frame(pd.DataFrame({"unit": range(n_units)}), by=["unit"])
+    frame = pd.DataFrame({"unit": unit, "x": np.tile([1, 10, 100, 1000, 10_000], n_units)})
+    draw, amount = words(3), [Quantity.of("x", (0, 10_000), 1)]
+    sums = [summed(frame, domain, amount, privacy_unit="unit", k=2, draw=draw)[0] for _ in range(rounds)]
     pairs, times = np.unique(sums, return_counts=True)
     assert len(pairs) == 10
-    np.testing.assert_allclose(times / rounds, 0.1, atol=4 * np.sqrt(0.09 / rounds))
+    n = n_units * rounds
+    np.testing.assert_allclose(times / n, 0.1, atol=4 * np.sqrt(0.09 / n))
 
 
 def test_sums_are_exact_and_clipped_at_both_ends():
@@ -367,8 +371,8 @@ def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
     check_moves(domain, here, there, "replace" if replace else "add_remove", 1)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("bounds", [(-3, 5), (-4, 4), (0, 2), (2, 4), (-7, -1)])
+@each("k", [1, 2, 3])
+@each("bounds", [(-3, 5), (-4, 4), (0, 2), (2, 4), (-7, -1)])
 def test_the_worst_records_reach_the_sensitivity(bounds, k):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
     quantity = Quantity.of("x", bounds, 1)

@@ -30,6 +30,7 @@ from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.privacy.quantity import Quantity
+from tests.helpers_cases import each
 from tests.helpers_random import words
 from tests.helpers_reading import encoded_units, forms_of, values_read
 from tests.strategies import ODD_VALUES, fewer, objects
@@ -223,7 +224,7 @@ def kinds():
     floats = [each for each in FLOATS if each is not None]
     for dtype, pool in {
         "i8": whole, "u8": natural, "i1": [0, 1, -1, 127], "f8": floats, "f4": floats,
-        "f2": [each for each in HALVES if each is not None], "?": [0, 1], "c16": [0j, 1j, 1],
+        "f2": [value for value in HALVES if value is not None], "?": [0, 1], "c16": [0j, 1j, 1],
     }.items():  # fmt: skip
         yield f"pandas, {dtype}", pool, in_pandas(lambda v, d=dtype: np.array(v, dtype=d))
         if dtype in ("i8", "u8", "f8", "?"):
@@ -427,7 +428,7 @@ def test_each_of_many_records_is_read_separately(kind, places, n_parts):
     check_rows(kind, [place % len(KINDS[kind][0]) for place in places], n_parts)
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+@each("kind", ["string", "large_string", "dictionary"])
 def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
     """Arrow holds texts of any bytes; only who looks at them finds that they are no text."""
     raw = pyarrow.array([b"a", b"\xff", b"a", b"b", None, b"\xffa"])

@@ -15,6 +15,7 @@ from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
 from pandas_dptree.ingest.units import Units, form_hashes, units_of
+from tests.helpers_cases import each
 from tests.helpers_reading import encoded_units, forms_of
 from tests.strategies import ODD_VALUES, objects, zoo
 
@@ -180,8 +181,8 @@ def test_one_long_number_does_not_fail_the_others():
     assert None not in units and len({*units}) == 4
 
 
-@pytest.mark.parametrize("kind", range(3))
-@pytest.mark.parametrize("key", [[0, 0], [2**64 - 1, 2**64 - 1]])
+@each("kind", range(3))
+@each("key", [[0, 0], [2**64 - 1, 2**64 - 1]])
 def test_hashes_are_of_each_unit_alone(kind, key):
     """Neither the rows around it nor the largest key matter, and nothing is said of overflows."""
     words = np.array([[0, 1], [2**64 - 1, 1], [0, 2]], dtype=np.uint64)
