@@ -50,7 +50,17 @@ def test_keys_keep_their_attributes_and_cells_do_not() -> None:
     assert not level(tree, "row")["count"].attrs and "17" not in str((stated, tree.attrs))
 
 
-@pytest.mark.parametrize(("rows", "columns", "depth"), [(200, 300, 7), (5, 9, 2), (3, 2, 1), (129, 255, 7)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth"),
+    [
+        (40, 50, 5),
+        (5, 9, 2),
+        (3, 2, 1),
+        (33, 63, 5),
+        pytest.param(200, 300, 7, marks=pytest.mark.slow),
+        pytest.param(129, 255, 7, marks=pytest.mark.slow),
+    ],
+)
 def test_uneven_maps(rows: int, columns: int, depth: int) -> None:
     array = picture(rows, columns, y=np.linspace(50, 40, rows))
     tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=depth), epsilon=EXACT)

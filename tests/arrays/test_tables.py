@@ -258,14 +258,26 @@ def test_sums_are_those_of_frames(cube: xr.DataArray) -> None:
     assert found.tolist() == frame["cost"].tolist()
 
 
-@pytest.mark.parametrize("chunks", [{}, {"month": 1}, {"city": 2}, {"month": 2, "city": 3}])
-@each("by", [BY, ["state"], ["season", "state"], ["season"]])
-def test_dask_gives_the_same(cube: xr.DataArray, chunks: dict, by: list[str]) -> None:
+CHUNKS = [{}, {"month": 1}, {"city": 2}, {"month": 2, "city": 3}]
+KEYS = [["season"], BY, ["state"], ["season", "state"]]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param(list(zip(CHUNKS, KEYS, strict=True)), id="some"),
+        pytest.param(list(itertools.product(CHUNKS, KEYS)), id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_dask_gives_the_same(cube: xr.DataArray, cases: list) -> None:
     pytest.importorskip("dask")
     cube = cube.where(cube > 15, -1.0)
-    lazy, options = cube.chunk(chunks), {"epsilon": 1.0}
-    one = cube.dp.tree_counts(by, **options, rng=np.random.default_rng(2))
-    assert lazy.dp.tree_counts(by, **options, rng=np.random.default_rng(2)).identical(one)
+    for chunks, by in cases:
+        one, other = (
+            made.dp.tree_counts(by, epsilon=1.0, rng=np.random.default_rng(2))
+            for made in (cube, cube.chunk(chunks))
+        )
+        assert other.identical(one), (chunks, by)
 
 
 def test_dask_adds_up_before_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,9 +338,17 @@ def test_dimensions_of_unknown_length_are_named() -> None:
     assert level(known, "kind")["count"].sizes == {"found": 8, "kind": 2}
 
 
-@pytest.mark.parametrize("what", ["places", "calendar", "map"])
+ENGINES = {"h5netcdf": "h5py", "netcdf4": "netCDF4", "zarr": "zarr"}
+WHAT = ["places", "calendar", "map"]
+
+
 @pytest.mark.parametrize(
-    ("engine", "needs"), [("h5netcdf", "h5py"), ("netcdf4", "netCDF4"), ("zarr", "zarr")]
+    ("engine", "needs", "what"),
+    [
+        pytest.param(engine, needs, what, marks=[] if WHAT[place] == what else pytest.mark.slow)
+        for place, (engine, needs) in enumerate(ENGINES.items())
+        for what in WHAT
+    ],
 )
 def test_files(cube: xr.DataArray, world: xr.DataArray, tmp_path, engine: str, needs: str, what: str) -> None:
     pytest.importorskip(needs)

@@ -66,8 +66,9 @@ def test_what_follows_from_its_description_is_given():
 # Tables
 
 
-@pytest.mark.parametrize("domains", [STATED, pytest.param(DOMAINS, marks=pytest.mark.slow)],
-                         ids=["stated", "made"])  # fmt: skip
+@pytest.mark.parametrize(
+    "domains", [STATED, pytest.param(DOMAINS, marks=pytest.mark.slow)], ids=["stated", "made"]
+)
 @pytest.mark.parametrize("name", SPENDING)
 @each("source", SOURCES)
 def test_every_verb_records_it(name, source, domains):

@@ -116,8 +116,19 @@ def test_a_count_that_is_missing_is_unknown(missing):
     assert quote(Known.read(DOMAIN, {"total": missing})) == [[(0,)]] * 4
 
 
-@each("total", [77, 77.0, np.int8(77), Decimal(77), [77], pd.Series([77]), np.array([77]),
-                                   pd.DataFrame({"count": [77]})])  # fmt: skip
+@each(
+    "total",
+    [
+        77,
+        77.0,
+        np.int8(77),
+        Decimal(77),
+        [77],
+        pd.Series([77]),
+        np.array([77]),
+        pd.DataFrame({"count": [77]}),
+    ],
+)
 def test_the_total_in_every_form(total):
     assert quote(Known.read(DOMAIN, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
     assert quote(Known.read(DOMAIN.tree, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]

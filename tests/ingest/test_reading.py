@@ -82,7 +82,7 @@ def divisions(n):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [200, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_the_division_makes_no_difference(verb, n, monkeypatch):
     """Neither batches, buckets, the order of the rows, the number of threads, nor a temporary file."""
@@ -168,7 +168,7 @@ def test_the_same_seed_keeps_the_same_rows():
     assert counts(0, 10**6) == counts(0, 100) == counts(0, 100) != counts(1, 10**6)
 
 
-@pytest.mark.parametrize("n_hashes", [1, 2, 3])
+@pytest.mark.parametrize("n_hashes", [1, 3, pytest.param(2, marks=pytest.mark.slow)])
 def test_paths_with_equal_hashes_are_not_equal(monkeypatch, n_hashes):
     """Which rows stay depends on the order of the records for no path, and for no other unit's."""
     monkeypatch.setattr(private_keys_module, "mixed", lambda state: state % np.uint64(n_hashes))
