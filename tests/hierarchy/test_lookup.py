@@ -17,7 +17,7 @@ from pandas_dptree.hierarchy import lookup as lookup_module
 from pandas_dptree.hierarchy.lookup import Lookup
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
 from tests.helpers_cases import each
-from tests.strategies import Flatterer, objects, zoo
+from tests.strategies import Flatterer, fewer, objects, zoo
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -70,7 +70,7 @@ def arrow_text(values, kind):
 
 @pytest.mark.parametrize("per_label", [0, 1e-9], ids=["own table", "Arrow's table"])
 @pytest.mark.parametrize("kind", ["string", "large", "dictionary", "large dictionary", "view"])
-@settings(derandomize=True)
+@fewer(2, derandomize=True)
 @given(labels=lists_of(LABELS), values=lists_of([*TEXTS, *TEXTS[:10], None, "nowhere", "z" * 100]))
 def test_texts_of_arrow(per_label, kind, labels, values):
     """In our table and in that of Arrow; a lone surrogate stands for its bytes."""
@@ -119,7 +119,7 @@ def test_whole_numbers(dtype, data):
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "Float32", "Float64", "double[pyarrow]", "float128"]
 )
-@settings(derandomize=True)
+@fewer(2, derandomize=True)
 @given(
     labels=lists_of([*LABELS, 1, 2, 3, 0.1]),
     values=lists_of([0.0, -0.0, 1.0, 2.5, 0.1, np.nan, np.inf, 2.0**53, 2.0**63, 5e-324]),

@@ -17,7 +17,7 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_ingest import counted, listed_leaves, summed
 from tests.helpers_random import fixed_words, words
-from tests.strategies import domains_and_rows, frame_of, objects
+from tests.strategies import domains_and_rows, fewer, frame_of, objects
 
 polars = pytest.importorskip("polars")
 
@@ -318,6 +318,7 @@ def check_moves(domain, here, there, neighbors, k):
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
+@fewer(2)
 @given(drawn=domains_and_rows(max_rows=15), k=st.integers(1, 3), seed=st.integers(0, 2**32), data=st.data())
 def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, seed, data):
     """For every key: neighbours through the real way of the data."""
@@ -345,6 +346,7 @@ def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, se
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
+@fewer(2)
 @given(drawn=domains_and_rows(max_rows=12), data=st.data())
 def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
     values, build = HOLDERS[holder]

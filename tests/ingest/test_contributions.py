@@ -357,9 +357,16 @@ def test_no_value_decides_whether_records_can_be_counted(name, at_once):
             assert len(outcomes) == 1, role
 
 
-@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("everywhere", "alone"),
+    [
+        pytest.param(False, False, id="in one library"),
+        pytest.param(True, False, id="in every library", marks=pytest.mark.slow),
+        pytest.param(True, True, id="one by one", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("library", OUTCOME_LIBRARIES)
-def test_how_values_are_encoded_makes_no_difference(library, everywhere):
+def test_how_values_are_encoded_makes_no_difference(library, everywhere, alone):
     """By default each type in one library, and all its odd values at once."""
     domain = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1, "1", "x", b"1"])}), by=["k"])
     amount = Quantity.of("x", (-5, 5), 1)
@@ -371,8 +378,8 @@ def test_how_values_are_encoded_makes_no_difference(library, everywhere):
             ("u", {"privacy_unit": "u"}),
             ("k", {"values": [COUNT]}),
         ):
-            columns = list(variants([*VALUES[kind], VALUES[kind][0]], at_once=1 if everywhere else 99))
-            for values in columns if everywhere else columns[::2]:
+            columns = list(variants([*VALUES[kind], VALUES[kind][0]], at_once=1 if alone else 99))
+            for values in columns if alone else columns[::2]:
                 make = OUTCOME_LIBRARIES[library]
                 plain, other = (make(in_arrow(one, values, role)) for one in (bare, kind))
                 assert outcome(other, domain, **options) == outcome(plain, domain, **options), (kind, role)

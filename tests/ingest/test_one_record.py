@@ -416,14 +416,14 @@ def check_rows(kind, places, n_parts, readers=tuple(READERS)):
 FIRST, OTHERS = ["keys", "units", "sums"], list(READERS)[3:]
 
 
-@pytest.mark.parametrize("in_full", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("others", [0, pytest.param(1, marks=pytest.mark.slow)], ids=["half", "other half"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_record_is_read_separately(kind, in_full):
+def test_each_record_is_read_separately(kind, others):
     """By default by every second of the readers, of which neighbouring kinds have different ones."""
-    rng, n_values = np.random.default_rng(0), len(KINDS[kind][0])
+    rng, n_values = np.random.default_rng(others), len(KINDS[kind][0])
     places = [*rng.permutation(n_values), *rng.integers(n_values, size=MOST_ROWS)][:MOST_ROWS]
-    readers = [*FIRST, *OTHERS[list(KINDS).index(kind) % 2 :: 2]]
-    check_rows(kind, rng.permutation(places).tolist(), *((4, [*FIRST, *OTHERS]) if in_full else (2, readers)))
+    readers = [*FIRST, *OTHERS[(list(KINDS).index(kind) + others) % 2 :: 2]]
+    check_rows(kind, rng.permutation(places).tolist(), n_parts=2 + others, readers=readers)
 
 
 @pytest.mark.nightly

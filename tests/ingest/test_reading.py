@@ -82,7 +82,7 @@ def divisions(n):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("n", [200, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_the_division_makes_no_difference(verb, n, monkeypatch):
     """Neither batches, buckets, the order of the rows, the number of threads, nor a temporary file."""

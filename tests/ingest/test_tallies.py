@@ -19,7 +19,7 @@ from pandas_dptree.ingest.private_keys import PathTally
 from pandas_dptree.ingest.tallies import CellSums, Rows, add_up
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_ingest import bins_of
-from tests.strategies import objects
+from tests.strategies import fewer, objects
 
 DOMAIN = Domain.from_frame(pd.DataFrame({"k": list("abcd")}), by=["k"])
 WIDE = Domain.from_frame(pd.DataFrame({"k": [*"abcd", *map(str, range(400))]}), by=["k"])
@@ -65,6 +65,7 @@ def shown(counted):
 
 
 @pytest.mark.parametrize("tally", TALLIES.values(), ids=TALLIES)
+@fewer(2)
 @given(data=st.data(), compact=st.booleans())
 def test_parts_add_up(tally, data, compact):
     """In any division and order, from one process or several."""
