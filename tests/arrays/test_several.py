@@ -237,7 +237,7 @@ ALL_CELLS = [None, (0, 0), (0, 2), (1, 1), (1, 2)]
     ],
 )
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("by", [["g", "place"], pytest.param(["g"], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("by", [["g", "place"], pytest.param(["g"], marks=pytest.mark.nightly)])
 def test_no_neighbour_loses_more_than_is_stated(
     by: list[str], neighbors: str, cells: list, changes: list, seen: list
 ) -> None:

@@ -102,7 +102,7 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@settings(derandomize=True)
+@fewer(2, derandomize=True)
 @given(data=st.data())
 def test_whole_numbers(dtype, data):
     """In tables of a narrow and of a wide range, also of labels that are floats."""

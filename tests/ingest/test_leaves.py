@@ -158,7 +158,7 @@ def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@fewer(3, derandomize=True)
+@fewer(4, derandomize=True)
 @given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
 def test_typed_records_have_no_part_in_the_counts_of_others(library, data, k, seed):
     types = st.sampled_from(types_in(library))

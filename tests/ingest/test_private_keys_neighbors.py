@@ -89,7 +89,7 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(tree, odd, k, repl
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "category"])
-@fewer(2)
+@fewer(3)
 @given(rows=st.lists(ROWS[TEXTS], max_size=12), own=st.lists(ROWS[TEXTS], max_size=4), k=st.integers(1, 3))
 def test_other_libraries_do_not_move_them_further(library, rows, own, k):
     convert = {

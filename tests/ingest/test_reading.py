@@ -43,7 +43,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @pytest.mark.parametrize("pool", POOLS)
-@fewer(2)
+@fewer(3)
 @given(rows=ROWS, k=st.integers(1, 3), n_buckets=st.integers(1, 3), data=st.data())
 def test_units_add_up(verb, pool, rows, k, n_buckets, data):
     """Whatever the types of their column in each batch: each unit adds what it adds on its own."""
