@@ -27,6 +27,23 @@ def picture(rows: int, columns: int, **coordinates) -> xr.DataArray:
     return xr.DataArray(cells, dims=["y", "x"], coords=coordinates)
 
 
+def visits_of_the_world() -> xr.DataArray:
+    """Visits by city, day and place in the plane."""
+    days = pd.to_datetime(["2024-02-29", "2023-12-31", "2024-01-01", "2024-03-01", "2024-01-31"])
+    return xr.DataArray(
+        np.random.default_rng(8).poisson(0.7, (4, 5, 4, 5)),
+        dims=["city", "time", "y", "x"],
+        coords={
+            "city": ["Kent", "Oakland", "Albany", "Fresno"],
+            "state": ("city", ["WA", "CA", "NY", "CA"]),
+            "age": ("city", [20.0, 130.0, np.nan, 39.9]),
+            "time": days,
+            "y": [3.5, 2.5, 1.5, 0.5],  # as pictures have it, from the top
+            "x": np.arange(5) + 0.5,
+        },
+    )
+
+
 BY = ["state", "city"]
 LEVELS = ["total", *BY]
 NO_NOISE = {"epsilon": 1e6}

@@ -13,9 +13,16 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+from hypothesis import settings
 
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import Tree
+
+
+def fewer(share: int, **options: Any) -> settings:
+    """Try one of so many examples of the profile: for dear ones, and for tests of many parameters."""
+    return settings(max_examples=max(3, settings.default.max_examples // share), **options)
+
 
 LABELS = ["a", "B", "total", "All", "é", "שלום", "x/y", "", " ", "None", "nan", "0"]
 

@@ -1,6 +1,7 @@
 """Dimensions and coordinates of an array: which can be keys, and levels derived from them."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, arrays
 from pandas_dptree.hierarchy.levels.prefixes import prefixes
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
-from tests.helpers_arrays import EXACT, MONTHS, level, picture, records
+from tests.helpers_arrays import EXACT, MONTHS, level, picture, records, visits_of_the_world
+from tests.helpers_cases import each
 
 BY = ["state", "county", "city"]
 
@@ -50,8 +52,8 @@ def test_levels_of_a_multiindex(cube: xr.DataArray) -> None:
     assert group["state"].values.tolist() == ["CA", "CA", "WA"] and "place" not in group.coords
 
 
-@pytest.mark.parametrize(
-    ("by", "match"),
+@each(
+    "by, match",
     [
         (["nowhere"], "neither dimensions nor coordinates"),
         (["year"], "not one-dimensional"),
@@ -160,27 +162,16 @@ def by_array(array: xr.DataArray, by, plain: bool, **options) -> dict:
 ROUTES = {"frame": by_frame, "array": by_array}
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epsilon": 1.0, "confidence": 0.9},
-        {"rho": 0.1, "consistency": "nonnegative", "split": "nodes"},
-        {"epsilon": 0.5, "consistency": "none", "neighbors": "replace"},
-    ],
-)
-def test_frames_and_arrays_give_the_numbers_of_the_leaf_counts(
-    world: xr.DataArray, route: str, name: str, options: dict
-) -> None:
-    """Each is compared with a release of the counts of the leaves, which are found record by record."""
-    by = MADE[name]
-    each = by if isinstance(by, list) else [by]
+@cache
+def leaf_counts(name: str) -> tuple[xr.DataArray, dpt.Domain, np.ndarray]:
+    """The part of the world that levels are made of, their domain, and its records counted one by one."""
+    each = MADE[name] if isinstance(MADE[name], list) else [MADE[name]]
     plain = [key for key in each if isinstance(key, str)]
     read = {source for key in each for source in ([key] if isinstance(key, str) else key.columns)}
+    world = visits_of_the_world()
     array = world.sum([dim for dim in world.dims if not any(dim in world[key].dims for key in read)])
     people = records(array)
-    domain = dpt.derived_domain(by, people[plain].drop_duplicates() if plain else None)
+    domain = dpt.derived_domain(MADE[name], people[plain].drop_duplicates() if plain else None)
     leaves = {tuple(path): at for at, path in enumerate(domain.keys(len(domain.by)).values.tolist())}
     counts = np.zeros(len(leaves), dtype=np.int64)
     for _, person in people.iterrows():
@@ -188,8 +179,26 @@ def test_frames_and_arrays_give_the_numbers_of_the_leaf_counts(
         if None not in path and tuple(path) in leaves:
             counts[leaves[tuple(path)]] += 1
     assert 0 < counts.sum() and counts.sum() < len(people)
+    return array, domain, counts
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("name", MADE)
+@each(
+    "options",
+    [
+        {"epsilon": 1.0, "confidence": 0.9},
+        {"rho": 0.1, "consistency": "nonnegative", "split": "nodes"},
+        {"epsilon": 0.5, "consistency": "none", "neighbors": "replace"},
+    ],
+)
+def test_frames_and_arrays_give_the_numbers_of_the_leaf_counts(route: str, name: str, options: dict) -> None:
+    """Each is compared with a release of the counts of the leaves, which are found record by record."""
+    by = MADE[name]
+    plain = isinstance(by, list) and any(isinstance(key, str) for key in by)
+    array, domain, counts = leaf_counts(name)
     released = dpt.plan(domain, **options).release(counts, rng=np.random.default_rng(11))
-    found = ROUTES[route](array, by, plain=bool(plain), **options, rng=np.random.default_rng(11))
+    found = ROUTES[route](array, by, plain=plain, **options, rng=np.random.default_rng(11))
     values = [column for column in released.columns if column not in ("level", *domain.by)]
     assert len(found) == len(released)
     for _, row in released.astype(object).iterrows():
@@ -238,18 +247,26 @@ def test_derived_levels_of_dask(world: xr.DataArray, by: list) -> None:
 
 @pytest.mark.parametrize(
     "by",
-    [dpt.quadtree("y", "x", depth=2), SQUARES, ["state", SQUARES], ["state", MONTHS], [KINDS, MONTHS, AGES]],
+    [
+        dpt.quadtree("y", "x", depth=2),
+        ["state", SQUARES],
+        ["state", MONTHS],
+        [KINDS, MONTHS, AGES],
+        pytest.param(SQUARES, marks=pytest.mark.slow),
+    ],
 )
 def test_a_record_more_moves_one_count_of_each_level(world: xr.DataArray, by, seen: list) -> None:
     """Through the way that records really take: where a cell lies somewhere, every level has it once."""
 
+    plan = world.dp.plan(by, epsilon=1.0)
+
     def levels(array: xr.DataArray) -> list:
         seen.clear()
-        array.dp.tree_counts(by, epsilon=1.0)
+        array.dp.release(plan)
         return [exact for exact, _ in seen]
 
     before, moved = levels(world), 0
-    for cell in np.random.default_rng(1).permutation(list(np.ndindex(world.shape)))[:24]:
+    for cell in np.random.default_rng(1).permutation(list(np.ndindex(world.shape)))[:14]:
         after = world.copy()
         after[tuple(cell)] += 1
         moves = [new - old for new, old in zip(levels(after), before, strict=True)]
@@ -304,7 +321,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("by", "match"), MISTAKES)
+@each("by, match", MISTAKES)
 def test_derived_levels_that_cannot_be_made(world: xr.DataArray, by, match: str) -> None:
     array = world.assign_coords(x_place=("x", np.arange(5)), other_1=("city", np.arange(4)))
     with pytest.raises(ArgumentError, match=match) as raised:

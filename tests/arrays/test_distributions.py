@@ -10,6 +10,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, arrays
 from tests.helpers_arrays import EXACT
+from tests.helpers_cases import each
 
 EDGES = [0, 18, 40, 65, 120]
 
@@ -73,7 +74,7 @@ def test_bins_from_intervals(ages: xr.DataArray) -> None:
     assert one.identical(ages.dp.cdf("age", edges=EDGES, **options, rng=np.random.default_rng(1)))
 
 
-@pytest.mark.parametrize("second", [(20, 40), (15, 40)], ids=["gap", "overlap"])
+@each("second", [(20, 40), (15, 40)])
 def test_intervals_that_are_not_side_by_side_are_no_bins(ages: xr.DataArray, second: tuple[int, int]) -> None:
     labels = pd.IntervalIndex.from_tuples([(0, 18), second, (40, 65), (65, 120)])
     for verb in (ages.assign_coords(age=labels).dp.cdf, ages.assign_coords(age=labels).dp.plan_distribution):
@@ -170,8 +171,8 @@ def test_no_distributions_at_all(ages: xr.DataArray) -> None:
     assert dict(ages.isel(sex=[]).dp.quantiles("age", 0.5, edges=EDGES, epsilon=1.0).sizes)["sex"] == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
+@each(
+    "options, match",
     [
         ({"edges": None}, "`edges` must be given"),
         ({"edges": [0, 1]}, "make 1 bins"),

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError
 from tests.helpers_arrays import EXACT, level, picture
+from tests.helpers_cases import each
 
 
 def test_levels_of_a_map_are_coarser_grids() -> None:
@@ -49,7 +50,17 @@ def test_keys_keep_their_attributes_and_cells_do_not() -> None:
     assert not level(tree, "row")["count"].attrs and "17" not in str((stated, tree.attrs))
 
 
-@pytest.mark.parametrize(("rows", "columns", "depth"), [(200, 300, 7), (5, 9, 2), (3, 2, 1), (129, 255, 7)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth"),
+    [
+        (40, 50, 5),
+        (5, 9, 2),
+        (3, 2, 1),
+        (33, 63, 5),
+        pytest.param(200, 300, 7, marks=pytest.mark.slow),
+        pytest.param(129, 255, 7, marks=pytest.mark.slow),
+    ],
+)
 def test_uneven_maps(rows: int, columns: int, depth: int) -> None:
     array = picture(rows, columns, y=np.linspace(50, 40, rows))
     tree = array.dp.tree_counts(dpt.quadtree("y", "x", depth=depth), epsilon=EXACT)
@@ -134,7 +145,6 @@ def test_maps_with_known_counts() -> None:
     assert not level(tree, "quad_2")["count"].isel(y=[0, 1], x=[2, 3]).any()
 
 
-@settings(max_examples=30, deadline=None)
 @given(depth=st.integers(1, 4), data=st.data())
 def test_grids_are_where_points_are_found(depth: int, data) -> None:
     squares = dpt.quadtree("y", "x", depth=depth, bounds=((0, 1), (0, 1)))
@@ -146,8 +156,8 @@ def test_grids_are_where_points_are_found(depth: int, data) -> None:
     assert squares.grid(at, np.arange(3 * 4**at).reshape(3, -1))[1, 0, 0] == 4**at
 
 
-@pytest.mark.parametrize("chunks", [{"y": 3}, {"x": 4, "month": 1}, {"y": 2, "x": 5}])
-@pytest.mark.parametrize("bounds", [None, ((1, 8), (2, 9))])
+@each("chunks", [{"y": 3}, {"x": 4, "month": 1}, {"y": 2, "x": 5}])
+@each("bounds", [None, ((1, 8), (2, 9))])
 def test_maps_of_dask(chunks: dict, bounds) -> None:
     pytest.importorskip("dask")
     array = picture(9, 10, y=np.arange(9), x=np.arange(10)).expand_dims(month=[1, 2]).transpose("y", ...)

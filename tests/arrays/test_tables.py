@@ -14,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
 from tests.helpers_arrays import EXACT, MONTHS, level, records
+from tests.helpers_cases import each
 
 BY = ["state", "county", "city"]
 
@@ -98,39 +99,36 @@ def test_the_noise_does_not_grow_with_the_number_of_trees(cube: xr.DataArray) ->
         assert one.noise_scales.tolist() == many.noise_scales.tolist()
 
 
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
-@pytest.mark.parametrize("k", [1, 2])
+@each("neighbors", ["add_remove", "replace"])
+@each("k", [1, 2])
 @pytest.mark.parametrize("by", [["g", "place"], ["g"], ["slice", "g"]])
 def test_sensitivity_against_every_neighbour(by: list[str], k: int, neighbors: str, seen: list) -> None:
     """Move up to k records in every way, over several trees as well, and see what is measured move."""
-    base = np.array([[2, 0, 1], [0, 3, 2]])
+    base = np.array([[7, 5, 6], [5, 8, 7]])
 
-    def levels(counts):
-        array = xr.DataArray(counts, dims=["slice", "place"], coords={"g": ("place", [0, 1, 1])})
+    def array(counts):
+        return xr.DataArray(counts, dims=["slice", "place"], coords={"g": ("place", [0, 1, 1])})
+
+    plan = array(base).dp.plan(by, epsilon=1.0, max_contributions=k, neighbors=neighbors)
+
+    def levels(cells):
+        counts = base.copy()
+        for cell in filter(None, cells):
+            counts[cell] += 1
         seen.clear()
-        array.dp.tree_counts(by, epsilon=1.0, max_contributions=k, neighbors=neighbors)
-        return tuple(zip(*seen, strict=True))
+        array(counts).dp.release(plan)
+        exact, scales = zip(*seen, strict=True)
+        assert [np.asarray(scale).tolist() for scale in scales] == [
+            s.tolist() for s in plan.node_noise_scales
+        ]
+        return exact
 
-    _, scales = levels(base)
-    plan = xr.DataArray(base, dims=["slice", "place"], coords={"g": ("place", [0, 1, 1])}).dp.plan(
-        by, epsilon=1.0, max_contributions=k, neighbors=neighbors
-    )
-    assert [np.asarray(scale).tolist() for scale in scales] == [s.tolist() for s in plan.node_noise_scales]
     cells = [None, *np.ndindex(base.shape)]
-    moves = []
-    for rows in itertools.combinations_with_replacement(cells, k):
-        away = [()] if neighbors == "add_remove" else itertools.combinations_with_replacement(cells, k)
-        for gone in away:
-            counts = base.astype(int) + 5  # none falls below 0
-            before = counts.copy()
-            for cell in filter(None, rows):
-                counts[cell] += 1
-            for cell in filter(None, gone):
-                before[cell] += 1
-            moves.append((counts, before))
+    measured = {rows: levels(rows) for rows in itertools.combinations_with_replacement(cells, k)}
+    gone = {rows: measured[rows] for rows in [(None,) * k]} if neighbors == "add_remove" else measured
     l1, l2 = 0, 0
-    for counts, before in moves[:: max(1, len(moves) // 60)] + moves[-1:]:
-        for a, b in zip(levels(counts)[0], levels(before)[0], strict=True):
+    for here, there in itertools.product(measured.values(), gone.values()):
+        for a, b in zip(here, there, strict=True):
             l1, l2 = max(l1, np.abs(a - b).sum()), max(l2, ((a - b) ** 2).sum())
     assert l1 <= plan.sensitivity.l1 and l2 <= plan.sensitivity.l2_squared
     if neighbors == "add_remove":
@@ -260,14 +258,26 @@ def test_sums_are_those_of_frames(cube: xr.DataArray) -> None:
     assert found.tolist() == frame["cost"].tolist()
 
 
-@pytest.mark.parametrize("chunks", [{}, {"month": 1}, {"city": 2}, {"month": 2, "city": 3}])
-@pytest.mark.parametrize("by", [BY, ["state"], ["season", "state"], ["season"]])
-def test_dask_gives_the_same(cube: xr.DataArray, chunks: dict, by: list[str]) -> None:
+CHUNKS = [{}, {"month": 1}, {"city": 2}, {"month": 2, "city": 3}]
+KEYS = [["season"], BY, ["state"], ["season", "state"]]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param(list(zip(CHUNKS, KEYS, strict=True)), id="some"),
+        pytest.param(list(itertools.product(CHUNKS, KEYS)), id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_dask_gives_the_same(cube: xr.DataArray, cases: list) -> None:
     pytest.importorskip("dask")
     cube = cube.where(cube > 15, -1.0)
-    lazy, options = cube.chunk(chunks), {"epsilon": 1.0}
-    one = cube.dp.tree_counts(by, **options, rng=np.random.default_rng(2))
-    assert lazy.dp.tree_counts(by, **options, rng=np.random.default_rng(2)).identical(one)
+    for chunks, by in cases:
+        one, other = (
+            made.dp.tree_counts(by, epsilon=1.0, rng=np.random.default_rng(2))
+            for made in (cube, cube.chunk(chunks))
+        )
+        assert other.identical(one), (chunks, by)
 
 
 def test_dask_adds_up_before_it_loads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,15 +314,15 @@ def test_names_that_dask_makes_of_the_cells_are_not_shown() -> None:
     dask = pytest.importorskip("dask.array")
     array = xr.DataArray(dask.from_array(np.array([1, 2, 3]), chunks=2), dims=["place"])
     assert re.search("-[0-9a-f]{32}$", str(array.name))  # xarray took it from dask, which hashed the cells
-    for each in (array, array.cumsum("place")):
-        planned = each.dp.plan(["place"], bounds=(0, 5), epsilon=1.0)
+    for made in (array, array.cumsum("place")):
+        planned = made.dp.plan(["place"], bounds=(0, 5), epsilon=1.0)
         assert planned.quantity.column == "sum"
-        tree = each.dp.release(planned)
+        tree = made.dp.release(planned)
         assert list(level(tree, "place").data_vars) == ["sum", "sum_std_error"]
         assert str(array.name)[-32:] not in tree.attrs["dp"]
         with pytest.raises(ArgumentError, match="a hash of their cells") as raised:
-            each.to_dataset().dp.tree_counts(["place"], epsilon=1.0)
-        assert str(each.name) not in str(raised.value)
+            made.to_dataset().dp.tree_counts(["place"], epsilon=1.0)
+        assert str(made.name) not in str(raised.value)
 
 
 def test_dimensions_of_unknown_length_are_named() -> None:
@@ -328,9 +338,17 @@ def test_dimensions_of_unknown_length_are_named() -> None:
     assert level(known, "kind")["count"].sizes == {"found": 8, "kind": 2}
 
 
-@pytest.mark.parametrize("what", ["places", "calendar", "map"])
+ENGINES = {"h5netcdf": "h5py", "netcdf4": "netCDF4", "zarr": "zarr"}
+WHAT = ["places", "calendar", "map"]
+
+
 @pytest.mark.parametrize(
-    ("engine", "needs"), [("h5netcdf", "h5py"), ("netcdf4", "netCDF4"), ("zarr", "zarr")]
+    ("engine", "needs", "what"),
+    [
+        pytest.param(engine, needs, what, marks=[] if WHAT[place] == what else pytest.mark.slow)
+        for place, (engine, needs) in enumerate(ENGINES.items())
+        for what in WHAT
+    ],
 )
 def test_files(cube: xr.DataArray, world: xr.DataArray, tmp_path, engine: str, needs: str, what: str) -> None:
     pytest.importorskip(needs)

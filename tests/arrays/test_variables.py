@@ -7,6 +7,7 @@ import xarray as xr
 from pandas_dptree import ArgumentError, ColumnsError
 from pandas_dptree.arrays import several
 from tests.helpers_arrays import LEVELS, MIXED, NO_NOISE, level
+from tests.helpers_cases import each
 
 BY = ["state", "city"]
 
@@ -35,8 +36,8 @@ def test_some_of_the_variables(hospitals: xr.Dataset) -> None:
     assert repr(alone) == repr(hospitals["visits"].dp.plan(BY, epsilon=1.0))
 
 
-@pytest.mark.parametrize(
-    ("change", "options", "argument", "match"),
+@each(
+    "change, options, argument, match",
     [
         ({}, {"by": ["nowhere"]}, "by", "neither dimensions nor coordinates"),
         ({}, {"by": ["state", "deaths"]}, "by", r"set_coords\(\['deaths'\]\)"),
@@ -65,7 +66,6 @@ def test_some_of_the_variables(hospitals: xr.Dataset) -> None:
         ({}, {"bounds": dict.fromkeys(MIXED), "granularity": 1}, "granularity", "no meaning"),
         ({}, {"bounds": None}, "bounds", "must be given"),
     ],
-    ids=repr,
 )  # fmt: skip
 def test_arguments_that_cannot_be_used(
     hospitals: xr.Dataset, change: dict, options: dict, argument: str, match: str

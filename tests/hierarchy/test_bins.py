@@ -13,6 +13,7 @@ from hypothesis import assume, example, given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.times import times
+from tests.helpers_cases import each
 from tests.helpers_ingest import PARIS, STAMP, ZONED, bins_of
 from tests.strategies import TOKYO, Hostile, objects
 
@@ -75,21 +76,18 @@ def test_blocks_do_not_show():
     assert bins.find(np.zeros(0)).tolist() == [] and bins.count(np.zeros(0)).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
+@each(
     "bounds",
     [
         (0, 2), (np.float32(0), 2.0), [Fraction(0), Decimal(2)], np.array([0, 2]), pd.Series([0, 2]),
         range(0, 3, 2),
     ],
-    ids=repr,
 )  # fmt: skip
 def test_bounds_of_any_numbers(bounds):
     assert bins_of(bounds, np.int64(4)).edges.tolist() == [0, 0.5, 1, 1.5, 2]
 
 
-@pytest.mark.parametrize(
-    "bins", [[0, 1, 5], (0, 1.0, 5), np.array([0, 1, 5]), pd.Index([0, 1, 5]), pd.Series([0, 1, 5])]
-)
+@each("bins", [[0, 1, 5], (0, 1.0, 5), np.array([0, 1, 5]), pd.Index([0, 1, 5]), pd.Series([0, 1, 5])])
 def test_edges_of_any_row(bins):
     made = bins_of(bins=bins)
     assert made.edges.tolist() == [0, 1, 5] and made.n_bins == 2 and not made.is_time
@@ -99,8 +97,8 @@ def test_edges_of_any_row(bins):
 DAY = pd.Timedelta(days=1)
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
+@each(
+    "low, high",
     [
         (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-05")),
         (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 5)),
@@ -110,7 +108,6 @@ DAY = pd.Timedelta(days=1)
         (pd.Timedelta(0), datetime.timedelta(4)),
         (np.timedelta64(0, "s"), np.timedelta64(4, "D")),
     ],
-    ids=repr,
 )
 def test_bounds_of_any_times(low, high):
     bins = bins_of((low, high), 4)
@@ -181,8 +178,8 @@ def test_edges_are_known_by_their_values():
     assert bins_of((0, 2e-323), 4).edge_numbers("ranges", [5e-324, 2e-323]).tolist() == [1, 4]
 
 
-@pytest.mark.parametrize(
-    ("bins", "wrong"),
+@each(
+    "bins, wrong",
     [
         (bins_of((0, 1), 10), 0.35),
         (bins_of((0, 1), 10), -0.1),
@@ -204,7 +201,6 @@ def test_edges_are_known_by_their_values():
         (bins_of((0 * DAY, DAY), 2), 1),
         (bins_of((pd.Timestamp.min, pd.Timestamp.max), 2), pd.Timestamp(7)),
     ],
-    ids=repr,
 )
 def test_other_values_are_no_edges(bins, wrong):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
@@ -228,17 +224,16 @@ BAD_BOUNDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bounds", BAD_BOUNDS, ids=lambda bounds: repr(bounds)[:60])
+@each("bounds", BAD_BOUNDS)
 def test_bounds_that_cannot_be_used(bounds):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         bins_of(bounds, 4)
     assert error.value.argument == "bounds"
 
 
-@pytest.mark.parametrize(
+@each(
     "bins",
     [0, -1, 2.0, True, np.True_, "4", b"4", None, math.nan, 10**9, np.array(4), {1, 2}, pd.DataFrame()],
-    ids=repr,
 )
 def test_numbers_of_bins_that_cannot_be_used(bins):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
@@ -253,10 +248,10 @@ def test_bins_that_are_equal_in_floats_are_refused():
         assert error.value.argument == "bins"
 
 
-@pytest.mark.parametrize(
+@each(
     "bins", [[], [1], [0, 0], [0, 2, 1], [0, math.nan, 1], [0, math.inf], [0, "1"], [False, True], [[0, 1]],
              np.zeros((2, 2)), [STAMP, 1], [STAMP, STAMP], [STAMP, pd.NaT], [-0.0, 0.0],
-             [-1e308, 0, 1e308]], ids=repr,
+             [-1e308, 0, 1e308]],
 )  # fmt: skip
 def test_edges_that_cannot_be_used(bins):
     with pytest.raises(ArgumentError, match="Hint: ") as error:

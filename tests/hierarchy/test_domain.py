@@ -14,6 +14,7 @@ from pandas_dptree.hierarchy.domain import Domain, fingerprint, level_names
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, positions
 from pandas_dptree.ingest.contributions import leaf_totals
+from tests.helpers_cases import each
 from tests.strategies import ODD_VALUES, domains_and_rows, frame_of, names, objects, paths, zoo
 
 PLACES = pd.DataFrame(
@@ -114,8 +115,8 @@ def test_places_with_the_same_name_are_distinguished_by_their_path():
     assert domain.find_leaves([np.array([0, 1, 1]), np.array([0, 0, -1])]).tolist() == [0, 1, -1]
 
 
-@pytest.mark.parametrize(
-    ("places", "by", "error", "message"),
+@each(
+    "places, by, error, message",
     [
         (PLACES.iloc[:0], ["state"], DomainError, "no leaves"),
         (PLACES, ["state"], DomainError, "same leaf more than once"),
@@ -204,7 +205,7 @@ def test_nothing_of_the_records_keys_is_left_over_for_observed():
         Domain.observed(pd.DataFrame({"a": [None], "b": ["x"]}), by=["a", "b"])
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(rows=st.lists(st.tuples(zoo(), zoo()), max_size=6))
 def test_observed_keys_may_be_anything(rows):
     keys = pd.DataFrame({"a": objects([one for one, _ in rows]), "b": objects([two for _, two in rows])})
@@ -241,8 +242,8 @@ def test_the_type_of_a_number_does_not_change_the_fingerprint():
     assert len({fingerprint(Domain.from_frame(column.to_frame("k"), by=["k"])) for column in held}) == 1
 
 
-@pytest.mark.parametrize(
-    ("categories", "message"),
+@each(
+    "categories, message",
     [
         ([datetime.date(2024, 2, 29), pd.Timestamp("2024-02-29")], "the same key in the columns: 'a'"),
         ([1j, "x"], "cannot be a key in the columns: 'a'"),
@@ -335,9 +336,7 @@ def test_what_is_impossible_is_in_the_fingerprint():
     assert len(set(prints)) == 3
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "boolean", "object", "category", "bool[pyarrow]", "polars", "arrow"]
-)
+@each("dtype", ["bool", "boolean", "object", "category", "bool[pyarrow]", "polars", "arrow"])
 def test_flags_of_every_type(dtype):
     if dtype in ("polars", "arrow", "bool[pyarrow]"):
         pytest.importorskip("pyarrow")
@@ -352,8 +351,8 @@ def test_flags_of_every_type(dtype):
     ).structural_zeros.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("flags", "column", "message"),
+@each(
+    "flags, column, message",
     [
         ([False, None, True, False], "nobody", "must be true or false in every row of the column: 'nobody'"),
         ([0, 0, 1, 0], "nobody", "must be true or false in every row of the column: 'nobody'"),
@@ -402,7 +401,7 @@ def test_a_series_is_the_domain_of_the_key_that_it_is_named_by():
         Domain.from_frame(pd.Series(["WA"], name="state"), by=["state", "city"])
 
 
-@pytest.mark.parametrize("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
+@each("name", ["level", "count", "std_error", "lower", "upper", "measurement", "total"])
 def test_keys_may_not_be_named_as_the_table_names_its_columns(name):
     with pytest.raises(dpt.ColumnsError, match="has names that the released table uses itself"):
         dpt.Domain.from_frame(pd.DataFrame({name: ["a", "b"]}), by=[name])

@@ -11,6 +11,7 @@ import pandas_dptree as dpt
 from pandas_dptree.cli.verify import COMMON
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
 from pandas_dptree.output.protection import statement
+from tests.helpers_cases import each
 from tests.helpers_json import replaced, without
 from tests.helpers_privacy import LOSS
 from tests.helpers_verbs import REGIONS, SPENDING, VALUES, VISITS, tables
@@ -47,7 +48,7 @@ def source_of(released):
 # Domains
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@each("source", SOURCES)
 def test_a_domain_knows_where_its_keys_came_from(source):
     domain = DOMAINS[source]
     assert domain.source == dpt.derived_domain(BY, domain).source == source
@@ -65,15 +66,17 @@ def test_what_follows_from_its_description_is_given():
 # Tables
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "domains", [STATED, pytest.param(DOMAINS, marks=pytest.mark.slow)], ids=["stated", "made"]
+)
 @pytest.mark.parametrize("name", SPENDING)
-def test_every_verb_records_it(name, source):
-    for domain in (STATED[source], DOMAINS[source]):
-        for table in tables(name, by=BY, domain=domain):
-            assert source_of(table) == source
+@each("source", SOURCES)
+def test_every_verb_records_it(name, source, domains):
+    for table in tables(name, by=BY, domain=domains[source]):
+        assert source_of(table) == source
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@each("source", SOURCES)
 @pytest.mark.parametrize("options", [{"mechanism": FACTOR}, {"alpha": 0.5}, {"split": "nodes"}])
 def test_every_mechanism_records_it(source, options):
     table = dpt.tree_counts(VISITS, BY, **LOSS, domain=STATED[source], **options)
@@ -150,7 +153,7 @@ def test_bins_of_an_array_are_given_as_edges_or_stand_in_it():
 # What is read
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@each("source", SOURCES)
 def test_plans_state_the_source_unless_the_keys_were_given(source):
     domain, words = DOMAINS[source], HEADLINES[source]
     for plan in (
@@ -188,7 +191,7 @@ def test_pages_state_the_source(source, words):
     assert words in means.dp.to_html()
 
 
-@pytest.mark.parametrize("odd", ["missing", None, "elsewhere", ["observed"], {}, 1])
+@each("odd", ["missing", None, "elsewhere", ["observed"], {}, 1])
 def test_a_page_claims_nothing_that_the_table_does_not_state(odd):
     provenance = dict(dpt.tree_counts(VISITS, BY, epsilon=1.0, domain=REGIONS).attrs["dp"])
     provenance |= {"domain_source": odd}
@@ -204,8 +207,8 @@ KINDS = {"Plan": {}, "MultiplicativePlan": {"mechanism": FACTOR}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("planned", SOURCES)
-@pytest.mark.parametrize("read", SOURCES)
+@each("planned", SOURCES)
+@each("read", SOURCES)
 def test_a_plan_that_is_read_has_the_source_of_its_keys_that_was_planned(kind, planned, read):
     plan = dpt.plan(DOMAINS[planned], **LOSS, **KINDS[kind])
     written = json.loads(json.dumps(plan.to_dict()))
@@ -231,7 +234,7 @@ def test_a_plan_without_a_source_is_incomplete(kind):
         type(plan).from_dict(without(written, "domain_source"), DOMAINS["given"])
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@each("source", SOURCES)
 def test_the_verifier_knows_the_source(source):
     assert COMMON["domain_source"](source)
 

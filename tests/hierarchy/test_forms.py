@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.hierarchy.forms import ArrayForms, blocks
+from tests.helpers_cases import each
 
 
 def texts(*values):
@@ -42,7 +43,7 @@ def test_forms_differ_from_other_forms_and_other_objects():
     assert repr(forms) == "ArrayForms(array([1, 2]))"
 
 
-@pytest.mark.parametrize("n", [0, 1, 2**16, 2**16 + 1, 3 * 2**16])
+@each("n", [0, 1, 2**16, 2**16 + 1, 3 * 2**16])
 def test_blocks_and_iteration_cover_all_forms(n):
     forms = ArrayForms(np.arange(n))
     assert [form for block in blocks(forms) for form in block] == list(forms) == list(range(n))

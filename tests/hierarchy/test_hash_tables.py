@@ -7,6 +7,7 @@ import pytest
 
 from pandas_dptree.hierarchy import hash_tables
 from pandas_dptree.hierarchy.hash_tables import DenseTable, HashTable, Texts, TextTable, WholeTable
+from tests.helpers_cases import each
 
 FACTOR = int(hash_tables._FACTOR)
 INVERSE = pow(FACTOR, -1, 2**64)
@@ -53,8 +54,8 @@ def of_texts(table, wanted):
     return table.find(Texts.of(wanted))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 100])
-@pytest.mark.parametrize("start", [0, 2**63, 2**64 - 100])
+@each("n", [0, 1, 2, 100])
+@each("start", [0, 2**63, 2**64 - 100])
 def test_numbers_with_neighbouring_hashes(known_hash, n, start):
     """The last of them are beyond the end of a table that has just room for their number."""
     labels = [hashed_to(start + place) for place in range(n)][::-1]
@@ -62,14 +63,14 @@ def test_numbers_with_neighbouring_hashes(known_hash, n, start):
     check(WholeTable(np.array(labels, dtype=np.uint64)), labels, [*others, *labels, 0, 2**64 - 1], of_numbers)
 
 
-@pytest.mark.parametrize("least", [-(2**63), -3, 0, 2**63 - 51])
+@each("least", [-(2**63), -3, 0, 2**63 - 51])
 def test_numbers_in_a_narrow_range(least):
     labels = np.random.default_rng(0).permutation(np.arange(least, least + 50, 3))
     wanted = [*range(least, least + 50), 0, -1, 1, 2**63 - 1, -(2**63)]
     check(DenseTable(labels), labels.tolist(), wanted, lambda table, each: table.find(np.array(each)))
 
 
-@pytest.mark.parametrize("length", [16, 32, 40, 64])
+@each("length", [16, 32, 40, 64])
 def test_texts_with_equal_hashes(known_hash, length):
     random = np.random.default_rng(length)
     alike = with_one_hash(60, length, random)
@@ -82,13 +83,13 @@ def test_texts_with_equal_hashes(known_hash, length):
         check(table, alike[:30], part, of_texts)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_texts_that_are_almost_equal(seed):
     """They differ in zeros at their ends, and in words that other texts do not have."""
     random = np.random.default_rng(seed)
     texts = [bytes(random.choice([0, 97, 255], length).tolist()) for length in random.choice(LENGTHS, 200)]
     labels = list(dict.fromkeys(texts[: 10 * (seed % 5)]))
-    for wanted in (texts, [b""] * 3, [each for each in texts if len(each) == 8]):
+    for wanted in (texts, [b""] * 3, [text for text in texts if len(text) == 8]):
         check(TextTable(Texts.of(labels)), labels, wanted, of_texts)
 
 

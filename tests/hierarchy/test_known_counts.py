@@ -11,6 +11,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_known_counts import PLACES, frame, quote, statements, true_statements
 
 BY = ["state", "county", "city"]
@@ -58,7 +59,7 @@ def check_against_all_tables(tree, exact, least):
     return known
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(drawn=true_statements())
 def test_just_what_is_the_same_in_all_tables_is_known(drawn):
     tree, exact, least, table = drawn
@@ -69,7 +70,7 @@ def test_just_what_is_the_same_in_all_tables_is_known(drawn):
     assert known.levels.tolist() == [bool(fixed.all()) for fixed in known.exact]
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(derandomize=True)
 @given(drawn=statements())
 def test_contradictions_are_just_what_no_table_agrees_with(drawn):
     tree, exact, least = drawn
@@ -81,7 +82,6 @@ def test_contradictions_are_just_what_no_table_agrees_with(drawn):
         assert caught.value.argument == "known"
 
 
-@settings(deadline=None)
 @given(drawn=true_statements(largest=9, max_leaves=40))
 def test_what_is_known_is_closed_and_survives_json(drawn):
     tree, exact, least, _ = drawn
@@ -114,8 +114,8 @@ def test_nothing_costs_nothing():
 FALSE, ZERO = np.array([False]), np.array([0])
 
 
-@pytest.mark.parametrize(
-    ("exact", "least", "message"),
+@each(
+    "exact, least, message",
     [
         ([FALSE], [ZERO], "an array of booleans"),
         ([FALSE] * 2, [ZERO] * 3, "an array of booleans"),
@@ -143,7 +143,7 @@ def test_one_entry_may_stand_for_a_level():
     assert quote(known) == [[24], [12, 12], [4] * 6]
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         None,
@@ -169,7 +169,7 @@ def test_data_that_is_nothing_of_the_kind(data):
     assert caught.value.argument == "data"
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         {"exact": [[[0, 3]], [[0, 1], [1, 1]]], "at_least": [[], []]},
@@ -194,8 +194,8 @@ def test_structural_zeros_are_zero():
     assert quote(Known.read(domain, {"state": {"CA": 9}}))[3] == [0, 9, 0, (0,), (0,)]
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
+@each(
+    "known, message",
     [
         (
             {"city": {("CA", "Kern", "Taft"): 1}},

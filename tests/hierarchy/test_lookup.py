@@ -16,7 +16,8 @@ from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy import lookup as lookup_module
 from pandas_dptree.hierarchy.lookup import Lookup
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
-from tests.strategies import Flatterer, objects, zoo
+from tests.helpers_cases import each
+from tests.strategies import Flatterer, fewer, objects, zoo
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -42,7 +43,7 @@ def check(column, forms):
         assert labels.codes(part).tolist() == located(part, forms).tolist()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     labels=st.lists(st.one_of(zoo(), st.sampled_from(LABELS)), max_size=12),
     values=st.lists(zoo(), max_size=12),
@@ -69,7 +70,7 @@ def arrow_text(values, kind):
 
 @pytest.mark.parametrize("per_label", [0, 1e-9], ids=["own table", "Arrow's table"])
 @pytest.mark.parametrize("kind", ["string", "large", "dictionary", "large dictionary", "view"])
-@settings(max_examples=60, deadline=None, derandomize=True)
+@fewer(2, derandomize=True)
 @given(labels=lists_of(LABELS), values=lists_of([*TEXTS, *TEXTS[:10], None, "nowhere", "z" * 100]))
 def test_texts_of_arrow(per_label, kind, labels, values):
     """In our table and in that of Arrow; a lone surrogate stands for its bytes."""
@@ -80,7 +81,7 @@ def test_texts_of_arrow(per_label, kind, labels, values):
         check(arrow_text(values, kind), forms_of(labels))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(labels=lists_of(LABELS), values=lists_of([*TEXTS[:10], None, "nowhere"]))
 def test_texts_of_pandas(labels, values):
     for dtype in ("str", "string", "string[pyarrow]", "category", "string[python]"):
@@ -101,7 +102,7 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@fewer(2, derandomize=True)
 @given(data=st.data())
 def test_whole_numbers(dtype, data):
     """In tables of a narrow and of a wide range, also of labels that are floats."""
@@ -118,7 +119,7 @@ def test_whole_numbers(dtype, data):
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "Float32", "Float64", "double[pyarrow]", "float128"]
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@fewer(2, derandomize=True)
 @given(
     labels=lists_of([*LABELS, 1, 2, 3, 0.1]),
     values=lists_of([0.0, -0.0, 1.0, 2.5, 0.1, np.nan, np.inf, 2.0**53, 2.0**63, 5e-324]),
@@ -131,9 +132,7 @@ def test_floats(dtype, labels, values):
     check(column, forms_of(labels))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["boolean", "bool[pyarrow]", "datetime64[ns]", "datetime64[s, UTC]", "timedelta64[us]"]
-)
+@each("dtype", ["boolean", "bool[pyarrow]", "datetime64[ns]", "datetime64[s, UTC]", "timedelta64[us]"])
 def test_other_types(dtype):
     column = pd.Series([1, 0, None, 1], dtype="Int64").astype(object).where(lambda x: x.notna(), None)
     column = (

@@ -7,6 +7,7 @@ from pandas_dptree.errors import ArgumentError, DomainError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.private_keys import PrivateKeys, split_by
+from tests.helpers_cases import each
 
 STATES = Domain.from_frame(pd.DataFrame({"state": ["CA", "NY"]}), by=["state"])
 
@@ -33,31 +34,27 @@ def test_derived_levels_are_public():
             split_by(["state", month], private)
 
 
-@pytest.mark.parametrize(
-    "name", ["level", "count", "std_error", "error_bound", "max_error", "other", "total"]
-)
+@each("name", ["level", "count", "std_error", "error_bound", "max_error", "other", "total"])
 def test_columns_of_the_table_cannot_be_keys(name):
     with pytest.raises(ArgumentError, match="`private_keys`") as error:
         PrivateKeys(columns=("city", name))
     assert name in str(error.value) and error.value.hint
 
 
-@pytest.mark.parametrize("name", ["max_error", "other"])
+@each("name", ["max_error", "other"])
 def test_nor_can_those_of_public_ones(name):
     domain = Domain.from_frame(pd.DataFrame({name: ["x"]}), by=[name])
     with pytest.raises(ArgumentError, match=name):
         PrivateKeys(columns=("city",), domain=domain)
 
 
-@pytest.mark.parametrize(
-    "columns", [(), ("city", "city"), None, (["city"],), (float("nan"),), ("state",), range(65)]
-)
+@each("columns", [(), ("city", "city"), None, (["city"],), (float("nan"),), ("state",), range(65)])
 def test_what_names_no_columns_is_refused(columns):
     with pytest.raises(ArgumentError, match="`private_keys`"):
         PrivateKeys(columns=columns, domain=STATES)
 
 
-@pytest.mark.parametrize(
+@each(
     "domain",
     [
         pd.DataFrame({"state": ["CA"]}),
@@ -68,7 +65,6 @@ def test_what_names_no_columns_is_refused(columns):
             structural_zeros="never",
         ),
     ],
-    ids=["frame", "tree", "structural zeros"],
 )
 def test_other_domains_are_refused(domain):
     with pytest.raises(DomainError) as error:
@@ -76,9 +72,7 @@ def test_other_domains_are_refused(domain):
     assert error.value.hint
 
 
-@pytest.mark.parametrize(
-    "private", [["state"], ["product", "city"], ["state", "product"], ["city"], ["town"], []]
-)
+@each("private", [["state"], ["product", "city"], ["state", "product"], ["city"], ["town"], []])
 def test_private_keys_are_the_last_ones(private):
     with pytest.raises(ArgumentError, match="`private_keys`") as error:
         split_by(["state", "city", "product"], private)

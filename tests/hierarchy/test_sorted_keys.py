@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy import columns as columns_module
@@ -11,7 +11,7 @@ from pandas_dptree.hierarchy import sorted_keys as sorted_keys_module
 from pandas_dptree.hierarchy.forms import ArrayForms
 from pandas_dptree.hierarchy.sorted_keys import sorted_keys
 from pandas_dptree.hierarchy.values import canonical_codes
-from tests.strategies import ODD_VALUES, objects, zoo
+from tests.strategies import ODD_VALUES, fewer, objects, zoo
 
 MISSING = [None, np.nan, pd.NA, pd.NaT]
 
@@ -25,20 +25,17 @@ def check(column):
     return keys
 
 
-@settings(deadline=None)
 @given(values=st.lists(zoo(), max_size=8))
 def test_odd_objects_are_numbered_as_ever(values):
     check(objects(values))
 
 
-@settings(deadline=None)
 @given(values=st.lists(st.text(max_size=3) | st.sampled_from([*MISSING, "a\0", "\ud800", "é", "e\u0301"])))
 def test_texts_are_numbered_as_ever(values):
     check(objects(values))
 
 
 @pytest.mark.parametrize("all_sorted", [True, False])
-@settings(deadline=None)
 @given(values=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.none(), max_size=8))
 def test_texts_in_arrow_are_numbered_as_ever(all_sorted, values):
     arrow = pytest.importorskip("pyarrow")
@@ -55,16 +52,17 @@ def test_texts_in_arrow_are_numbered_as_ever(all_sorted, values):
             assert isinstance(check(pd.concat([column, column[:2]], ignore_index=True)), ArrayForms)
 
 
-@pytest.mark.parametrize("all_sorted", [True, False])
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint64", "Int64", "UInt8", "float64", "float32"])
+@fewer(2)
 @given(values=st.lists(st.integers(0, 100), max_size=8), missing=st.lists(st.booleans(), min_size=8))
-def test_numbers_are_numbered_as_ever(all_sorted, dtype, values, missing):
+def test_numbers_are_numbered_as_ever(dtype, values, missing):
     column = pd.Series(values, dtype=dtype)
     if not dtype.startswith(("int", "uint")):
         column[[absent for absent, _ in zip(missing, values, strict=False)]] = None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_keys_module, "_DIFFERENT", 0.0 if all_sorted else 2.0)
-        assert isinstance(check(column), ArrayForms)
+    for different in (0.0, 2.0):  # all are sorted, or only the distinct ones
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sorted_keys_module, "_DIFFERENT", different)
+            assert isinstance(check(column), ArrayForms)
 
 
 def test_the_largest_numbers_and_both_zeros():

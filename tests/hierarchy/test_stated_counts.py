@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -13,6 +13,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
 from tests.helpers_known_counts import PLACES, frame, quote, true_statements
 
 BY = ["state", "county", "city"]
@@ -38,7 +39,6 @@ def as_pyarrow(frame):
 LIBRARIES = [as_pandas, as_polars, as_lazy, as_pyarrow]
 
 
-@settings(deadline=None)
 @given(drawn=true_statements(largest=5, max_leaves=30), seed=st.integers(0, 99))
 @example(drawn=(Tree.from_branching([1]), [np.array([True])] * 2, [np.array([3])] * 2, [np.array([3])] * 2),
          seed=0)  # fmt: skip
@@ -78,7 +78,7 @@ COUNTIES = pd.Series(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "states",
     [
         STATES,
@@ -103,13 +103,12 @@ COUNTIES = pd.Series(
         np.array([40, 30, 7], dtype=object),
         [np.int64(40), 30.0, Decimal(7)],
     ],
-    ids=lambda given: type(given).__name__,
 )
 def test_counts_of_a_level_in_every_form(states):
     assert quote(Known.read(DOMAIN, {"state": states}))[:2] == [[77], [40, 30, 7]]
 
 
-@pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+@each("missing", [np.nan, None, pd.NA])
 def test_a_count_that_is_missing_is_unknown(missing):
     for states in ({"CA": 40, "WA": missing}, [40, missing, missing], STATES.astype(object).where(
         STATES == 40, missing)):  # fmt: skip
@@ -117,8 +116,19 @@ def test_a_count_that_is_missing_is_unknown(missing):
     assert quote(Known.read(DOMAIN, {"total": missing})) == [[(0,)]] * 4
 
 
-@pytest.mark.parametrize("total", [77, 77.0, np.int8(77), Decimal(77), [77], pd.Series([77]), np.array([77]),
-                                   pd.DataFrame({"count": [77]})], ids=repr)  # fmt: skip
+@each(
+    "total",
+    [
+        77,
+        77.0,
+        np.int8(77),
+        Decimal(77),
+        [77],
+        pd.Series([77]),
+        np.array([77]),
+        pd.DataFrame({"count": [77]}),
+    ],
+)
 def test_the_total_in_every_form(total):
     assert quote(Known.read(DOMAIN, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
     assert quote(Known.read(DOMAIN.tree, {"total": total})) == [[77], [(0,)], [(0,)], [(0,)]]
@@ -212,8 +222,8 @@ def test_large_numbers_stay_whole():
         assert Known.read(DOMAIN, {"total": given_}).least[0].tolist() == [large]
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
+@each(
+    "known, message",
     [
         # contradictions
         ({"total": 5, "state": {"CA": 4, "WA": 2}}, "the total holds 5, but .* together hold at least 6"),
@@ -280,8 +290,8 @@ def test_what_cannot_be_known(known, message):
     assert "Hint: " in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
+@each(
+    "known, message",
     [
         (frame(county=["Kern"], count=[1]), "lacks the columns: 'state'"),
         (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pandas_dptree.errors import ArgumentError, DomainError
 from pandas_dptree.hierarchy.tree import Tree
 from tests import reference
+from tests.helpers_cases import each
 from tests.strategies import trees
 
 
@@ -67,8 +68,8 @@ def test_from_paths_folds_what_is_uniform():
     assert repr(tree) == "Tree(uniform, level_sizes=(1, 3, 12))"
 
 
-@pytest.mark.parametrize(
-    ("paths", "message"),
+@each(
+    "paths, message",
     [
         (np.empty((0, 2)), "no leaves"),
         ([], "no leaves"),
@@ -89,7 +90,7 @@ def test_paths_that_are_no_tree(paths, message):
     assert caught.value.argument == "domain" and caught.value.hint
 
 
-@pytest.mark.parametrize("branching", [[0], [2, -1], [1.5], [True], ["3"], 3, "33"])
+@each("branching", [[0], [2, -1], [1.5], [True], ["3"], 3, "33"])
 def test_branching_must_be_whole(branching):
     with pytest.raises(ArgumentError, match="whole numbers"):
         Tree.from_branching(branching)
@@ -100,13 +101,13 @@ def test_branching_must_not_overflow():
         Tree.from_branching([10] * 19)
 
 
-@pytest.mark.parametrize("counts", [([2], [1, 2, 3]), ([0],), ([1.5],), ([[2]],), ([2], [1, 0])], ids=str)
+@each("counts", [([2], [1, 2, 3]), ([0],), ([1.5],), ([[2]],), ([2], [1, 0])])
 def test_child_counts_must_fit(counts):
     with pytest.raises(ArgumentError, match="child_counts"):
         Tree(tuple(np.array(level) for level in counts))
 
 
-@pytest.mark.parametrize("ends", [[0, 1], [3, 3], [2, 2, 2], [1, 2]])
+@each("ends", [[0, 1], [3, 3], [2, 2, 2], [1, 2]])
 def test_leaf_levels_must_fit(ends):
     with pytest.raises(ArgumentError, match="leaf_levels"):
         Tree((np.array([1]), np.array([2])), np.array(ends))
@@ -117,7 +118,7 @@ def test_roll_up_wants_one_value_per_leaf():
         Tree.from_branching([2, 3]).roll_up(np.arange(5))
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, None], ids=repr)
+@each("n", [0, -1, 1.5, True, None])
 def test_a_forest_has_at_least_one_tree(n):
     with pytest.raises(ArgumentError, match="`n_roots` must be a whole number >= 1"):
         Tree((np.array([2]),), n_roots=n)

@@ -21,6 +21,7 @@ from pandas_dptree.hierarchy.values import (
     positions,
     sort_key,
 )
+from tests.helpers_cases import each
 from tests.strategies import (
     DEEP,
     ODD_VALUES,
@@ -46,7 +47,7 @@ FORMS = [form(value) for value in ODD_VALUES]
 
 
 @pytest.mark.parametrize("sort", [False, True])
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8))
 def test_the_form_of_a_value_depends_on_that_value_alone(sort, values):
     codes, keys = canonical_codes(objects(values), sort=sort)
@@ -74,7 +75,7 @@ def test_on_forms_equality_is_an_equivalence():
     assert (hashes[:, None] == hashes)[equal].all()
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8))
 def test_forms_have_one_order(values):
     known = [form(value) for value in values] + FORMS[:: len(FORMS) // 12]
@@ -84,7 +85,7 @@ def test_forms_have_one_order(values):
     assert sorted(keys) == sorted(keys[::-1])
 
 
-@pytest.mark.parametrize(
+@each(
     "same",
     [
         [1, 1.0, np.int8(1), np.float32(1), Decimal("1.00"), Fraction(1), Number.ONE],
@@ -108,13 +109,12 @@ def test_forms_have_one_order(values):
         [(1, None), (1.0, np.nan), (np.int64(1), pd.NA)],
         [None, np.nan, pd.NaT, pd.NA, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT", "D")],
     ],
-    ids=lambda same: repr(same[0]),
 )  # fmt: skip
 def test_what_is_the_same_key(same):
     assert {form(value) for value in same} == {form(same[0])} != {UNKNOWN}
 
 
-@pytest.mark.parametrize(
+@each(
     "different",
     [
         [1, True, "1", b"1", (1,), np.timedelta64(1, "ns"), np.datetime64(1, "ns"), None],
@@ -129,20 +129,18 @@ def test_what_is_the_same_key(same):
         [datetime.datetime.max.replace(tzinfo=datetime.UTC),
          datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-5)))],
     ],
-    ids=lambda different: repr(different[0]),
 )  # fmt: skip
 def test_what_is_another_key(different):
     known = [form(value) for value in different]
     assert len(set(known)) == len(known) and UNKNOWN not in known
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [[], {}, {1}, object(), Hostile(), 1j, Shade.DARK, DEEP, (1, []), (Hostile(),), np.array([1]), 10**5000,
      Decimal("1E+999999999999999999"), Decimal("1E-999999999999999999"), Fraction(1, 10**5000),
      np.array([1]).view("m8")[0], np.timedelta64(1, "Y"), np.timedelta64(2**62, "W"),
      np.datetime64(2**62, "25s"), pd.Interval(0, 10**5000)],
-    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_is_no_key(value):
     assert form(value) == UNKNOWN
@@ -191,8 +189,8 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("sort", [False, True])
-@pytest.mark.parametrize("dtype", TYPED)
+@each("sort", [False, True])
+@each("dtype", TYPED)
 def test_a_typed_column_holds_the_same_keys_as_its_values(dtype, sort):
     column = pd.Series(TYPED[dtype], dtype=dtype)
     for part in (column, column[::-1], column[:1], column[:0]):
@@ -243,7 +241,7 @@ if not pd.__version__.startswith("2.2."):
     OF_PYTHON.append(pd.StringDtype("python", na_value=np.nan))
 
 
-@pytest.mark.parametrize("dtype", OF_PYTHON, ids=str)
+@each("dtype", OF_PYTHON)
 def test_text_is_compared_by_its_characters(arrow, dtype):
     """Columns of Python's own text may hold subclasses, which say of their equality what they like."""
     for texts in (TEXTS, TEXTS[:-1], TEXTS[:5], TEXTS[8:11]):
@@ -272,7 +270,7 @@ FEW = [
 ]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(data=st.data(), few=st.sampled_from(FEW))
 def test_positions_are_those_of_equal_forms(data, few):
     keys, wanted = data.draw(st.lists(few, unique=True)), data.draw(st.lists(few))
@@ -283,8 +281,8 @@ def test_positions_are_those_of_equal_forms(data, few):
 BEYOND_A_NUL = ["a\0", "a", "a\0x", "b", "", "\0", "\0\0"]
 
 
-@pytest.mark.parametrize("sort", [False, True])
-@pytest.mark.parametrize("dtype", [*OF_PYTHON, "category"], ids=str)
+@each("sort", [False, True])
+@each("dtype", [*OF_PYTHON, "category"])
 def test_a_text_does_not_end_at_a_nul(arrow, dtype, sort):
     """It did in pandas up to 3.0.0, where a column of nothing but texts became one of C strings."""
     for texts in (BEYOND_A_NUL, BEYOND_A_NUL[::-1]):
@@ -307,9 +305,7 @@ def as_c_strings(values, cut=lambda text: text.split("\0")[0], factorize=pd.fact
     return place[:-1], values[np.unique(place[:-1], return_index=True)[1]]
 
 
-@pytest.mark.parametrize(
-    "cut", [lambda text: text.split("\0")[0], str.lower, lambda text: text[:1]], ids=["NUL", "case", "first"]
-)
+@each("cut", [lambda text: text.split("\0")[0], str.lower, lambda text: text[:1]])
 def test_pandas_does_not_decide_which_texts_are_equal(monkeypatch, arrow, cut):
     """Not even a version that makes one key of texts which differ: each row has its own text."""
     monkeypatch.setattr(pd, "factorize", partial(as_c_strings, cut=cut))
@@ -325,8 +321,8 @@ def test_pandas_does_not_decide_which_texts_are_equal(monkeypatch, arrow, cut):
 LONE, ITS_REPR = "\ud800", repr("\ud800")
 
 
-@pytest.mark.parametrize("first", [LONE, ITS_REPR])
-@pytest.mark.parametrize("more", [[], [7], [None]])
+@each("first", [LONE, ITS_REPR])
+@each("more", [[], [7], [None]])
 def test_a_lone_surrogate_is_not_the_text_of_its_representation(first, more):
     second = ITS_REPR if first == LONE else LONE
     column = pd.Series([first, second, first, *more], dtype=object)

@@ -6,6 +6,7 @@ import pytest
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
+from tests.helpers_cases import each
 
 
 def test_exact_counts_are_clipped_never_refused():
@@ -15,7 +16,7 @@ def test_exact_counts_are_clipped_never_refused():
     assert leaf_counts(np.array([0, 1, 2, 2**64 - 1], dtype=np.uint64), tree)[3] == 2**59
 
 
-@pytest.mark.parametrize("data", [np.zeros(3, dtype=int), np.zeros(4), np.zeros((4, 1), dtype=int)])
+@each("data", [np.zeros(3, dtype=int), np.zeros(4), np.zeros((4, 1), dtype=int)])
 def test_exact_counts_must_be_whole_and_fit(data):
     with pytest.raises(ArgumentError, match=r"whole numbers of shape \(4,\)"):
         leaf_counts(data, Tree.from_branching([4]))

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
@@ -18,6 +18,7 @@ from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.times import times
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_ingest import STAMP, ZONED, bins_of
 from tests.helpers_random import fixed_words, words
 from tests.strategies import ODD_VALUES, Hostile, objects, zoo
@@ -82,7 +83,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", COLUMNS, ids=str)
+@each("kind", COLUMNS)
 def test_every_library_gives_the_same_counts(library, kind):
     bins, values = COLUMNS[kind]
     n = len(values)
@@ -98,7 +99,7 @@ def test_every_library_gives_the_same_counts(library, kind):
     assert by_key[order].tolist() == [[1, 1, 0, 0, 0], [1, 0, 0, 0, 1], [0] * 5]
 
 
-@pytest.mark.parametrize(
+@each(
     "values",
     [
         pd.array([True, False, None], dtype="boolean"), pd.array([1, 0, None], dtype="Int8"),
@@ -106,14 +107,12 @@ def test_every_library_gives_the_same_counts(library, kind):
         np.array([1, 0, math.nan], dtype=np.float16), ["1", "0", None], [1, "0", []],
         [Fraction(3, 2), Decimal("0.5"), Decimal("sNaN")],
     ],
-    ids=lambda values: str(getattr(values, "dtype", values)),
 )  # fmt: skip
 def test_columns_of_pandas(values):
     assert counted(pd.DataFrame({"x": values}), FIVE).tolist() == [[1, 1, 0, 0, 0]]
 
 
 @given(values=st.lists(zoo(), max_size=6))
-@settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS], ids=lambda bins: str(bins.index.dtype))
 def test_each_value_is_read_separately_and_none_raises(bins, values):
     def of(column):
@@ -124,7 +123,7 @@ def test_each_value_is_read_separately_and_none_raises(bins, values):
     assert together.tolist() == sum((of([value]) for value in values), np.zeros(5, dtype=int)).tolist()
 
 
-@pytest.mark.parametrize("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS], ids=lambda bins: str(bins.index.dtype))
+@each("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS])
 def test_odd_values_are_counted_where_they_lie_or_not_at_all(bins):
     read = times if bins.is_time else lambda column, _: numbers(column)
     for value in ODD_VALUES:
@@ -162,8 +161,8 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("bins", "column"),
+@each(
+    "bins, column",
     [
         pytest.param(bins, column, id=f"{kind}-{type(column).__module__.split('.')[0]}-{column.dtype}")
         for bins, (kind, columns) in zip((FIVE, FIVE_DAYS, FIVE_ZONED, SPANS), REFUSED.items(), strict=True)
@@ -193,7 +192,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("bins", [FIVE, FIVE_DAYS, FIVE_ZONED, SPANS], ids=lambda bins: str(bins.index.dtype))
-@pytest.mark.parametrize("dtype", HELD)
+@each("dtype", HELD)
 def test_no_value_decides_whether_records_can_be_counted(dtype, bins):
     values = HELD[dtype]
     answers = set()
@@ -210,8 +209,8 @@ def test_no_value_decides_whether_records_can_be_counted(dtype, bins):
     assert len(answers) == 1
 
 
-@pytest.mark.parametrize(
-    ("frame", "error", "text"),
+@each(
+    "frame, error, text",
     [
         (5, ArgumentError, "must be a dataframe, not an int"),
         (pd.DataFrame({"y": [1]}), ColumnsError, "lacks the columns: 'x'"),
@@ -285,7 +284,6 @@ def records(rows, units):
     new=st.lists(ROWS, max_size=6), replace=st.booleans(), k=st.integers(1, 3), seed=st.integers(0, 2**32),
     grouped=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_one_unit_moves_the_bins_by_no_more_than_the_sensitivity(others, own, new, replace, k, seed, grouped):
     """For every key: neighbours through the real way of the data."""
     domain = DOMAIN if grouped else None
@@ -304,7 +302,6 @@ def test_one_unit_moves_the_bins_by_no_more_than_the_sensitivity(others, own, ne
 
 
 @given(rows=st.lists(ROWS, min_size=1, max_size=8), new=ROWS, at=st.integers(0, 7), grouped=st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_one_row_moves_the_bins_by_no_more_than_the_sensitivity(rows, new, at, grouped):
     domain, at = (DOMAIN if grouped else None), at % len(rows)
 

@@ -8,6 +8,7 @@ from pandas_dptree import ArgumentError
 from pandas_dptree.ingest.cells import sum_cells
 from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_arrays import EXACT, level
+from tests.helpers_cases import each
 
 BAD = np.array([-3, np.nan, 2.9, np.inf, -np.inf, 4])
 
@@ -19,7 +20,7 @@ def test_bad_counts_are_read_by_rule_and_without_a_warning() -> None:
     assert counts == [0, 0, 3, 2**53, 0, 4]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64", "float16", "float32", "bool"])
+@each("dtype", ["int8", "uint8", "int32", "uint64", "int64", "float16", "float32", "bool"])
 def test_types_of_counts(dtype: str) -> None:
     array = xr.DataArray(np.array([0, 1, 1]).astype(dtype), dims=["place"])
     assert level(array.dp.tree_counts(["place"], epsilon=EXACT), "place")["count"].values.tolist() == [
@@ -29,9 +30,7 @@ def test_types_of_counts(dtype: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "whole"), [("float16", 2**11), ("float32", 2**24), ("float64", 2**53), ("longdouble", 2**53)]
-)
+@each("dtype, whole", [("float16", 2**11), ("float32", 2**24), ("float64", 2**53), ("longdouble", 2**53)])
 def test_a_record_more_moves_a_count_in_floats_by_one_at_most(dtype: str, whole: int) -> None:
     true = np.array([*range(whole - 5, whole + 40), *range(2 * whole - 5, 2 * whole + 40)], dtype=object)
     read = sum_cells(
@@ -47,8 +46,8 @@ def test_huge_counts_do_not_overflow() -> None:
     assert (level(tree, "total")["count"] > 0).all()
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 1024])
+@each("dtype", ["int64", "uint64", "float64"])
+@each("n", [1, 3, 4, 5, 1024])
 def test_sums_of_the_largest_counts_never_wrap_around(dtype: str, n: int) -> None:
     for most in (2**61, 2**63 - 1024):  # both are floats
         array = xr.DataArray(np.full(n, most).astype(dtype), dims=["cell"])
@@ -58,15 +57,13 @@ def test_sums_of_the_largest_counts_never_wrap_around(dtype: str, n: int) -> Non
         assert 0.999 * min(2**61, n * 2**53) <= one_leaf[0] <= 2**61
 
 
-@pytest.mark.parametrize(
-    "values", [np.array(["a", "b"]), np.array([1, None], dtype=object), np.array([1j, 2])]
-)
+@each("values", [np.array(["a", "b"]), np.array([1, None], dtype=object), np.array([1j, 2])])
 def test_cells_of_a_type_that_holds_no_numbers(values: np.ndarray) -> None:
     with pytest.raises(ArgumentError, match="must hold numbers"):
         xr.DataArray(values, dims=["place"]).dp.tree_counts(["place"], epsilon=1.0)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@each("dtype", [np.float16, np.float32, np.float64])
 def test_fractions_are_rounded_and_one_record_moves_a_whole_count_by_one(dtype: type) -> None:
     largest = 2 ** (np.finfo(dtype).nmant + 1)
     whole = np.array([0, 1, 2, 1000, largest - 2, largest - 1, largest])

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.domain import Domain
@@ -14,14 +14,14 @@ from pandas_dptree.ingest.contribution_bounding import bound_contributions, kept
 from pandas_dptree.ingest.units import Units
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_ingest import counted, listed_leaves, summed
 from tests.helpers_random import fixed_words, words
-from tests.strategies import domains_and_rows, frame_of, objects
+from tests.strategies import domains_and_rows, fewer, frame_of, objects
 
 polars = pytest.importorskip("polars")
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     drawn=domains_and_rows(),
     k=st.integers(1, 4),
@@ -49,7 +49,6 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(drawn, k, unit, re
         assert ((here - there) ** 2).sum() <= sensitivity.l2_squared
 
 
-@settings(max_examples=100, deadline=None)
 @given(drawn=domains_and_rows(), row=st.integers(0, 24), replace=st.booleans(), seed=st.integers(0, 2**32))
 def test_one_row_moves_no_level_by_more_than_the_sensitivity(drawn, row, replace, seed):
     domain, rows = drawn
@@ -132,8 +131,8 @@ def kept_slowly(kind, units, order, k, key):
     return kept
 
 
-@pytest.mark.parametrize("key", [[0, 0], [MASK, MASK], [1, 2**63], [0x0123456789ABCDEF, 77]])
-@pytest.mark.parametrize("n_words", [1, 3])
+@each("key", [[0, 0], [MASK, MASK], [1, 2**63], [0x0123456789ABCDEF, 77]])
+@each("n_words", [1, 3])
 def test_rows_are_chosen_as_slowly(key, n_words):
     rng = np.random.default_rng(key[1] % 97)
     for _ in range(60):
@@ -237,13 +236,16 @@ def test_all_sums_are_of_the_same_rows():
 
 
 def test_rows_stay_with_the_same_chance_whatever_their_values():
-    domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
-    frame = pd.DataFrame({"k": ["a"] * 5, "x": [1, 10, 100, 1000, 10_000], "unit": 1})
-    draw, rounds, amount = words(3), 1000, [Quantity.of("x", (0, 10_000), 1)]
-    sums = [summed(frame, domain, amount, privacy_unit="unit", k=2, draw=draw)[0][0] for _ in range(rounds)]
+    n_units, rounds = 100, 40
+    unit = np.repeat(np.arange(n_units), 5)
+    domain = Domain.from_frame(pd.DataFrame({"unit": range(n_units)}), by=["unit"])
+    frame = pd.DataFrame({"unit": unit, "x": np.tile([1, 10, 100, 1000, 10_000], n_units)})
+    draw, amount = words(3), [Quantity.of("x", (0, 10_000), 1)]
+    sums = [summed(frame, domain, amount, privacy_unit="unit", k=2, draw=draw)[0] for _ in range(rounds)]
     pairs, times = np.unique(sums, return_counts=True)
     assert len(pairs) == 10
-    np.testing.assert_allclose(times / rounds, 0.1, atol=4 * np.sqrt(0.09 / rounds))
+    n = n_units * rounds
+    np.testing.assert_allclose(times / n, 0.1, atol=4 * np.sqrt(0.09 / n))
 
 
 def test_sums_are_exact_and_clipped_at_both_ends():
@@ -316,7 +318,7 @@ def check_moves(domain, here, there, neighbors, k):
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-@settings(max_examples=150, deadline=None)
+@fewer(2)
 @given(drawn=domains_and_rows(max_rows=15), k=st.integers(1, 3), seed=st.integers(0, 2**32), data=st.data())
 def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, seed, data):
     """For every key: neighbours through the real way of the data."""
@@ -344,7 +346,7 @@ def test_one_unit_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, k, se
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-@settings(max_examples=80, deadline=None)
+@fewer(2)
 @given(drawn=domains_and_rows(max_rows=12), data=st.data())
 def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
     values, build = HOLDERS[holder]
@@ -371,8 +373,8 @@ def test_one_row_moves_no_sum_by_more_than_the_sensitivity(holder, drawn, data):
     check_moves(domain, here, there, "replace" if replace else "add_remove", 1)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("bounds", [(-3, 5), (-4, 4), (0, 2), (2, 4), (-7, -1)])
+@each("k", [1, 2, 3])
+@each("bounds", [(-3, 5), (-4, 4), (0, 2), (2, 4), (-7, -1)])
 def test_the_worst_records_reach_the_sensitivity(bounds, k):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
     quantity = Quantity.of("x", bounds, 1)

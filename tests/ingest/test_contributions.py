@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy import columns as columns_module
@@ -30,7 +30,7 @@ from tests.helpers_ingest import (
     types_in,
 )
 from tests.helpers_reading import forms_of, values_read
-from tests.strategies import ODD_VALUES, domains_and_rows, frame_of, objects
+from tests.strategies import ODD_VALUES, domains_and_rows, fewer, frame_of, objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -48,13 +48,13 @@ BACKENDS = {
 }
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=60, deadline=None)
+@fewer(2)
 @given(drawn=domains_and_rows())
-def test_every_library_gives_the_same_counts(backend, drawn):
+def test_every_library_gives_the_same_counts(drawn):
     domain, rows = drawn
-    expected = reference.count_leaves(rows, domain.by, listed_leaves(domain))
-    assert counted(BACKENDS[backend](rows), domain).tolist() == expected.tolist()
+    expected = reference.count_leaves(rows, domain.by, listed_leaves(domain)).tolist()
+    found = {backend: counted(build(rows), domain).tolist() for backend, build in BACKENDS.items()}
+    assert found == dict.fromkeys(BACKENDS, expected)
 
 
 def as_categories(frame):
@@ -253,8 +253,8 @@ TYPED = {
 }  # fmt: skip
 
 
-def variants(values):
-    """List columns of the first value, and of odd ones and none beside it."""
+def variants(values, at_once=1):
+    """List columns of the first value, and of odd ones and none beside it, so many of them at once."""
     first = values[0]
     yield from (
         [first, first],
@@ -265,7 +265,7 @@ def variants(values):
         [None, None],
         [None, *values, None],
     )
-    yield from ([first, value] for value in values[1:])
+    yield from ([first, *values[place : place + at_once]] for place in range(1, len(values), at_once))
 
 
 def in_arrow(kind, values, role):
@@ -306,47 +306,81 @@ def outcome(frame, domain, **options):
     return len(sums), [each.tolist() for each in sums]
 
 
+def libraries_of(kind):
+    """List the libraries that have a type of Arrow."""
+    foreign = any(name in str(kind) for name in NOT_IN_POLARS)
+    return [library for library in OUTCOME_LIBRARIES if not (library == "polars" and foreign)]
+
+
+def library_of(number, kind):
+    """Choose one library for a type, each of them equally often."""
+    return libraries_of(kind)[number % len(libraries_of(kind))]
+
+
 OUTCOMES = {
-    f"{library}-{kind}": (lambda values, role, kind=kind, make=make: make(in_arrow(kind, values, role)), held)
+    f"{library}-{kind}": (
+        lambda values, role, kind=kind, make=OUTCOME_LIBRARIES[library]: make(in_arrow(kind, values, role)),
+        held,
+    )
     for kind, held in VALUES.items()
-    for library, make in OUTCOME_LIBRARIES.items()
-    if not (library == "polars" and any(name in str(kind) for name in NOT_IN_POLARS))
+    for library in libraries_of(kind)
 } | {f"pandas-{dtype}": (partial(in_pandas, dtype), held) for dtype, held in TYPED.items()}
+BY_DEFAULT = [f"{library_of(number, kind)}-{kind}" for number, kind in enumerate(VALUES)]
+BY_DEFAULT += [f"pandas-{dtype}" for dtype in TYPED]
 
 
 # Whether records can be counted at all: this shows, so it may depend on the types of columns alone.
 
 
-@pytest.mark.parametrize(("build", "values"), OUTCOMES.values(), ids=OUTCOMES)
-def test_no_value_decides_whether_records_can_be_counted(build, values):
+@pytest.mark.parametrize(
+    ("name", "at_once"),
+    [
+        *((name, 1) for name in BY_DEFAULT if name != "pandas-object"),
+        ("pandas-object", 12),
+        *(pytest.param(name, 99, marks=pytest.mark.slow) for name in OUTCOMES if name not in BY_DEFAULT),
+        pytest.param("pandas-object", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_no_value_decides_whether_records_can_be_counted(name, at_once):
+    build, values = OUTCOMES[name]
     text = Domain.from_frame(pd.DataFrame({"k": ["a", "b"]}), by=["k"])
     mixed = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1])}), by=["k"])
     amount = Quantity.of("x", (0, 5), 1)
     ways = {
         "x": [(text, {"values": [amount]})],
         "u": [(text, {"privacy_unit": "u"})],
-        "k": [(text, {}), (mixed, {}), (mixed, {"values": [COUNT]})],
+        "k": [(text, {}), (mixed, {})],
     }
     for role, questions in ways.items():
-        frames = [build(column, role) for column in variants(values)]
+        frames = [build(column, role) for column in variants(values, at_once)]
         for where, options in questions:
             outcomes = {outcome(frame, where, **options)[0] for frame in frames if frame is not None}
             assert len(outcomes) == 1, role
 
 
+@pytest.mark.parametrize(
+    ("everywhere", "alone"),
+    [
+        pytest.param(False, False, id="in one library"),
+        pytest.param(True, False, id="in every library", marks=pytest.mark.slow),
+        pytest.param(True, True, id="one by one", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("library", OUTCOME_LIBRARIES)
-def test_how_values_are_encoded_makes_no_difference(library):
+def test_how_values_are_encoded_makes_no_difference(library, everywhere, alone):
+    """By default each type in one library, and all its odd values at once."""
     domain = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1, "1", "x", b"1"])}), by=["k"])
     amount = Quantity.of("x", (-5, 5), 1)
-    for kind, bare in ENCODED.items():
-        if library == "polars" and any(name in str(kind) for name in NOT_IN_POLARS):
+    for number, (kind, bare) in enumerate(ENCODED.items()):
+        if library not in (libraries_of(kind) if everywhere else [library_of(number, kind)]):
             continue
         for role, options in (
             ("x", {"values": [amount]}),
             ("u", {"privacy_unit": "u"}),
             ("k", {"values": [COUNT]}),
         ):
-            for values in variants([*VALUES[kind], VALUES[kind][0]]):
+            columns = list(variants([*VALUES[kind], VALUES[kind][0]], at_once=1 if alone else 99))
+            for values in columns if alone else columns[::2]:
                 make = OUTCOME_LIBRARIES[library]
                 plain, other = (make(in_arrow(one, values, role)) for one in (bare, kind))
                 assert outcome(other, domain, **options) == outcome(plain, domain, **options), (kind, role)

@@ -7,6 +7,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from tests.helpers_cases import each
 from tests.helpers_ingest import counted, summed
 
 polars = pytest.importorskip("polars")
@@ -24,8 +25,8 @@ def test_odd_frames():
     ).tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("frame", "error", "message"),
+@each(
+    "frame, error, message",
     [
         (pd.DataFrame({"b": [1]}), ColumnsError, "lacks the columns: 'a'"),
         (polars.DataFrame({"b": [1]}), ColumnsError, "lacks the columns: 'a'"),

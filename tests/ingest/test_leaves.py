@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
@@ -14,18 +14,19 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_ingest import ARROW, LIBRARIES, PUBLIC, counted, typed_domain, types_in
 from tests.helpers_random import fixed_words
 from tests.helpers_reading import divided, forms_of, leaves_read
-from tests.strategies import Hostile, objects, zoo
+from tests.strategies import Hostile, fewer, objects, zoo
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
 MOMENTS = pd.to_datetime(["2024-02-29 00:00", "2024-03-31 02:30"])
 
 
-@pytest.mark.parametrize(
-    ("public", "recorded"),
+@each(
+    "public, recorded",
     [
         (pd.Series([1, 2]), pd.Series([1.0, np.nan])),
         (pd.Series([2**53, 2**53 + 1]), pd.Series([2**53 + 1, 7], dtype="uint64")),
@@ -46,7 +47,6 @@ MOMENTS = pd.to_datetime(["2024-02-29 00:00", "2024-03-31 02:30"])
         (pd.Series([1.5, 2.5]), polars.Series([1.5, float("nan")])),
         (pd.Series([(1, 2), (3, 4)]), pd.Series([(1, 2), [3, 4]], dtype=object)),
     ],
-    ids=str,
 )
 def test_keys_match_by_value_across_types(public, recorded):
     domain = Domain.from_frame(public.to_frame("k"), by=["k"])
@@ -54,8 +54,8 @@ def test_keys_match_by_value_across_types(public, recorded):
     assert counted(frame, domain).sum() == 1
 
 
-@pytest.mark.parametrize(
-    ("public", "recorded"),
+@each(
+    "public, recorded",
     [
         ([1, 2], ["1", "2"]),
         (["1"], [1]),
@@ -72,9 +72,7 @@ def test_types_that_can_never_be_equal_are_refused(public, recorded):
             leaf_totals(frame, domain)
 
 
-@pytest.mark.parametrize(
-    "empty", [pd.DataFrame({"a": [], "b": []}, dtype=object), polars.DataFrame({"a": [], "b": []})]
-)
+@each("empty", [pd.DataFrame({"a": [], "b": []}, dtype=object), polars.DataFrame({"a": [], "b": []})])
 def test_no_records_give_zeros(empty):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"], "b": ["y"]}), by=["a", "b"])
     assert counted(empty, domain).tolist() == [0]
@@ -143,7 +141,7 @@ def check_neighbors(build, units, domain, leave_out, k, seed):
 
 
 @pytest.mark.parametrize("public", PUBLIC)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@fewer(4, derandomize=True)
 @given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
 def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed):
     labels = PUBLIC[public]
@@ -160,7 +158,7 @@ def test_odd_records_have_no_part_in_the_counts_of_others(public, data, k, seed)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@fewer(4, derandomize=True)
 @given(data=st.data(), k=st.integers(1, 3), seed=st.integers(0, 99))
 def test_typed_records_have_no_part_in_the_counts_of_others(library, data, k, seed):
     types = st.sampled_from(types_in(library))
@@ -222,14 +220,13 @@ def test_a_float_that_is_no_number_is_missing(library):
 HELD = [[1], {"a": 1}, Hostile(), "a", None]
 
 
-@pytest.mark.parametrize(
+@each(
     "frame",
     [
         pd.DataFrame({"k": objects(HELD)}),
         polars.DataFrame({"k": polars.Series(HELD, dtype=polars.Object)}),
         polars.DataFrame({"k": polars.Series(HELD, dtype=polars.Object)}).lazy(),
     ],
-    ids=["pandas", "polars", "polars-lazy"],
 )
 def test_objects_that_cannot_be_hashed_are_dropped(frame):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ColumnsError
@@ -17,6 +17,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.privacy.quantity import COUNT, Quantity
+from tests.helpers_cases import each
 from tests.helpers_ingest import LIBRARIES, PANDAS, counted, encoded, summed
 from tests.strategies import Hostile, objects, zoo
 
@@ -48,7 +49,6 @@ def test_each_object_is_read_separately():
         assert same(numbers(objects([value])), [number])
 
 
-@settings(max_examples=150, deadline=None)
 @given(values=st.lists(zoo(), min_size=1, max_size=5))
 def test_no_object_changes_how_another_is_read(values):
     together = numbers(objects(values))
@@ -73,10 +73,10 @@ NUMERIC = {
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", NUMERIC, ids=str)
+@each("kind", NUMERIC)
 def test_every_library_reads_the_same_numbers(library, kind):
     if library.startswith("pandas") and library != "pandas-arrow" and kind not in PANDAS:
-        pytest.skip("no such type in pandas")
+        return  # pandas has no such type
     values = NUMERIC[kind]
     table = pyarrow.table(
         {
@@ -108,7 +108,7 @@ def test_objects_of_polars_are_read_too():
     assert [s.tolist() for s in summed(frame, domain, [Quantity.of("x", (0, 9), 1), COUNT])] == [[7], [2]]
 
 
-@pytest.mark.parametrize(
+@each(
     "column",
     [
         pd.Series(pd.to_datetime(["2024-01-01"])),
@@ -127,7 +127,6 @@ def test_objects_of_polars_are_read_too():
         polars.Series([[1]]),
         polars.Series([{"a": 1}]),
     ],
-    ids=lambda column: f"{type(column).__module__.split('.')[0]}-{column.dtype}",
 )
 def test_types_that_hold_no_numbers_are_refused(column):
     make = pd.DataFrame if isinstance(column, pd.Series) else polars.DataFrame
@@ -138,7 +137,7 @@ def test_types_that_hold_no_numbers_are_refused(column):
         assert error.value.hint.startswith("convert")
 
 
-@pytest.mark.parametrize("state", ["raise", "print", "warn", "call"])
+@each("state", ["raise", "print", "warn", "call"])
 def test_no_value_is_shown_by_warnings_of_numpy(state, capfd):
     domain = Domain.from_frame(pd.DataFrame({"k": ["a"]}), by=["k"])
     extremes = [1.0, 5e-324, 1e308, math.inf, -math.inf, math.nan, -0.0]
@@ -161,12 +160,12 @@ def test_no_value_is_shown_by_warnings_of_numpy(state, capfd):
     assert capfd.readouterr() == ("", "") and not errors
 
 
-@pytest.mark.parametrize("kind", ["M8[ns]", "M8[s]", "m8[ns]", "m8[s]"])
+@each("kind", ["M8[ns]", "M8[s]", "m8[ns]", "m8[s]"])
 def test_no_time_is_too_far_away_to_be_no_number(kind):
     """pandas fails to make an object of a time in a zone where that is beyond the last one."""
     column = pd.Series(np.array([0, 2**63 - 1]).view(kind))
     columns = (
         [column] if kind[0] == "m" else [column, column.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")]
     )
-    for each in columns:
-        assert same(numbers(each), [None, None])
+    for made in columns:
+        assert same(numbers(made), [None, None])

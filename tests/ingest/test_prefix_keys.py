@@ -3,7 +3,7 @@
 import math
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
@@ -28,7 +28,6 @@ def test_invalid_addresses_are_no_keys():
     assert numbers[fits].tolist() == [0, 2**32 - 1, 0x0A141E28, 0x0100C809]
 
 
-@settings(max_examples=200)
 @given(st.lists(zoo(), max_size=8), st.sampled_from([ADDRESSES, ZIPS, binary("u", bits=64)]))
 def test_each_object_is_read_separately_and_none_raises(values, tree):
     together = read_column(objects(values), tree.read_as)

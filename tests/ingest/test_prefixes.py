@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
+from tests.helpers_cases import each
 from tests.helpers_implicit import exact
 from tests.helpers_random import fixed_words
 from tests.strategies import objects
@@ -53,7 +54,7 @@ def test_numbers_are_counted_as_slowly(values, bits):
         assert level == {value: cut.count(value) for value in set(cut)}
 
 
-@pytest.mark.parametrize("dtype", [object, "string[python]", "str"], ids=str)
+@each("dtype", [object, "string[python]", "str"])
 def test_a_text_with_a_nul_is_read_separately(dtype):
     """One row in front took all others with it: texts were C strings in pandas up to 3.0.0."""
     texts = ["12\0", "12", "12", "1.2.3.4\0", "1.2.3.4", "1.2.3.4", "1\0002", "12345\0", "12345", ""]
@@ -65,7 +66,7 @@ def test_a_text_with_a_nul_is_read_separately(dtype):
             assert exact(make({"ip": values}), ADDRESSES)[-1] == {"1.2.3.4/32": 2}
 
 
-@pytest.mark.parametrize("make", [polars.from_pandas, lambda f: polars.from_pandas(f).lazy(),
+@each("make", [polars.from_pandas, lambda f: polars.from_pandas(f).lazy(),
                                   lambda f: polars.from_pandas(f).to_arrow()])  # fmt: skip
 def test_records_of_every_library_give_the_same_counts(make):
     frame = pd.DataFrame(
@@ -91,7 +92,6 @@ def test_records_are_dropped_first_and_bounded_then():
 # Privacy
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(-1, 16), st.integers(0, 3)), max_size=25),
     st.lists(st.integers(-1, 16), max_size=6),

@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.private_keys import nodes_of_private_keys
+from tests.helpers_cases import each
 from tests.helpers_random import words
 from tests.strategies import objects
 
@@ -134,9 +135,7 @@ def test_no_records_have_no_nodes():
     assert [level.tolist() for level in nodes.counts] == [[0], [], []]
 
 
-@pytest.mark.parametrize(
-    ("frame", "error"), [(pd.DataFrame({"a": ["x"]}), ColumnsError), (["a"], ArgumentError)]
-)
+@each("frame, error", [(pd.DataFrame({"a": ["x"]}), ColumnsError), (["a"], ArgumentError)])
 def test_frames_that_cannot_be_counted_are_refused(frame, error):
     with pytest.raises(error):
         nodes_of_private_keys(frame, TREES["alone"])

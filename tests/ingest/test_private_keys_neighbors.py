@@ -5,7 +5,7 @@ import itertools
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.domain import Domain
@@ -15,7 +15,7 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_private_keys import paths
 from tests.helpers_random import fixed_words
 from tests.helpers_reading import divided
-from tests.strategies import objects
+from tests.strategies import fewer, objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -70,7 +70,6 @@ def check(tree, frames, seed, k, neighbors, convert=lambda frame: frame):
     assert all(count > 0 for level in (*here[n_public:], *there[n_public:]) for count in level.values())
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     tree=st.sampled_from(TREES), odd=st.booleans(), k=st.integers(1, 3), replace=st.booleans(), data=st.data()
 )
@@ -90,7 +89,7 @@ def test_one_unit_moves_no_level_by_more_than_the_sensitivity(tree, odd, k, repl
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "category"])
-@settings(max_examples=40, deadline=None)
+@fewer(3)
 @given(rows=st.lists(ROWS[TEXTS], max_size=12), own=st.lists(ROWS[TEXTS], max_size=4), k=st.integers(1, 3))
 def test_other_libraries_do_not_move_them_further(library, rows, own, k):
     convert = {

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -20,6 +20,7 @@ from pandas_dptree.ingest import reading, spill, units
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.reading import in_threads
 from pandas_dptree.privacy.quantity import COUNT
+from tests.helpers_cases import each
 from tests.helpers_random import fixed_words, rng, words
 from tests.helpers_reading import divided, encoded_units, in_parts
 from tests.helpers_units import (
@@ -34,7 +35,7 @@ from tests.helpers_units import (
     private_keys,
     sums,
 )  # fmt: skip
-from tests.strategies import objects
+from tests.strategies import fewer, objects
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -42,7 +43,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 @pytest.mark.parametrize("pool", POOLS)
-@settings(max_examples=40, deadline=None)
+@fewer(3)
 @given(rows=ROWS, k=st.integers(1, 3), n_buckets=st.integers(1, 3), data=st.data())
 def test_units_add_up(verb, pool, rows, k, n_buckets, data):
     """Whatever the types of their column in each batch: each unit adds what it adds on its own."""
@@ -57,10 +58,10 @@ def test_units_add_up(verb, pool, rows, k, n_buckets, data):
         found = added([verb(everyone, **bounding)])
     alone = [verb(everyone[everyone["u"] == unit], **bounding) for unit in values]
     assert found == added(alone)
-    for each in alone:
-        n_rows = sum(n for place, n in each.items() if verb is not sums or place[0] == 0)
+    for own in alone:
+        n_rows = sum(n for place, n in own.items() if verb is not sums or place[0] == 0)
         levels = 3 if verb is private_keys else 1
-        assert n_rows <= k * levels and (verb is not private_keys or each[(0,)] <= k)
+        assert n_rows <= k * levels and (verb is not private_keys or own[(0,)] <= k)
 
 
 def many(n=1500):
@@ -72,21 +73,24 @@ def many(n=1500):
     })  # fmt: skip
 
 
-DIVISIONS = [
-    {"batch": 1, "few": 10**6}, {"batch": 7, "buckets": 256}, {"batch": 400, "buckets": 1},
-    {"batch": 100, "buckets": 3, "in_memory": 0}, {"batch": 50, "buckets": 256, "in_memory": 10_000},
-    {"batch": 1500},
-]  # fmt: skip
+def divisions(n):
+    """List ways to divide so many rows."""
+    return [
+        {"batch": 1, "few": 10**6}, {"batch": 7, "buckets": 256}, {"batch": n // 4, "buckets": 1},
+        {"batch": n // 15, "buckets": 3, "in_memory": 0},
+        {"batch": n // 30, "buckets": 256, "in_memory": 7 * n}, {"batch": n},
+    ]  # fmt: skip
 
 
+@pytest.mark.parametrize("n", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
-def test_the_division_makes_no_difference(verb, monkeypatch):
+def test_the_division_makes_no_difference(verb, n, monkeypatch):
     """Neither batches, buckets, the order of the rows, the number of threads, nor a temporary file."""
-    frame = many()
+    frame = many(n)
     bounding = {"privacy_unit": "u", "max_contributions": 2, "random_words": fixed_words(7)}
     expected, without = verb(frame, **bounding), verb(frame)
     assert expected != without
-    for number, options in enumerate(DIVISIONS):
+    for number, options in enumerate(divisions(n)):
         shuffled = frame.sample(frac=1, random_state=number)
         monkeypatch.setattr(reading, "_MOST_THREADS", 1 + number % 3)
         with divided(**options):
@@ -111,7 +115,7 @@ def test_rows_go_to_the_file_of_choice(monkeypatch, tmp_path):
     assert opened == [str(tmp_path)] and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("n_hashes", [1, 2])
+@each("n_hashes", [1, 2])
 def test_units_with_equal_hashes_are_not_merged(monkeypatch, n_hashes):
     """Everyone's rows are as good as those of one unit, but for the words that encode it."""
     monkeypatch.setattr(units, "mixed", lambda state: state % np.uint64(n_hashes))
@@ -132,11 +136,12 @@ def test_units_of_different_kinds_are_not_merged():
     assert sums(frame, **bounding)[0, 0] == 4
 
 
-def test_kept_rows_are_uniform():
+@pytest.mark.parametrize("rounds", [50, pytest.param(150, marks=pytest.mark.slow)])
+def test_kept_rows_are_uniform(rounds):
     """A rare leaf beside identical rows: where these are not numbered, 0.246 was found for 0.1."""
     own = [("a", 1)] * 6 + [("b", 1)] + [("c", 1), ("c", 2), ("c", 2)]
     frame = pd.DataFrame(own * 40, columns=["k", "x"]).assign(u=np.repeat(np.arange(40), 10))
-    draw, rounds = words(5), 150
+    draw = words(5)
     for k in (1, 3):
         found = np.zeros((2, 3))
         for _ in range(rounds):
@@ -163,7 +168,7 @@ def test_the_same_seed_keeps_the_same_rows():
     assert counts(0, 10**6) == counts(0, 100) == counts(0, 100) != counts(1, 10**6)
 
 
-@pytest.mark.parametrize("n_hashes", [1, 2, 3])
+@pytest.mark.parametrize("n_hashes", [1, 3, pytest.param(2, marks=pytest.mark.slow)])
 def test_paths_with_equal_hashes_are_not_equal(monkeypatch, n_hashes):
     """Which rows stay depends on the order of the records for no path, and for no other unit's."""
     monkeypatch.setattr(private_keys_module, "mixed", lambda state: state % np.uint64(n_hashes))
@@ -171,7 +176,7 @@ def test_paths_with_equal_hashes_are_not_equal(monkeypatch, n_hashes):
     bounding = {"privacy_unit": "u", "max_contributions": 2, "random_words": fixed_words(7)}
     expected = private_keys(frame, **bounding)
     assert expected == added(private_keys(own, **bounding) for _, own in frame.groupby("u"))
-    for number, options in enumerate(DIVISIONS[1:]):
+    for number, options in enumerate(divisions(300)[1:]):
         with divided(**options):
             assert private_keys(frame.sample(frac=1, random_state=number), **bounding) == expected
 
@@ -179,8 +184,8 @@ def test_paths_with_equal_hashes_are_not_equal(monkeypatch, n_hashes):
 # Threads: what happens in them shows as little as elsewhere.
 
 
-@pytest.mark.parametrize("unit", [None, "u"])
-@pytest.mark.parametrize("raised", [ValueError, MemoryError, RuntimeWarning])
+@each("unit", [None, "u"])
+@each("raised", [ValueError, MemoryError, RuntimeWarning])
 def test_errors_of_threads_hold_no_record(monkeypatch, unit, raised):
     def fail(column):
         warnings.warn("secret-value", stacklevel=1)

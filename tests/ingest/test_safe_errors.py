@@ -12,6 +12,7 @@ from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.ingest.safe_errors import ReadingError, discreetly
+from tests.helpers_cases import each
 
 
 def test_what_other_libraries_say_of_the_records_is_not_repeated(monkeypatch):
@@ -31,7 +32,7 @@ class Panic(BaseException):
     """What polars raises when it panics is no Exception."""
 
 
-@pytest.mark.parametrize("raised", [RuntimeError, Panic, Warning, MemoryError])
+@each("raised", [RuntimeError, Panic, Warning, MemoryError])
 def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
 
@@ -49,7 +50,7 @@ def test_nothing_that_is_raised_holds_the_records(monkeypatch, raised):
         assert "secret-value" not in "".join(traceback.format_exception_only(caught.value))
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+@each("stop", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
     domain = Domain.from_frame(pd.DataFrame({"a": ["x"]}), by=["a"])
 
@@ -65,7 +66,7 @@ def test_an_interrupt_is_not_swallowed(monkeypatch, stop):
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("raised", [RuntimeError, Panic])
+@each("raised", [RuntimeError, Panic])
 def test_an_error_about_a_schema_holds_no_records(raised):
     """An engine may have to read some records to find their types."""
 
@@ -107,7 +108,7 @@ RAN_OUT = {
 }
 
 
-@pytest.mark.parametrize("what", RAN_OUT)
+@each("what", RAN_OUT)
 def test_what_ran_out_is_said(what):
     raised, message = RAN_OUT[what]
 
@@ -121,7 +122,7 @@ def test_what_ran_out_is_said(what):
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         ReadingError("frame", "is a stream.", hint="make another."),

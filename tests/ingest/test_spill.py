@@ -11,7 +11,7 @@ from collections import Counter, namedtuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.ingest import spill
@@ -20,6 +20,7 @@ from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.spill import Buckets, Packet
 from pandas_dptree.ingest.tallies import Rows
 from pandas_dptree.ingest.units import Units
+from tests.helpers_cases import each
 
 
 def packet(kind, words, place, amounts):
@@ -48,7 +49,6 @@ def listed(packets):
 PACKETS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 3), st.integers(1, 5))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     added=st.lists(st.lists(PACKETS, max_size=4), max_size=8), most=st.sampled_from([0, 1000, 4000, 2**20]),
     seed=st.integers(0, 99),
@@ -86,14 +86,15 @@ def test_rows_of_every_kind_are_stored(monkeypatch):
     assert other.rows.place.tolist() == [b"\1", b"\1\2"]
 
 
-@pytest.mark.parametrize("rows", [1, 100, 10_000])
+@each("rows", [1, 100, 2_000])
 def test_the_memory_of_packets_is_known(rows):
     """Of a row in a packet of its own, the arrays are the least part."""
-    units, own = Units(0, np.zeros((20_000, 2), dtype=np.uint64)), Rows(np.zeros(20_000, dtype=np.int64))
+    n = 4_000
+    units, own = Units(0, np.zeros((n, 2), dtype=np.uint64)), Rows(np.zeros(n, dtype=np.int64))
     tracemalloc.start()
     packets = [
         Packet(units[np.arange(start, start + rows)], own[np.arange(start, start + rows)])
-        for start in range(0, 20_000, rows)
+        for start in range(0, n, rows)
     ]
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -171,6 +172,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_nothing_is_left_of_a_killed_process(tmp_path):
     code = textwrap.dedent(KILLED.format(folder=str(tmp_path)))

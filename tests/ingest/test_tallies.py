@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -19,7 +19,7 @@ from pandas_dptree.ingest.private_keys import PathTally
 from pandas_dptree.ingest.tallies import CellSums, Rows, add_up
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_ingest import bins_of
-from tests.strategies import objects
+from tests.strategies import fewer, objects
 
 DOMAIN = Domain.from_frame(pd.DataFrame({"k": list("abcd")}), by=["k"])
 WIDE = Domain.from_frame(pd.DataFrame({"k": [*"abcd", *map(str, range(400))]}), by=["k"])
@@ -65,7 +65,7 @@ def shown(counted):
 
 
 @pytest.mark.parametrize("tally", TALLIES.values(), ids=TALLIES)
-@settings(max_examples=25, deadline=None)
+@fewer(2)
 @given(data=st.data(), compact=st.booleans())
 def test_parts_add_up(tally, data, compact):
     """In any division and order, from one process or several."""

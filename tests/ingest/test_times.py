@@ -6,11 +6,12 @@ import pytest
 
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.ingest.times import times
+from tests.helpers_cases import each
 from tests.helpers_ingest import bins_of
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+@each("unit", ["s", "ms", "us", "ns"])
+@each("kind", ["datetime64", "timedelta64"])
 def test_times_of_any_unit_are_clipped_exactly(unit, kind):
     factor = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     make = pd.Timestamp if kind == "datetime64" else pd.Timedelta
@@ -27,7 +28,7 @@ def test_times_of_any_unit_are_clipped_exactly(unit, kind):
         assert (times(column, bins).dtype == bins.edges.dtype) and len(times(column[:0], bins)) == 0
 
 
-@pytest.mark.parametrize("bounds", ["2020-01-01", pd.Timedelta(0)])
+@each("bounds", ["2020-01-01", pd.Timedelta(0)])
 def test_a_text_is_no_time_whatever_its_bytes(bounds):
     pyarrow = pytest.importorskip("pyarrow")
     low = pd.Timestamp(bounds) if isinstance(bounds, str) else bounds

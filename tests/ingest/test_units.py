@@ -15,6 +15,7 @@ from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
 from pandas_dptree.ingest.units import Units, form_hashes, units_of
+from tests.helpers_cases import each
 from tests.helpers_reading import encoded_units, forms_of
 from tests.strategies import ODD_VALUES, objects, zoo
 
@@ -133,7 +134,7 @@ def narwhals_of(series):
     return columns_module.nw.from_native(series, series_only=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=st.lists(zoo(), max_size=8), more=st.lists(zoo(), max_size=4))
 def test_any_values_are_encoded_alike_in_any_company(values, more):
     columns = [objects(values), objects([*more, *values]), *(objects([value]) for value in values)]
@@ -180,8 +181,8 @@ def test_one_long_number_does_not_fail_the_others():
     assert None not in units and len({*units}) == 4
 
 
-@pytest.mark.parametrize("kind", range(3))
-@pytest.mark.parametrize("key", [[0, 0], [2**64 - 1, 2**64 - 1]])
+@each("kind", range(3))
+@each("key", [[0, 0], [2**64 - 1, 2**64 - 1]])
 def test_hashes_are_of_each_unit_alone(kind, key):
     """Neither the rows around it nor the largest key matter, and nothing is said of overflows."""
     words = np.array([[0, 1], [2**64 - 1, 1], [0, 2]], dtype=np.uint64)
@@ -224,7 +225,6 @@ def test_units_with_equal_hashes_have_numbers_of_their_own(monkeypatch):
         assert (number == number[np.arange(20) % 5]).all() and len({*number[:5].tolist()}) == 5
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     words=st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=2), min_size=1, max_size=12),
     n_hashes=st.integers(1, 4),

@@ -7,11 +7,12 @@ import zoneinfo
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.ingest.leaves import leaves_of
+from tests.helpers_cases import each
 from tests.helpers_levels import ODD_TIMES, UTC, leaf_keys, rng
 from tests.strategies import Hostile, objects
 
@@ -45,7 +46,7 @@ def calendar_of(values, units=("day",), start="2000-01-01", end="2000-12-31", ti
 
 
 @pytest.mark.parametrize("units", NESTED, ids="-".join)
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@each("unit", ["s", "ms", "us", "ns"])
 def test_keys_are_those_of_pandas(units, unit):
     generator = rng()
     span = np.array(["1959-12-20", "1976-01-20"], dtype="M8[s]").astype(np.int64)
@@ -61,7 +62,7 @@ def test_keys_are_those_of_pandas(units, unit):
     assert found.values.tolist() == expected.values.tolist()
 
 
-@pytest.mark.parametrize("units", NESTED, ids="-".join)
+@each("units", NESTED)
 def test_leaves_are_all_units_of_the_days(units):
     days = pd.Series(pd.date_range("1999-12-28", "2001-01-03 23:00", freq="h"))
     expected = pd.DataFrame({f"t/{unit}": UNITS[unit](days) for unit in units}).drop_duplicates()
@@ -127,7 +128,6 @@ ODD_ZONES = {  # and a moment when their clocks were set
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     zone=st.sampled_from(list(ODD_ZONES)),
     minutes=st.lists(st.integers(-3 * 1440, 3 * 1440), min_size=1, max_size=10),
@@ -155,7 +155,6 @@ def test_days_and_hours_are_listed_that_the_clocks_show(zone):
         assert calendar.paths()[f"t_{unit}"].tolist() == sorted(set(shown.dt.strftime(written)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(order=st.permutations(range(len(ODD_TIMES))), kept=st.integers(1, len(ODD_TIMES)))
 def test_each_time_is_read_separately(order, kept):
     chosen = [ODD_TIMES[place] for place in order[:kept]]
@@ -171,7 +170,6 @@ def test_text_is_read_as_iso_in_every_type():
         assert calendar_of(pd.Series(texts, dtype=dtype)) == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(
         st.datetimes(datetime.datetime(1999, 12, 1), datetime.datetime(2001, 1, 31)).map(
@@ -222,8 +220,8 @@ def test_parts_of_a_second_before_1970_are_rounded_down_in_every_type():
     assert found == ["1970-01-01 08:00"] * 2
 
 
-@pytest.mark.parametrize("unit", ["s", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+@each("unit", ["s", "us", "ns"])
+@each("zone", [None, "Asia/Tokyo"])
 def test_times_at_the_ends_of_their_types_are_dropped(unit, zone):
     ends = np.array([np.iinfo(np.int64).min + 1, np.iinfo(np.int64).max, np.iinfo(np.int64).min])
     column = pd.Series(ends.view(f"M8[{unit}]"))
@@ -234,14 +232,14 @@ def test_times_at_the_ends_of_their_types_are_dropped(unit, zone):
     assert calendar_of(column, timezone=zone) == [None] * 3
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@each("unit", ["s", "ms", "us", "ns"])
 def test_missing_times_are_of_no_year(unit):
     """The number that stands for them would be one of 1677 in nanoseconds."""
     column = pd.Series(["NaT", "1677-12-01"], dtype=f"M8[{unit}]")
     assert calendar_of(column, ["year"], "1000-01-01", "9998-12-31") == [None, 1677]
 
 
-@pytest.mark.parametrize("dtype", [object, "str", "float64", "M8[ns]"])
+@each("dtype", [object, "str", "float64", "M8[ns]"])
 def test_no_records_give_zeros(dtype):
     counts = pd.DataFrame({"t": pd.Series([], dtype=dtype)}).dp.tree_counts(
         dpt.calendar("t", ["year"], start="2000-01-01", end="2001-12-31"), epsilon=1e7

@@ -4,16 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.ingest.leaves import leaves_of
+from tests.helpers_cases import each
 from tests.helpers_levels import rng
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(st.floats() | st.sampled_from([0.0, 18.0, 65.0, 120.0, 0.1 + 0.2]), max_size=20),
     edges=st.sampled_from([[0, 18, 65, 120], [-1.5, 0, 0.3], np.array([1, 2]), range(5)]),
@@ -69,7 +68,7 @@ def test_ends_made_with_a_width_are_the_numbers_that_are_written(low, steps, hun
     assert [(float(start), float(end)) for start, end in texts] == list(pairwise(edges.tolist()))
 
 
-@pytest.mark.parametrize("ends", [(0, 1e-310), (1e300, 1.5e300), (2**53, 2**53 + 6), (0, 1e-5 / 3)])
+@each("ends", [(0, 1e-310), (1e300, 1.5e300), (2**53, 2**53 + 6), (0, 1e-5 / 3)])
 def test_ends_of_any_size_rise(ends):
     levels = dpt.cut("x", width=(ends[1] - ends[0]) / 3, bounds=ends)
     assert np.allclose(levels.edges[0], np.linspace(*ends, 4), rtol=1e-9, atol=0)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -31,7 +31,6 @@ COLUMNS = st.sampled_from(list(VALUES)).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(column=COLUMNS)
 @example(column=(BITS, [1.0, 2.0, 255.0]))
 def test_prefixes_hold_the_same_records_as_in_the_implicit_tree(column):

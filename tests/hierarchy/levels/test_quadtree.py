@@ -3,7 +3,7 @@
 import math
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -13,7 +13,6 @@ from tests.helpers_levels import leaf_keys
 COORDINATES = st.floats(-1, 5) | st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan, math.inf])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     points=st.lists(st.tuples(COORDINATES, COORDINATES), max_size=20),
     depth=st.integers(1, 4),
