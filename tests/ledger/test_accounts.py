@@ -4,7 +4,7 @@ import pickle
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -39,7 +39,6 @@ def test_parts_are_chosen_once(tmp_path, patients):
         account.part(3)
 
 
-@settings(max_examples=25)
 @given(
     st.integers(1, 10**12), st.integers(0, 10**9),
     st.one_of(st.integers(1, 40), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=9)),

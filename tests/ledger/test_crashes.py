@@ -177,8 +177,12 @@ def check_after_kills(ledger, folder, n_kills, cap):
 
 @pytest.mark.parametrize(
     ("n_releases", "cap"),
-    [(30, 1.0), (60, 0.4), pytest.param(1000, 7.5, marks=pytest.mark.slow)],
-    ids=["room for all", "cap reached", "many"],
+    [
+        pytest.param(20, 0.08, marks=pytest.mark.tripwire, id="few"),
+        pytest.param(30, 1.0, marks=pytest.mark.slow, id="room for all"),
+        pytest.param(60, 0.4, marks=pytest.mark.slow, id="cap reached"),
+        pytest.param(1000, 7.5, marks=pytest.mark.nightly, id="many"),
+    ],
 )
 def test_processes_that_are_killed(tmp_path, n_releases, cap):
     ledger, folder, n_kills, refused = run_and_kill(tmp_path, 8, n_releases, cap)

@@ -188,7 +188,17 @@ counts.to_csv("counts.csv")
 """
 
 
-def test_a_script_that_runs_twice_spends_once(tmp_path):
+def test_a_script_that_runs_twice_spends_once(tmp_path, monkeypatch):
+    ledger = create(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    exec(SCRIPT, {})
+    with pytest.raises(RepeatedReleaseError, match=r"charge 3, requested at 20.* and was released"):
+        exec(SCRIPT, {})
+    assert ledger["patients"].spent.rho == 0.1 and (tmp_path / "counts.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_script_that_is_started_twice_spends_once(tmp_path):
     ledger = create(tmp_path)
     env = {**os.environ, "PYTHONPATH": str(Path(dpt.__file__).parents[1])}
     runs = [

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -44,7 +44,6 @@ def test_three_times_a_tenth_fits_into_three_tenths(tmp_path):
     assert account.remaining.amount == Amount()
 
 
-@settings(max_examples=25)
 @given(st.lists(st.decimals("0.0001", "0.3", places=4), min_size=1, max_size=8))
 def test_typed_decimals_add_up_as_decimals(tmp_path_factory, typed):
     total = sum(map(Fraction, typed))

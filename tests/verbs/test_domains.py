@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree
@@ -85,7 +85,6 @@ def test_the_accessor_is_the_function():
     assert is_released(pandas_dptree.released_domain(table), us())
 
 
-@settings(max_examples=50)
 @given(paths(), st.randoms(use_true_random=False))
 def test_a_table_has_the_domain_of_its_release(leaves, random):
     depth = max(len(path) - path.count(None) for path in leaves)  # no key is shown on the levels below
@@ -97,7 +96,6 @@ def test_a_table_has_the_domain_of_its_release(leaves, random):
         assert is_released(rows.dp.domain(), expected)
 
 
-@settings(max_examples=50)
 @given(paths(), st.data())
 def test_a_filtered_table_has_the_paths_of_its_rows(leaves, data):
     by = names(len(leaves[0]))

@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cache
+from itertools import product
 
 import narwhals as nw
 import numpy as np
@@ -11,13 +12,16 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms import arguments
+from tests.helpers_cases import each
 from tests.helpers_engine_verbs import (
     EXACT,
     KEYS,
+    KINDS,
     PLANS,
     UNITS,
     VERBS,
     assert_same,
+    in_pairs,
     planned,
     seeded,
     tables,
@@ -51,7 +55,7 @@ class Frames:
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory):
-    table = odd_records().drop_columns("never")
+    table = odd_records(1000).drop_columns("never")
     return Frames(table, tmp_path_factory.mktemp("engines"))
 
 
@@ -61,12 +65,34 @@ def expected(frames):
     return cache(lambda verb, unit: VERBS[verb](frames("pandas"), **UNITS[unit], **seeded()))
 
 
+PAIRS = in_pairs(ALL)
+
+
+def test_all_pairs_are_tried():
+    assert sorted(verb for verbs in KINDS.values() for verb in verbs) == sorted(VERBS)
+    kind_of = {verb: kind for kind, verbs in KINDS.items() for verb in verbs}
+    calls = [(engine, verb, unit) for engine, called in PAIRS.items() for verb, unit in called]
+    assert {(engine, kind_of[verb]) for engine, verb, _ in calls} == {*product(ALL, KINDS)}
+    assert {(engine, unit) for engine, _, unit in calls} == {*product(ALL, UNITS)}
+    assert {(verb, unit) for _, verb, unit in calls} == {*product(VERBS, UNITS)}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_each_engine_with_verbs_of_each_kind(engine, frames, expected):
+    def releases_the_same(verb, unit):
+        with divided(batch=1500, buckets=16):
+            assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
+
+    each("verb, unit", PAIRS[engine])(releases_the_same)()
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("engine", ALL)
 def test_every_verb_on_every_engine(engine, verb, frames, expected):
-    unit = "some of each unit"
-    with divided(batch=5000, buckets=16):
-        assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
+    for unit in UNITS:
+        with divided(batch=1500, buckets=16):
+            assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +101,12 @@ def released(frames):
     return cache(lambda kind, unit: planned(kind, unit).release(frames("pandas"), **seeded()))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", ["rows", "all of each unit"])
 @pytest.mark.parametrize("engine", ALL)
 def test_every_plan_on_every_engine(engine, unit, frames, released):
     for kind in PLANS if unit == "rows" else ["several at once", "private keys"]:
-        with divided(batch=5000, buckets=16):
+        with divided(batch=1500, buckets=16):
             table = planned(kind, unit).release(frames(engine), **seeded())
         assert_same(table, released(kind, unit))
 
@@ -138,12 +165,26 @@ def assert_same_keys(table, expected):
             assert forms_of(table[name]) == forms_of(expected[name])
 
 
+READ_AGAIN = [engine for engine in ALL if engine not in READ_ONCE]
+
+
+@pytest.mark.parametrize("turn", range(len(OBSERVED)))
+def test_keys_that_occur_are_the_same(turn, frames):
+    """Each engine with one kind of keys."""
+    keys_are_the_same(frames, OBSERVED[turn], READ_AGAIN[turn :: len(OBSERVED)])
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("by", OBSERVED, ids=str)
-def test_keys_that_occur_are_the_same(by, frames):
+def test_all_keys_that_occur_are_the_same(by, frames):
+    keys_are_the_same(frames, by, READ_AGAIN)
+
+
+def keys_are_the_same(frames, by, engines):
     options = {**EXACT, "domain": "observed", **UNITS["some of each unit"]}
     expected = dpt.tree_counts(frames("pandas"), by, **options, **seeded())
-    for engine in [engine for engine in ALL if engine not in READ_ONCE]:
-        with divided(batch=5000, buckets=16):
+    for engine in engines:
+        with divided(batch=1500, buckets=16):
             assert_same_keys(dpt.tree_counts(frames(engine), by, **options, **seeded()), expected)
 
 
@@ -225,7 +266,7 @@ def released_of_few(frames):
 @pytest.mark.parametrize("engine", DIVIDED)
 def test_batches_of_any_size_give_the_same(engine, rows, released_of_few, tmp_path):
     for kind in ["several at once", "private keys"]:
-        table, expected = released_of_few(kind, 300 if rows > 1 else 40)
+        table, expected = released_of_few(kind, 200 if rows > 1 else 30)
         frame = DIVIDED[engine](table, rows, tmp_path)
         with divided(buckets=16):
             assert_same(planned(kind, "some of each unit").release(frame, **seeded()), expected)
@@ -233,7 +274,9 @@ def test_batches_of_any_size_give_the_same(engine, rows, released_of_few, tmp_pa
 
 @pytest.mark.parametrize("engine", ALL)
 def test_without_records(engine, released_of_few, tmp_path):
-    for kind in ["several at once", "distribution", "private keys", "prefixes"]:
+    """Each engine with one kind of plan that counts listed keys, and one that finds keys."""
+    turn = list(ALL).index(engine) % 2
+    for kind in [["several at once", "distribution"][turn], ["private keys", "prefixes"][turn]]:
         nothing, expected = released_of_few(kind, 0)
         if engine == "pyarrow batch":
             frame = pyarrow.RecordBatch.from_pylist([], nothing.schema)
@@ -306,8 +349,8 @@ def test_plans_keys_and_charges_on_clusters(in_cluster, in_spark_session, spark,
     assert account.n_charges == 2
     nothing = spark.createDataFrame(spark.sparkContext.emptyRDD(), in_spark_session.schema)
     assert nothing.rdd.getNumPartitions() == 0
-    for each in (nothing, in_spark_session.limit(0)):
-        table = planned("several at once", "some of each unit").release(each, **seeded())
+    for empty in (nothing, in_spark_session.limit(0)):
+        table = planned("several at once", "some of each unit").release(empty, **seeded())
         expected = planned("several at once", "some of each unit").release(
             in_pandas(frames.table.slice(0, 0)), **seeded()
         )

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.plans.joint_search import plan_means
@@ -73,7 +73,6 @@ def test_an_empty_node_has_no_mean(clinics, visits):
     assert means["cost"].dtype == np.float64
 
 
-@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), consistency=st.sampled_from(["linear", "nonnegative", "integer"]))
 def test_means_weighted_by_counts_add_up(seed, consistency):
     places, records = wards([400, 900, 250, 700])

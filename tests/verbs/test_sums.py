@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
@@ -51,7 +51,6 @@ AMOUNTS = st.one_of(
 )
 
 
-@settings(max_examples=25)
 @given(
     rows=st.lists(st.tuples(st.sampled_from([*range(4), None]), AMOUNTS, AMOUNTS), max_size=12),
     bounds=st.sampled_from([(0, 100), (-50, 20), (-9, -3), (7, 8)]),
@@ -135,7 +134,6 @@ def test_structural_zeros_are_zero(bounds, fit):
     assert exact["v"].tolist() == [1400, 700, 700, 0, 700, 0, 700, 0]
 
 
-@settings(max_examples=20)
 @given(
     low=st.sampled_from([-40, 0, 5]), granularity=st.sampled_from([0.01, 0.3, 7]),
     seed=st.integers(0, 2**32), fit=st.sampled_from(["totals", "joint"]),

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
@@ -74,7 +74,6 @@ def test_every_library_gives_the_same_table(visits, clinics):
         pd.testing.assert_frame_equal(table, tables[0])
 
 
-@settings(max_examples=60)
 @given(
     drawn=domains_and_rows(),
     consistency=st.sampled_from(MODES),
