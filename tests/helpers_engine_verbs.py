@@ -124,13 +124,14 @@ def in_pairs(engines):
     """List calls of each engine, as verbs and units, so that all pairs occur.
 
     These are pairs of an engine and a kind of verb, of an engine and a unit, and of a verb and a unit. From
-    engine to engine the verbs of a kind take turns; the unit is one that engine and verb have met least.
+    engine to engine the verbs of a kind take turns; the unit is one that makes the most new pairs.
     """
     met, calls = Counter(), {engine: [] for engine in engines}
     for turn, engine in enumerate(engines):
         for verbs in KINDS.values():
             verb = verbs[turn % len(verbs)]
-            unit = min(UNITS, key=lambda unit: met[engine, unit] + met[verb, unit])
+            old = {unit: (met[verb, unit] > 0) + (met[engine, unit] > 0) for unit in UNITS}
+            unit = min(UNITS, key=lambda unit: (old[unit], met[verb, unit]))
             met.update([(engine, unit), (verb, unit)])
             calls[engine].append((verb, unit))
     return calls

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, RepeatedReleaseError
+from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge, create
 
 
@@ -67,9 +68,7 @@ def test_shares_are_of_what_is_left(patients):
         patients.divide(2)
 
 
-@pytest.mark.parametrize(
-    "shares", [0, -1, True, 2.5, "ab", [], [1, 0], [1, -1], [1, float("nan")], ["a"], None, {1: 2}]
-)
+@each("shares", [0, -1, True, 2.5, "ab", [], [1, 0], [1, -1], [1, float("nan")], ["a"], None, {1: 2}])
 def test_other_shares_are_refused(patients, shares):
     with pytest.raises(ArgumentError, match="`shares`"):
         patients.divide(shares)

@@ -18,6 +18,7 @@ from pandas_dptree.errors import (
     LedgerError,
     RepeatedReleaseError,
 )
+from tests.helpers_cases import each
 from tests.helpers_ledger import create
 
 NOTE = "2026-03"
@@ -119,7 +120,7 @@ def test_several_accounts(ledger, patients, visits):
     assert not rows.remaining
 
 
-@pytest.mark.parametrize(
+@each(
     ("plans", "data", "argument"),
     [
         ({}, None, "plans"),

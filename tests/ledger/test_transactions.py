@@ -16,6 +16,7 @@ from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, LedgerE
 from pandas_dptree.ledger.amounts import Amount
 from pandas_dptree.ledger.store import WHOLE
 from pandas_dptree.ledger.transactions import left_of
+from tests.helpers_cases import each
 from tests.helpers_ledger import NOW, StandIn, charge, create
 
 LARGE = StandIn("9/10", "9/10000000")
@@ -81,7 +82,7 @@ def test_a_release_of_nothing_costs_nothing(patients):
     assert patients.n_charges == 1 and not patients.spent
 
 
-@pytest.mark.parametrize(
+@each(
     ("plan", "fact", "hint"),
     [
         (StandIn(privacy_unit=None), "protects each 'person', and the plan each row", "add_account"),

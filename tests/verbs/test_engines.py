@@ -307,6 +307,14 @@ def test_without_batches(kind, released_of_few):
 # On clusters, and with many records
 
 
+ONE_OF_EACH_KIND = [
+    pytest.param(verb, marks=[] if verb == verbs[0] else [pytest.mark.nightly])
+    for verbs in KINDS.values()
+    for verb in verbs
+]
+"""All verbs; by day, one of each kind."""
+
+
 @pytest.fixture(scope="module")
 def in_cluster(cluster, frames):
     """The records in dask, read by the workers of a cluster."""
@@ -314,7 +322,7 @@ def in_cluster(cluster, frames):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ONE_OF_EACH_KIND)
 def test_every_verb_on_a_cluster_of_dask(verb, in_cluster, expected):
     unit = "some of each unit"
     assert_same(VERBS[verb](in_cluster, **UNITS[unit], **seeded()), expected(verb, unit))
@@ -327,7 +335,7 @@ def in_spark_session(spark, frames):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ONE_OF_EACH_KIND)
 def test_every_verb_in_spark(verb, in_spark_session, expected):
     unit = "some of each unit"
     assert_same(VERBS[verb](in_spark_session, **UNITS[unit], **seeded()), expected(verb, unit))
@@ -362,6 +370,20 @@ MANY_VERBS = ["tree_agg", "release_distribution", "calendar of times", "private 
 UNITS_OF_MANY = {**UNITS, "all of each unit": {"privacy_unit": "unit", "max_contributions": 1000}}
 
 
+@pytest.mark.slow
+def test_more_records_on_every_engine(tmp_path):
+    """Each engine with one verb, in turn."""
+    frames = Frames(odd_records(MANY // 20).drop_columns("never"), tmp_path)
+    unit = UNITS_OF_MANY["some of each unit"]
+    expected = {verb: VERBS[verb](frames("pandas"), **unit, **seeded()) for verb in MANY_VERBS}
+
+    def releases_the_same(turn, engine):
+        verb = MANY_VERBS[turn % len(MANY_VERBS)]
+        assert_same(VERBS[verb](frames(engine), **unit, **seeded()), expected[verb])
+
+    each("turn, engine", enumerate(ALL))(releases_the_same)()
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """1.2 million records: half of them regular, and half almost like others."""
@@ -373,14 +395,14 @@ def expected_of_many(many):
     return cache(lambda verb, unit: VERBS[verb](many.made["pandas"], **UNITS_OF_MANY[unit], **seeded()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_unit_has_more_records(many):
     """So "all of each unit" bounds nothing."""
     rows = many.table.column("unit").drop_null().value_counts().field("counts")
     assert max(rows.to_pylist()) <= 1000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", MANY_VERBS)
 @pytest.mark.parametrize("engine", ALL)
 def test_many_records_on_every_engine(engine, verb, many, expected_of_many):
@@ -392,7 +414,7 @@ def test_many_records_on_every_engine(engine, verb, many, expected_of_many):
         del many.made[engine]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("verb", MANY_VERBS)
 def test_many_records_in_spark(verb, spark, many, expected_of_many):
@@ -403,7 +425,7 @@ def test_many_records_in_spark(verb, spark, many, expected_of_many):
         assert_same(table, expected_of_many(verb, unit))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", MANY_VERBS)
 def test_many_records_on_a_cluster_of_dask(verb, cluster, many, expected_of_many):
     many("pandas")

@@ -314,7 +314,7 @@ def test_a_row_that_is_not_released_does_not_show(mechanism, public, kind, n_com
     look_all_the_same(mechanism, public, kind, n_common, rows)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("kind", VARIANTS)

@@ -352,7 +352,7 @@ def test_another_library_gives_the_same_counts(world: str) -> None:
     gives_the_same_counts(world, [*LIBRARIES][IN_ARROW.index(world) // N_PARTS % len(LIBRARIES)])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_other_libraries_give_the_same_counts(library: str) -> None:
     each("world", IN_ARROW)(lambda world: gives_the_same_counts(world, library))()
