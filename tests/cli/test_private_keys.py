@@ -26,7 +26,7 @@ def private(*names):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("private")
-    visits = dpt.datasets.clinic_visits(2_000)
+    visits = dpt.datasets.clinic_visits(5_000)
     visits.to_csv(path / "visits.csv", index=False)
     visits.to_parquet(path / "visits.parquet")
     dpt.datasets.clinics()[["region"]].drop_duplicates().to_csv(path / "regions.csv", index=False)

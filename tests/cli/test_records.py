@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pandas_dptree.cli import records
 from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.records import RecordStream, open_records
 from pandas_dptree.errors import ArgumentError
@@ -133,10 +134,11 @@ def test_a_file_that_turns_out_to_be_damaged(tmp_path, capsys):
 # A part at a time.
 
 
-def test_the_records_are_never_in_memory_as_a_whole(tmp_path):
+def test_the_records_are_never_in_memory_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_CSV_BATCHES", 4)
     file = tmp_path / "rows.csv"
-    line = b"a," + b"x" * 2000 + b"\n"
-    file.write_bytes(b"k,l\n" + line * 10_000)
+    line = b"a," + b"x" * 200 + b"\n"
+    file.write_bytes(b"k,l\n" + line * 20_000)
     stream = open_records([str(file)], ["k", "l"])
     reader = pyarrow.RecordBatchReader.from_stream(stream)
     tracemalloc.start()
@@ -148,7 +150,7 @@ def test_the_records_are_never_in_memory_as_a_whole(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < file.stat().st_size / 2
     finally:
         tracemalloc.stop()
-    assert n_rows == 10_000
+    assert n_rows == 20_000
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -69,7 +69,9 @@ PLAN = dpt.plan(DOMAIN, epsilon=1.0)
 FACTOR = dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5))
 TRUTH = FRAME.groupby(BY, as_index=False).size().rename(columns={"size": "count"})
 RELEASED = PLAN.release(FRAME, rng=np.random.default_rng(0))
-LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6)
+QUICK = {"mechanism": "truncated_laplace"}
+"""Its noise is found faster."""
+LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6, **QUICK)
 BINS = dpt.plan_distribution("age", bounds=(0, 100), bins=4, epsilon=1.0)
 SHAPE = BINS.release(FRAME, rng=np.random.default_rng(0))
 ARRAY = xr.DataArray(np.arange(6).reshape(2, 3), {"y": [10, 20], "x": ["a", "b", "c"]}, ("y", "x"))
@@ -85,12 +87,10 @@ COLUMN = {**RECORDS, "column": "age", "bounds": (0, 100), "bins": 4}
 CELLS = {"array": ARRAY, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
 ALONG = {"array": ARRAY, "dim": "y", "edges": [5, 15, 25], "epsilon": 1.0}
 VARIED = {"dataset": DATASET, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
-PRIVATE = {"private_keys": ["city"], "privacy_unit": dpt.ROWS, "delta": 1e-6}
+PRIVATE = {"private_keys": ["city"], "privacy_unit": dpt.ROWS, "delta": 1e-6, **QUICK}
 STATES = dpt.Domain.from_frame(PLACES[["state"]].drop_duplicates(), by=["state"])
 NOISE = {"rmse": 1.0, "alpha": 0.1}
 PAIR = {"released": RELEASED, "truth": TRUTH}
-QUICK = {"mechanism": "truncated_laplace"}
-"""Its noise is found faster."""
 CALLS = {
     "tree_counts": (dpt.tree_counts, TABLE),
     "tree_counts of prefixes": (
@@ -238,7 +238,7 @@ ODD = {"lazy", "unprintable"}
 """A list to Python, until it is iterated; and what raises by itself where a column is named."""
 SIBLINGS = {
     "tree_sums", "tree_means", "plan_sums", "plan_means", "plan of sums", "cdf", "histogram", "quantiles",
-    "range_counts", "histogram by groups",
+    "range_counts", "histogram by groups", "arrays.tree_sums", "several.tree_sums",
 }  # fmt: skip
 """Functions whose arguments go the way of those of `tree_counts`, `tree_agg` or `release_distribution`."""
 
