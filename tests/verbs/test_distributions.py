@@ -51,7 +51,7 @@ MISTAKES = [
     ({"bounds": (4, 0)}, "bounds"),
     ({"bins": 0}, "bins"),
     ({"bins": [0, 1, 2]}, "bounds"),
-    ({"bins": 21 * 10**6, "by": ["a", "b"], "domain": PLACES}, "bins"),
+    ({"bins": 34 * 10**6, "by": ["a", "b"], "domain": PLACES}, "bins"),
     ({"epsilon": None}, "epsilon"),
     ({"epsilon": -1}, "epsilon"),
     ({"epsilon": 1e-13}, "epsilon"),
