@@ -1,5 +1,6 @@
 """Every verb that reads records, as it is called with a frame of any engine that holds `odd_records`."""
 
+from collections import Counter
 from functools import cache, partial
 
 import numpy as np
@@ -98,6 +99,42 @@ VERBS = {
         mechanism="gaussian",
     ),
 }  # fmt: skip
+
+
+KINDS = {
+    "counts": [
+        "tree_counts", "tree_counts of other types", "tree_counts of large numbers",
+        "tree_counts of a name with a dot", "tree_counts with bounded relative error",
+    ],
+    "values": ["tree_sums", "tree_means", "tree_agg"],
+    "distributions": [
+        "release_distribution", "release_distribution of times", "cdf", "histogram", "quantiles",
+        "range_counts",
+    ],
+    "derived levels": [
+        "calendar of dates", "calendar of times", "cut below keys", "mapping", "quadtree", "listed prefixes",
+    ],
+    "prefixes": ["prefixes of numbers", "prefixes of text", "prefixes with bounded relative error"],
+    "private keys": ["private keys", "private keys alone"],
+}  # fmt: skip
+"""The verbs by how they read records."""
+
+
+def in_pairs(engines):
+    """List calls of each engine, as verbs and units, so that all pairs occur.
+
+    These are pairs of an engine and a kind of verb, of an engine and a unit, and of a verb and a unit. From
+    engine to engine the verbs of a kind take turns; the unit is one that makes the most new pairs.
+    """
+    met, calls = Counter(), {engine: [] for engine in engines}
+    for turn, engine in enumerate(engines):
+        for verbs in KINDS.values():
+            verb = verbs[turn % len(verbs)]
+            old = {unit: (met[verb, unit] > 0) + (met[engine, unit] > 0) for unit in UNITS}
+            unit = min(UNITS, key=lambda unit: (old[unit], met[verb, unit]))
+            met.update([(engine, unit), (verb, unit)])
+            calls[engine].append((verb, unit))
+    return calls
 
 
 def tables(answer):

@@ -32,14 +32,25 @@ def leaves(**columns: Any) -> pd.DataFrame:
 BERLIN_CLOCKS = ["2024-03-31 00:30", "2024-03-31 01:30", "2024-10-27 00:30", "2024-10-27 01:30"]
 """Before and after an hour that is skipped; and 02:30 on the clocks twice. In UTC."""
 NONE_LIKE = ["None", "nan", "NaN", "<NA>", "NULL", "NaT", "NA", "", " ", "null", "-1"]
-WORLDS: dict[str, pd.DataFrame] = {
-    "one level": leaves(a=["y", "x", "z"]),
-    "single leaf": leaves(a=["x"], b=["y"]),
-    "one chain": leaves(**{f"k{i}": ["only"] for i in range(10)}),
+DEAR_WORLDS: dict[str, pd.DataFrame] = {
+    "one long chain": leaves(**{f"k{i}": ["only"] for i in range(10)}),
     "ten levels": leaves(**{f"k{i}": [f"{leaf >> 9 - i}" for leaf in range(700, 712)] for i in range(10)}),
     "ten levels, ever shorter": leaves(
         **{f"k{i}": objects(["on" if leaf >= i else None if leaf < i - 1 else "end" for leaf in range(10)])
            for i in range(10)}
+    ),
+    "very long": leaves(a=["x" * 100_000, "x" * 99_999 + "y", ""], b=["y" * 50_000] * 3),
+}  # fmt: skip
+"""Those whose smaller likeness is among the others."""
+
+WORLDS: dict[str, pd.DataFrame] = {
+    "one level": leaves(a=["y", "x", "z"]),
+    "single leaf": leaves(a=["x"], b=["y"]),
+    "one chain": leaves(**{f"k{i}": ["only"] for i in range(5)}),
+    "five levels": leaves(**{f"k{i}": [f"{leaf >> 4 - i}" for leaf in range(20, 28)] for i in range(5)}),
+    "five levels, ever shorter": leaves(
+        **{f"k{i}": objects(["on" if leaf >= i else None if leaf < i - 1 else "end" for leaf in range(5)])
+           for i in range(5)}
     ),
     "ragged": leaves(
         a=["DC", "CA", "CA", "NY", "NY", "CA"],
@@ -79,7 +90,7 @@ WORLDS: dict[str, pd.DataFrame] = {
     "lone surrogates": leaves(
         a=objects(["\ud800", "\\ud800", "x", "\udfff"]), b=objects(["\ud800", 1, 2, "x"])
     ),
-    "long": leaves(a=["x" * 100_000, "x" * 99_999 + "y", ""], b=["y" * 50_000] * 3),
+    "long": leaves(a=["x" * 1000, "x" * 999 + "y", ""], b=["y" * 500] * 3),
     "bytes and text": leaves(a=objects([b"x", b"y", "x"])),
     "unused categories": leaves(
         a=pd.Categorical(["b", "a", "b"], ["c", "b", "a"]), b=pd.Categorical([3, 1, 7], [9, 7, 3, 1])

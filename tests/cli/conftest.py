@@ -1,18 +1,27 @@
 """Files that the command reads."""
 
+import shutil
+
 import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
 
 
-@pytest.fixture
-def files(tmp_path):
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("originals")
     visits = dpt.datasets.clinic_visits(500)
     places = dpt.datasets.clinics()[["region", "district"]].drop_duplicates()
-    visits.to_csv(tmp_path / "visits.csv", index=False)
-    visits.to_parquet(tmp_path / "visits.parquet")
-    places.to_csv(tmp_path / "places.csv", index=False)
+    visits.to_csv(folder / "visits.csv", index=False)
+    visits.to_parquet(folder / "visits.parquet")
+    places.to_csv(folder / "places.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def files(originals, tmp_path):
+    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

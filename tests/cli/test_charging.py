@@ -6,6 +6,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
+from tests.helpers_cases import each
 from tests.helpers_cli import BY, counts, run
 
 
@@ -74,7 +75,7 @@ def test_what_the_account_cannot_pay_for_is_not_written(files, ledger, tmp_path,
     assert not out.exists() and spent(ledger) == (0.0, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (["--note", "2026-03"], "`--note` has no meaning without --ledger"),
@@ -88,7 +89,7 @@ def test_options_of_a_ledger_need_one(files, options, message, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each(
     ("drop", "message"),
     [
         ("--note", "`--note` must be given with --ledger"),

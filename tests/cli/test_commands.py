@@ -1,5 +1,6 @@
 """The shell command."""
 
+import os
 import shlex
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from pandas_dptree.cli.commands import main
 from pandas_dptree.output import empty_tables
+from tests.helpers_cases import each
 from tests.helpers_cli import BY, FACTOR, counts, run
 
 BOTH = ["--rho", "1", "--delta", "1e-6"]
@@ -72,7 +74,7 @@ def test_demo_needs_no_file(capsys):
     assert "simulated" in printed and "noise_scale" in printed and "std_error" in printed
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "records", "message"),
     [
         ([], "visits.csv", "`--epsilon` or `--rho` must be given"),
@@ -102,7 +104,7 @@ def test_parquet_without_pyarrow_is_refused_before_anything_is_spent(files, caps
     assert 'pip install "pandas_dptree[engines]"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         (["--eplison", "1"], "did you mean '--epsilon'?"),
@@ -110,7 +112,6 @@ def test_parquet_without_pyarrow_is_refused_before_anything_is_spent(files, caps
         (["--epsilon", "1", "--level-weights", "region=2"], "did you mean '--level-weight'?"),
         (["--epsilon", "1", "--verbose"], "unrecognized arguments: --verbose\n"),
     ],
-    ids=" ".join,
 )
 def test_options_that_are_not_known(files, capsys, given, said):
     with pytest.raises(SystemExit) as caught:
@@ -119,7 +120,7 @@ def test_options_that_are_not_known(files, capsys, given, said):
     assert caught.value.code == 2 and printed.out == "" and said in printed.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("verb", "more", "said"),
     [
         ("counts", ["--epsilon", "1", "--by", "Town"], "`records` lacks the columns: 'Town'"),
@@ -141,7 +142,6 @@ def test_options_that_are_not_known(files, capsys, given, said):
         ),
         ("sums", ["--epsilon", "1", "--column", "cost"], "`--bounds` must be given once"),
     ],
-    ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
 def test_arguments_are_named_as_the_shell_spells_them(files, capsys, verb, more, said):
     pd.read_parquet(files / "visits.parquet").assign(day=pd.Timestamp("2024-02-29")).to_parquet(
@@ -159,8 +159,19 @@ def test_capitals_do_not_change_the_format(files):
     assert pd.read_parquet(files / "out.PARQUET").dp.level("region")["count"].sum() >= 0
 
 
+def test_a_reader_that_stops_is_no_error(monkeypatch, capfd):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["demo"]) == 0
+        monkeypatch.undo()  # the file is flushed and closed, as at the end of a process
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["head -1", "true"])
-def test_a_reader_that_stops_is_no_error(reader):
+def test_a_program_that_stops_reading_is_no_error(reader):
     program = 'import sys; from pandas_dptree.cli import main; sys.exit(main(["demo"]))'
     command = f"{sys.executable} -c {shlex.quote(program)}"
     ended = subprocess.run(
@@ -277,7 +288,7 @@ KNOWN_FILES = {
 }
 
 
-@pytest.mark.parametrize("case", KNOWN_FILES)
+@each("case", KNOWN_FILES)
 @pytest.mark.parametrize("verb", ["counts", "means", "plan"])
 def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     text, said = KNOWN_FILES[case]
@@ -291,7 +302,7 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     assert printed.err.startswith("dptree: `--known`") and not out.exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("verb", "more", "said"),
     [
         ("sums", [], "`--column` must be given"),
@@ -314,7 +325,6 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
         ("counts", ["--structural-zeros", "region"], "`--structural-zeros` must be true or false"),
         ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`--known` holds"),
     ],
-    ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
 def test_mistakes_are_reported_and_nothing_is_written(files, public, capsys, monkeypatch, verb, more, said):
     monkeypatch.chdir(files)
@@ -325,7 +335,7 @@ def test_mistakes_are_reported_and_nothing_is_written(files, public, capsys, mon
     assert "Traceback" not in printed.err and not (files / out).exists()
 
 
-@pytest.mark.parametrize("flags", [[0, 1], ["yes", "no"], [True, None], [0.0, 1.0], [["x"], ["y"]]], ids=str)
+@each("flags", [[0, 1], ["yes", "no"], [True, None], [0.0, 1.0], [["x"], ["y"]]])
 def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     pd.DataFrame({"k": ["a", "b"], "flag": flags}).to_parquet(tmp_path / "keys.parquet")
     (tmp_path / "rows.csv").write_text("k\na\n")
@@ -335,9 +345,7 @@ def test_flags_that_are_not_true_or_false(tmp_path, capsys, flags):
     assert printed.out == "" and "`--structural-zeros` must be true or false" in printed.err
 
 
-@pytest.mark.parametrize(
-    "more", [["--bounds", "0"], ["--bounds", "a", "b"], ["--confidence", "high"]], ids=str
-)
+@each("more", [["--bounds", "0"], ["--bounds", "a", "b"], ["--confidence", "high"]])
 def test_what_the_shell_itself_refuses(files, capsys, more):
     with pytest.raises(SystemExit) as caught:
         run(files, "sums", "--column", "cost", "--epsilon", "1", *more)
@@ -374,7 +382,7 @@ def test_counts_with_bounded_relative_error(files, capsys):
 
 
 @pytest.mark.parametrize("verb", ["counts", "plan"])
-@pytest.mark.parametrize(
+@each(
     ("more", "said"),
     [
         (["--mechanism", "multiplicative"], "`--alpha` must be given with --mechanism multiplicative"),
@@ -404,7 +412,6 @@ def test_counts_with_bounded_relative_error(files, capsys):
         ([*FACTOR, "--fit", "joint"], "`--fit` has no meaning"),
         ([*FACTOR, "--rho", "1"], "`--rho` has no meaning"),
     ],
-    ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
 def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatch, verb, more, said):
     monkeypatch.chdir(files)
@@ -418,10 +425,8 @@ def test_options_that_have_no_meaning_together(files, public, capsys, monkeypatc
     assert sorted(files.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "more", [["--mechanism", "multiplicative"], ["--alpha", "0.25"], ["--clip"]], ids=str
-)
-@pytest.mark.parametrize("verb", ["sums", "means"])
+@each("more", [["--mechanism", "multiplicative"], ["--alpha", "0.25"], ["--clip"]])
+@each("verb", ["sums", "means"])
 def test_sums_and_means_have_no_bounded_relative_error(files, capsys, verb, more):
     with pytest.raises(SystemExit) as caught:
         run(files, verb, "--column", "cost", "--bounds", "0", "5", "--epsilon", "1", *more)

@@ -8,6 +8,7 @@ import pytest
 from pandas_dptree.cli.commands import main
 from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 
 duckdb = pytest.importorskip("duckdb")
 pyarrow = pytest.importorskip("pyarrow")
@@ -33,7 +34,7 @@ def rows(database, table, *columns):
     return list(zip(*(found[name].to_pylist() for name in columns), strict=True))
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "found"),
     [
         ("main.visits", ["a", "b", "a"]),
@@ -51,7 +52,7 @@ def test_names_with_quotes(database):
     assert rows(database, 'a "b".c;--', 'k "k".1') == rows(database, 'main.a "b".c;--', 'k "k".1') == [(5,)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "said"),
     [
         (None, "`--table` must be given for a database.\nHint: the database has the tables ['a \"b\".c;--',"),
@@ -119,7 +120,7 @@ input()
     assert "another process has locked the database.\nHint: " in printed and "PID" not in printed
 
 
-@pytest.mark.parametrize("content", [b"", b"k\nsecret\n", b"SQLite format 3\0secret", b"12345678DUCKsecret"])
+@each("content", [b"", b"k\nsecret\n", b"SQLite format 3\0secret", b"12345678DUCKsecret"])
 def test_files_that_are_no_database(tmp_path, content, capsys):
     """duckdb itself would read a file of CSV as a table, and look for an extension to read one of SQLite."""
     path = tmp_path / "rows.duckdb"
@@ -155,10 +156,10 @@ def test_a_large_table_is_read_a_part_at_a_time(tmp_path):
     path = tmp_path / "large.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute(
-            "create table rows as select i % 7 as k, repeat('x', 90) || i as l from range(500000) t(i)"
+            "create table rows as select i % 7 as k, repeat('x', 90) || i as l from range(250000) t(i)"
         )
     reader = pyarrow.RecordBatchReader.from_stream(open_records([str(path)], ["k", "l"], "rows"))
-    assert sum(batch.num_rows for batch in reader if batch.num_rows < 200_000) == 500_000
+    assert sum(batch.num_rows for batch in reader if batch.num_rows < 200_000) == 250_000
     stream = open_records([str(path)], ["k", "l"], "rows")
     reader = pyarrow.RecordBatchReader.from_stream(stream)
     reader.read_next_batch()

@@ -7,6 +7,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
+from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge
 
 TERMS = ["--account", "patients", "--rho", "0.02", "--privacy-unit", "person"]
@@ -71,7 +72,7 @@ def test_verify(path, capsys):
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["show"], "does not exist"),

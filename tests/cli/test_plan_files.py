@@ -7,6 +7,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
+from tests.helpers_cases import each
 from tests.helpers_cli import BY, FACTOR, remove, run
 from tests.helpers_json import resealed
 
@@ -142,9 +143,7 @@ def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
     assert capsys.readouterr().out.startswith("level,region,district,count,std_error\n")
 
 
-@pytest.mark.parametrize(
-    "more", [["--target", "region=5"], ["--column", "cost", "--bounds", "0", "5"]], ids=str
-)
+@each("more", [["--target", "region=5"], ["--column", "cost", "--bounds", "0", "5"]])
 def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2
     printed = capsys.readouterr()
@@ -152,17 +151,15 @@ def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     assert not (files / "plan.json").exists()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": "other"}, {"mechanism": "none"}, {"mechanism": "laplace"}, {"guarantee": {"alpha": 0.25}},
-        {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"loss": {"rho": 0.1, "delta": 1e-6}},
-        {"levels": None}, {"levels": ["total", ["x"]]},
-        {"levels": [1, 2, 3]}, {"neighbors": "swap"}, {"max_contributions": True}, {"privacy_unit": 0.5},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_files_that_hold_no_plan(files, capsys, change):
+CHANGES = [
+    {"format": "other"}, {"mechanism": "none"}, {"mechanism": "laplace"}, {"guarantee": {"alpha": 0.25}},
+    {"loss": {"epsilon": float("nan"), "delta": 1e-6}}, {"loss": {"rho": 0.1, "delta": 1e-6}},
+    {"levels": None}, {"levels": ["total", ["x"]]},
+    {"levels": [1, 2, 3]}, {"neighbors": "swap"}, {"max_contributions": True}, {"privacy_unit": 0.5},
+]  # fmt: skip
+
+
+def test_files_that_hold_no_plan(files, capsys):
     assert run(files, "plan", *FACTOR, "--out", str(files / "plan.json")) == 0
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json")]
     release += ["--domain", str(files / "places.csv"), "--out", str(files / "out.csv")]
@@ -170,15 +167,19 @@ def test_files_that_hold_no_plan(files, capsys, change):
     remove(files / "out.csv")
     capsys.readouterr()
     written = json.loads((files / "plan.json").read_text())
+    changed = [{**written, **change} for change in CHANGES]
     twice = json.dumps(written).replace('"epsilon": 1.0', '"epsilon": 9.0, "epsilon": 1.0')
-    changed, forged = {**written, **change}, resealed({**written, **change})
-    texts = [json.dumps(changed), json.dumps(forged), twice, "", "{", "[" * 10**5, "null", '{"format": 5}']
-    for text in texts:
+    texts = [twice, "", "{", "[" * 10**5, "null", '{"format": 5}']
+    texts += [json.dumps(plan) for one in changed for plan in (one, resealed(one))]
+
+    def holds_no_plan(text):
         (files / "plan.json").write_text(text)
         assert main(release) == 2
         printed = capsys.readouterr()
         assert printed.out == "" and printed.err.startswith("dptree: `--plan` cannot be read from")
         assert printed.err.count("Hint: ") == 1 and not (files / "out.csv").exists()
+
+    each("text", texts)(holds_no_plan)()
 
 
 def test_only_the_plan_that_was_approved_is_released(files, capsys):

@@ -10,6 +10,7 @@ import pandas_dptree as dpt
 from pandas_dptree.cli import verify
 from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.implicit import ImplicitPlan
+from tests.helpers_cases import each
 
 BY = ["region", "district", "clinic"]
 LEVELS = [part for name in BY for part in ("--by", name)]
@@ -51,8 +52,9 @@ def regions():
     return dpt.Domain.from_frame(pd.read_csv("regions.csv", dtype=str), by=["region"])
 
 
-@pytest.mark.parametrize("records", ["visits.csv", "visits.parquet"])
-@pytest.mark.parametrize("domain", ["regions.csv", "observed"])
+@pytest.mark.parametrize(
+    ("records", "domain"), [("visits.csv", "observed"), ("visits.parquet", "regions.csv")]
+)
 def test_the_last_keys_need_no_list(shell, domain, records):
     keys = [*LEVELS, *private("district", "clinic"), "--domain", domain, *LAPLACE]
     for out in ("out.csv", "out.parquet"):
@@ -157,7 +159,7 @@ def test_that_the_table_is_not_checked_is_said(shell, capsys):
 
 
 @pytest.mark.parametrize("verb", ["counts", "plan"])
-@pytest.mark.parametrize(
+@each(
     ("more", "said"),
     [
         ([*LOSS], "`--domain` must be given for the public keys ['region', 'district', 'clinic']"),
@@ -177,7 +179,6 @@ def test_that_the_table_is_not_checked_is_said(shell, capsys):
         ([*LOSS, "--domain", "x.csv", *LAPLACE], "`--mechanism` is for private keys"),
         ([*LOSS, "--domain", "x.csv", "--split", "doubling"], "`--split` is for private keys"),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
 )  # fmt: skip
 def test_mistakes_name_the_option_and_nothing_is_written(shell, verb, more, said, tmp_path):
     records, out = ([], "out.json") if verb == "plan" else (["visits.csv"], "out.csv")
@@ -186,7 +187,7 @@ def test_mistakes_name_the_option_and_nothing_is_written(shell, verb, more, said
     assert not (tmp_path / out).exists()
 
 
-@pytest.mark.parametrize("columns", [["cost"], ["cost", "age"]], ids=len)
+@each("columns", [["cost"], ["cost", "age"]])
 def test_only_records_can_be_counted(shell, columns):
     values = [part for name in columns for part in ("--column", name)]
     keys = [*LEVELS, *private(*BY), "--each-row", *LOSS]
@@ -195,10 +196,8 @@ def test_only_records_can_be_counted(shell, columns):
     assert "`--target` has no meaning" in shell("plan", *keys, "--target", "region=5")[2]
 
 
-@pytest.mark.parametrize("verb", ["sums", "means"])
-@pytest.mark.parametrize(
-    "more", [private("clinic"), ["--mechanism", "truncated_laplace"], ["--split", "doubling"]], ids=str
-)
+@each("verb", ["sums", "means"])
+@each("more", [private("clinic"), ["--mechanism", "truncated_laplace"], ["--split", "doubling"]])
 def test_sums_and_means_have_no_private_keys(shell, capsys, verb, more):
     values = ["--column", "cost", "--bounds", "0", "5", "--domain", "regions.csv", *LOSS]
     with pytest.raises(SystemExit) as caught:

@@ -7,6 +7,7 @@ import pytest
 
 from pandas_dptree.cli.record_paths import record_files
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "found"),
     [
         (["data/b.csv", "data/a.csv"], ["b.csv", "a.csv"]),  # in the order of the caller
@@ -38,7 +39,6 @@ def folder(tmp_path, monkeypatch):
         (["data/day=*"], ["day=1/x.parquet", "day=2/x.parquet"]),  # folders that match
         (["data/day=1"], ["day=1/x.parquet"]),
     ],
-    ids=str,
 )
 def test_files_are_found_in_sorted_order(folder, given, found):
     assert [file.path for file in record_files(given)] == [Path("data", name) for name in found]

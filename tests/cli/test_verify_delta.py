@@ -14,6 +14,7 @@ from pandas_dptree.cli import verify
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta
 from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import sum_sensitivity
+from tests.helpers_cases import each
 
 FINE = 0.0175
 
@@ -68,13 +69,24 @@ def enumerated_delta(noise, epsilon, scales, moves):
         return max(sums)
 
 
+MOVES = [("add_remove", 1, [1]), ("add_remove", 3, [3]), ("replace", 1, [1, 1]), ("replace", 2, [2, 2])]
+SCALES = [[1.0, 2.5], [3.0, 1.5]]
+
+
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize(
-    ("neighbors", "k", "worst"),
-    [("add_remove", 1, [1]), ("add_remove", 3, [3]), ("replace", 1, [1, 1]), ("replace", 2, [2, 2])],
-)
-@pytest.mark.parametrize("scales", [[1.0, 2.5], [3.0, 1.5]])
-def test_delta_against_all_outcomes(noise, neighbors, k, worst, scales):
+@pytest.mark.parametrize(("moves", "scales"), [(moves, SCALES[i % 2]) for i, moves in enumerate(MOVES)])
+def test_delta_against_all_outcomes(noise, moves, scales):
+    is_that_of_all_outcomes(noise, *moves, scales)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("moves", "scales"), [(moves, SCALES[i % 2 - 1]) for i, moves in enumerate(MOVES)])
+def test_delta_against_all_outcomes_of_other_scales(noise, moves, scales):
+    is_that_of_all_outcomes(noise, *moves, scales)
+
+
+def is_that_of_all_outcomes(noise, neighbors, k, worst, scales):
     """Two levels; the worst move is reached, and no other has a larger delta."""
     whole = len(worst) * sum(k / scale for scale in scales)
     epsilon = whole * (0.6 if noise == "laplace" else 0.8)
@@ -122,10 +134,18 @@ def compared(seed):
     return found, gaussian_delta(epsilon, scales, sensitivity)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(30), *(pytest.param(s, marks=pytest.mark.slow) for s in range(30, 200))]
-)
+@each("seed", range(30))
 def test_delta_is_not_above_the_package(seed):
+    is_not_above(seed)
+
+
+@pytest.mark.slow
+@each("seed", range(30, 200))
+def test_delta_is_not_above_the_package_in_more_cases(seed):
+    is_not_above(seed)
+
+
+def is_not_above(seed):
     """The package calibrates to its own bound, so a larger one would refuse honest plans."""
     found, expected = compared(seed)
     assert float(found) <= expected * (1 + 1e-6) + 1e-30
@@ -144,13 +164,13 @@ def test_delta_of_several_quantities(epsilon):
     assert 0.9 * expected < found <= expected * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("rho", "epsilon"), [(0.01, 0.5), (0.1, 2.0), (1.0, 3.0), (1e-9, 1e-3)])
+@each(("rho", "epsilon"), [(0.01, 0.5), (0.1, 2.0), (1.0, 3.0), (1e-9, 1e-3)])
 def test_delta_of_concentrated_privacy(rho, epsilon):
     found = float(verify.concentrated_delta(Fraction(rho), epsilon))
     assert found == pytest.approx(zcdp_delta(rho, epsilon), rel=1e-12)
 
 
-@pytest.mark.parametrize("z", [-20, -3.5, -0.1, 0, 0.3, 3.99, 4, 4.01, 9, 30])
+@each("z", [-20, -3.5, -0.1, 0, 0.3, 3.99, 4, 4.01, 9, 30])
 def test_the_normal_tail(z):
     with mpmath.workdps(60):
         exact = mpmath.erfc(mpmath.mpf(z) / mpmath.sqrt(2)) / 2

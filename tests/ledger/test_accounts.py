@@ -4,11 +4,12 @@ import pickle
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, RepeatedReleaseError
+from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge, create
 
 
@@ -39,7 +40,6 @@ def test_parts_are_chosen_once(tmp_path, patients):
         account.part(3)
 
 
-@settings(max_examples=25)
 @given(
     st.integers(1, 10**12), st.integers(0, 10**9),
     st.one_of(st.integers(1, 40), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=9)),
@@ -68,9 +68,7 @@ def test_shares_are_of_what_is_left(patients):
         patients.divide(2)
 
 
-@pytest.mark.parametrize(
-    "shares", [0, -1, True, 2.5, "ab", [], [1, 0], [1, -1], [1, float("nan")], ["a"], None, {1: 2}]
-)
+@each("shares", [0, -1, True, 2.5, "ab", [], [1, 0], [1, -1], [1, float("nan")], ["a"], None, {1: 2}])
 def test_other_shares_are_refused(patients, shares):
     with pytest.raises(ArgumentError, match="`shares`"):
         patients.divide(shares)

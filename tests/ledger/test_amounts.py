@@ -2,12 +2,12 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.ledger.amounts import Amount, Balance, cap_of, exact_cap
 from pandas_dptree.privacy.loss import PrivacyLoss, exact, float_within
+from tests.helpers_cases import each
 
 FRACTIONS = st.fractions(min_value=0, max_value=30, max_denominator=10**9)
 
@@ -63,7 +63,7 @@ def test_floats_are_on_the_safe_side(loss, delta):
     assert left.epsilon is None and spent.epsilon is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("shown", "expected"),
     [
         (balance("15/1000"), "0.015 of rho=0.02 left"),

@@ -9,6 +9,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, CallError, LedgerError
+from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge, create
 
 
@@ -97,7 +98,7 @@ def test_files_of_an_earlier_database_are_not_taken_over(tmp_path, end):
     assert not (tmp_path / "budget.sqlite").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         {"epsilon": 0.0},

@@ -121,7 +121,7 @@ def work(path, folder, life, n_releases, done):
 
 
 def run_and_kill(tmp_path, n_workers, n_releases, cap, seed=0):
-    """Run workers until all their releases are done; kill one of them now and then. Return the kills."""
+    """Run workers until all their releases are done; kill one after every few releases. Return the kills."""
     rng = random.Random(seed)
     ledger = create(tmp_path, epsilon=cap, privacy_unit=dpt.ROWS)
     folder = tmp_path / "published"
@@ -140,7 +140,10 @@ def run_and_kill(tmp_path, n_workers, n_releases, cap, seed=0):
     workers = {worker: start(worker) for worker in range(n_workers)}
     n_kills, refused = 0, 0
     while workers:
-        time.sleep(rng.uniform(0.005, 0.05))
+        begun = sum(each.value for each in done) + rng.randint(1, 4)
+        while sum(each.value for each in done) < begun and any(each.is_alive() for each in workers.values()):
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.01))
         worker = rng.choice(list(workers))
         process = workers[worker]
         process.kill()
@@ -177,8 +180,12 @@ def check_after_kills(ledger, folder, n_kills, cap):
 
 @pytest.mark.parametrize(
     ("n_releases", "cap"),
-    [(30, 1.0), (60, 0.4), pytest.param(1000, 7.5, marks=pytest.mark.slow)],
-    ids=["room for all", "cap reached", "many"],
+    [
+        pytest.param(20, 0.1, marks=pytest.mark.tripwire, id="few"),
+        pytest.param(30, 1.0, marks=pytest.mark.slow, id="room for all"),
+        pytest.param(60, 0.4, marks=pytest.mark.slow, id="cap reached"),
+        pytest.param(1000, 7.5, marks=pytest.mark.nightly, id="many"),
+    ],
 )
 def test_processes_that_are_killed(tmp_path, n_releases, cap):
     ledger, folder, n_kills, refused = run_and_kill(tmp_path, 8, n_releases, cap)

@@ -10,6 +10,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ledger import entries
 from pandas_dptree.ledger.entries import Terms, canonical, checked_note, digest_after, readable
+from tests.helpers_cases import each
 from tests.helpers_ledger import NOW
 from tests.helpers_messages import SECRET, Printing, shows_secret
 
@@ -37,7 +38,7 @@ def test_notes_have_one_form():
     assert checked_note("x" * 200) == "x" * 200
 
 
-@pytest.mark.parametrize(
+@each(
     "note",
     [
         None,
@@ -68,7 +69,7 @@ def test_long_arguments_are_not_quoted():
     assert not shows_secret(str(error.value))
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "argument"),
     [
         ({"name": ""}, "account"),
@@ -103,7 +104,7 @@ def test_terms_are_checked(changed, argument):
     assert error.value.argument == argument
 
 
-@pytest.mark.parametrize(
+@each(
     "accepted",
     [
         {"parts": ["b", "a"]},
@@ -131,7 +132,7 @@ def test_times_are_in_utc_and_seconds():
     assert entries.text_of_time(datetime(26, 3, 1, tzinfo=UTC)) == "0026-03-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("error", [OSError, KeyError, ImportError])
+@each("error", [OSError, KeyError, ImportError])
 def test_a_user_without_a_name(monkeypatch, error):
     def fail():
         raise error

@@ -182,4 +182,4 @@ class Ledgers(RuleBasedStateMachine):
 
 # A note that is used again, with another plan, is mentioned.
 TestLedgers = pytest.mark.filterwarnings("ignore:The account:pandas_dptree.DPTreeWarning")(Ledgers.TestCase)
-TestLedgers.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestLedgers.settings = settings(stateful_step_count=15)

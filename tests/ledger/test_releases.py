@@ -18,6 +18,7 @@ from pandas_dptree.errors import (
     LedgerError,
     RepeatedReleaseError,
 )
+from tests.helpers_cases import each
 from tests.helpers_ledger import create
 
 NOTE = "2026-03"
@@ -119,7 +120,7 @@ def test_several_accounts(ledger, patients, visits):
     assert not rows.remaining
 
 
-@pytest.mark.parametrize(
+@each(
     ("plans", "data", "argument"),
     [
         ({}, None, "plans"),
@@ -188,7 +189,17 @@ counts.to_csv("counts.csv")
 """
 
 
-def test_a_script_that_runs_twice_spends_once(tmp_path):
+def test_a_script_that_runs_twice_spends_once(tmp_path, monkeypatch):
+    ledger = create(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    exec(SCRIPT, {})
+    with pytest.raises(RepeatedReleaseError, match=r"charge 3, requested at 20.* and was released"):
+        exec(SCRIPT, {})
+    assert ledger["patients"].spent.rho == 0.1 and (tmp_path / "counts.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_script_that_is_started_twice_spends_once(tmp_path):
     ledger = create(tmp_path)
     env = {**os.environ, "PYTHONPATH": str(Path(dpt.__file__).parents[1])}
     runs = [

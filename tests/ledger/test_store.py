@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,8 @@ from pandas_dptree.errors import LedgerError
 from pandas_dptree.ledger import store as stores
 from pandas_dptree.ledger.store import Store, append, head_of
 from tests.helpers_ledger import StandIn, charge, create
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 SMALL = StandIn("1/1000")
 
@@ -120,8 +123,7 @@ def charge_in_child(account, note, results):
     results.put((note, charge(account, SMALL, note=note).number))
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_children(ledger, patients, method):
     charge(patients, SMALL, note="before")
     context = multiprocessing.get_context(method)
@@ -139,7 +141,6 @@ def test_children(ledger, patients, method):
     assert patients.n_charges == 5
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_that_outlives_its_parents_connection(ledger, patients, tmp_path):
     """The locks of a child must be its own: else the parent's last close removes the log under the child."""
     charge(patients, SMALL, note="before")
@@ -268,22 +269,39 @@ def test_a_log_that_was_merged_in_part(ledger, patients, tmp_path):
         assert opened["patients"].n_charges == 51
 
 
-def started_as_nobody(code):
-    """Start code in a process that gives up its privileges once it has imported what it needs."""
-    imports = (
-        "import os, pathlib, pandas_dptree as dpt\nfrom tests.helpers_ledger import StandIn, charge, create"
-    )
-    lines = [imports, "os.setgroups([])", "os.setgid(65534)", "os.setuid(65534)", code]
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    root = Path(dpt.__file__).parents[1]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-c", "\n".join(lines)], cwd=root, env=env, text=True, **pipes)
+@contextmanager
+def started(code, as_nobody=False):
+    """Run code in a forked process, and give the pipes to it; an error is printed as Python prints it."""
+    pipes = [os.pipe() for _ in range(3)]
+    (to_read, to), (out, to_print), (err, to_complain) = pipes
+    child = os.fork()
+    if child == 0:
+        try:
+            sys.stdin, sys.stdout, sys.stderr = map(os.fdopen, (to_read, to_print, to_complain), "rww")
+            if as_nobody:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            exec(code, {"dpt": dpt, "Path": Path, "StandIn": StandIn, "charge": charge, "create": create})
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+    for end in (to_read, to_print, to_complain):
+        os.close(end)
+    try:
+        with os.fdopen(to, "w") as stdin, os.fdopen(out) as stdout, os.fdopen(err) as stderr:
+            yield SimpleNamespace(stdin=stdin, stdout=stdout, stderr=stderr)
+    finally:
+        os.waitpid(child, 0)
 
 
-def as_nobody(code):
+def printed(code, as_nobody=False):
     """Run such code, and return what it printed."""
-    with started_as_nobody(code) as process:
-        return SimpleNamespace(**dict(zip(("stdout", "stderr"), process.communicate(), strict=True)))
+    with started(code, as_nobody) as process:
+        return SimpleNamespace(stdout=process.stdout.read(), stderr=process.stderr.read())
 
 
 needs_root = pytest.mark.skipif(
@@ -317,7 +335,7 @@ def test_a_file_that_can_only_be_read(open_folder, mode):
         charge(ledger["patients"])
     os.chmod(ledger.path, 0o644)
     os.chmod(open_folder, mode)
-    found = as_nobody(TRY.format(path=ledger.path))
+    found = printed(TRY.format(path=ledger.path), as_nobody=True)
     assert found.stdout.startswith(
         "read 1 ['patients']\nThe ledger 'budget.sqlite' cannot be written.\nHint:"
     ), found.stdout + found.stderr
@@ -329,7 +347,7 @@ def test_a_folder_that_can_only_be_read(open_folder):
     with create(open_folder) as ledger:
         charge(ledger["patients"])
     os.chmod(ledger.path, 0o666)
-    found = as_nobody(TRY.format(path=ledger.path))
+    found = printed(TRY.format(path=ledger.path), as_nobody=True)
     assert "cannot be written" in found.stdout and found.stdout.endswith("read 1\n"), (
         found.stdout + found.stderr
     )
@@ -341,9 +359,9 @@ def test_a_file_that_cannot_be_read(open_folder):
     with create(open_folder) as ledger:
         charge(ledger["patients"])
     os.chmod(ledger.path, 0o600)
-    found = as_nobody(TRY.format(path=ledger.path))
+    found = printed(TRY.format(path=ledger.path), as_nobody=True)
     assert "LedgerError: The ledger 'budget.sqlite' cannot be opened" in found.stderr
-    found = as_nobody(f"create(pathlib.Path({str(open_folder)!r}), 'new.sqlite')")
+    found = printed(f"create(Path({str(open_folder)!r}), 'new.sqlite')", as_nobody=True)
     assert "LedgerError: The ledger 'new.sqlite' cannot be created: Permission denied" in found.stderr
 
 
@@ -352,7 +370,7 @@ def test_a_folder_that_cannot_be_entered(open_folder):
     with create(open_folder) as ledger:
         pass
     os.chmod(open_folder, 0o700)
-    found = as_nobody(TRY.format(path=ledger.path))
+    found = printed(TRY.format(path=ledger.path), as_nobody=True)
     assert "LedgerError: The ledger 'budget.sqlite' cannot be opened: you may not look into" in found.stderr
 
 
@@ -365,7 +383,7 @@ def test_a_log_that_another_user_left(open_folder):
     for end in ("-wal", "-shm"):
         Path(f"{ledger.path}{end}").touch(0o444)
     os.chmod(ledger.path, 0o666)
-    found = as_nobody(TRY.format(path=ledger.path))
+    found = printed(TRY.format(path=ledger.path), as_nobody=True)
     assert "cannot be written" in found.stdout and "-wal and -shm: another user" in found.stdout, (
         found.stdout + found.stderr
     )
@@ -407,9 +425,6 @@ def test_a_file_that_cannot_grow(tmp_path):
     """The same without root: the process may not write files beyond a size."""
     code = f"""
 import resource
-from pathlib import Path
-from tests.helpers_ledger import StandIn, charge, create
-import pandas_dptree as dpt
 account = create(Path({str(tmp_path)!r}), rho=10.0)["patients"]
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 done = 0
@@ -423,9 +438,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 assert 0 < done < 1000 and account.n_charges == done, (done, account.n_charges)
 charge(account, StandIn("1/1000"), note="after")
 """
-    root = Path(dpt.__file__).parents[1]
-    found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    found = printed(code)
+    assert found.stderr == ""
     assert "the disk" in found.stdout
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
 
@@ -560,12 +574,13 @@ print(ledger["patients"].n_charges, flush=True)
 input()
 print(ledger["patients"].n_charges, ledger.verify().number)
 """
-    with started_as_nobody(code.format(path=ledger.path)) as reader:
+    with started(code.format(path=ledger.path), as_nobody=True) as reader:
         assert reader.stdout.readline() == "1\n"
         charge(ledger["patients"], note="next")
         ledger.close()
-        out, error = reader.communicate("\n", timeout=60)
-    assert out == "2 4\n", error
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.read() == "2 4\n", reader.stderr.read()
 
 
 def test_whoever_may_not_write_leaves_no_files_beside_the_ledger(ledger, patients, monkeypatch):

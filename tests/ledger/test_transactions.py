@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
@@ -16,6 +16,7 @@ from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, LedgerE
 from pandas_dptree.ledger.amounts import Amount
 from pandas_dptree.ledger.store import WHOLE
 from pandas_dptree.ledger.transactions import left_of
+from tests.helpers_cases import each
 from tests.helpers_ledger import NOW, StandIn, charge, create
 
 LARGE = StandIn("9/10", "9/10000000")
@@ -44,7 +45,6 @@ def test_three_times_a_tenth_fits_into_three_tenths(tmp_path):
     assert account.remaining.amount == Amount()
 
 
-@settings(max_examples=25)
 @given(st.lists(st.decimals("0.0001", "0.3", places=4), min_size=1, max_size=8))
 def test_typed_decimals_add_up_as_decimals(tmp_path_factory, typed):
     total = sum(map(Fraction, typed))
@@ -82,7 +82,7 @@ def test_a_release_of_nothing_costs_nothing(patients):
     assert patients.n_charges == 1 and not patients.spent
 
 
-@pytest.mark.parametrize(
+@each(
     ("plan", "fact", "hint"),
     [
         (StandIn(privacy_unit=None), "protects each 'person', and the plan each row", "add_account"),

@@ -3,13 +3,16 @@
 import json
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, LedgerError, LedgerIntegrityError
 from pandas_dptree.ledger.entries import canonical, digest_after
+from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge, create
 
 TRIGGERS = ("entry_follows", "entry_unchanged", "entry_kept", "released_unchanged", "released_kept")
@@ -34,10 +37,14 @@ def original(tmp_path):
     return ledger
 
 
+def copied(ledger, tmp_path):
+    """Copy the ledger into a folder of its own."""
+    return shutil.copy(ledger.path, Path(tempfile.mkdtemp(dir=tmp_path)) / "copy.sqlite")
+
+
 def edited(ledger, tmp_path, *statements):
     """Copy the ledger, remove its triggers, edit it, put the triggers back, and open it."""
-    path = tmp_path / "copy.sqlite"
-    shutil.copy(ledger.path, path)
+    path = copied(ledger, tmp_path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         texts = [
             connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]
@@ -110,7 +117,7 @@ FOLLOWS = "entry {} does not have the digest that follows"
 ALIEN = "entry {} is not one that a ledger writes"
 
 
-@pytest.mark.parametrize(
+@each(
     ("statements", "expected"),
     [
         # a charge removed in the middle
@@ -181,16 +188,16 @@ ALIEN = "entry {} is not one that a ledger writes"
 )  # fmt: skip
 def test_changes_are_found(original, tmp_path, statements, expected):
     found = problems(edited(original, tmp_path, *statements))
-    for each in expected:
-        assert each in found
+    for problem in expected:
+        assert problem in found
 
 
-@pytest.mark.parametrize("name", TRIGGERS)
+@each("name", TRIGGERS)
 def test_missing_triggers_are_found(original, tmp_path, name):
-    shutil.copy(original.path, tmp_path / "copy.sqlite")
-    with closing(sqlite3.connect(tmp_path / "copy.sqlite")) as connection:
+    path = copied(original, tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"DROP TRIGGER {name}")
-    found = problems(dpt.Ledger.open(tmp_path / "copy.sqlite"))
+    found = problems(dpt.Ledger.open(path))
     assert found == f"the trigger {name} is missing or was changed"
 
 
@@ -227,7 +234,7 @@ def test_the_head_of_another_ledger(original, tmp_path):
         original.verify(create(tmp_path, "other.sqlite").head.digest)
 
 
-@pytest.mark.parametrize("head", ["", "abc", 3, "x" * 64, b"0" * 64])
+@each("head", ["", "abc", 3, "x" * 64, b"0" * 64])
 def test_heads_are_digests(original, head):
     with pytest.raises(ArgumentError, match="`head` must be a digest of 64"):
         original.verify(head)

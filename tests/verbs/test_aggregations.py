@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
+from tests.helpers_cases import each
 from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more
 
 RECORDS = dpt.datasets.clinic_visits().dropna().reset_index(drop=True)
@@ -58,7 +59,7 @@ def test_a_count_called_count_is_named_as_by_tree_counts():
     pd.testing.assert_series_equal(table["std_error"], counts["std_error"])
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("loss", LOSSES)
 def test_sums_alone_are_those_of_tree_sums(loss):
     asked = {"cost": dpt.sum("cost", **COST), "age": dpt.sum("age", **AGE)}
     ours = dpt.tree_agg(VISITS, BY, asked, domain=PLACES, rng=rng(), **loss)
@@ -67,7 +68,7 @@ def test_sums_alone_are_those_of_tree_sums(loss):
     pd.testing.assert_frame_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@each("loss", LOSSES)
 def test_means_without_a_count_are_those_of_tree_means(loss):
     ours = dpt.tree_agg(
         VISITS, BY, {"cost": dpt.mean("cost", **COST)}, domain=PLACES, rng=rng(), confidence=0.9, **loss
@@ -98,7 +99,7 @@ def test_a_row_without_a_value_is_dropped_everywhere():
     assert table.loc[0, "visits"] == visits["cost"].notna().sum()
 
 
-@pytest.mark.parametrize("consistency", ["integer", "nonnegative", "linear", "none"])
+@each("consistency", ["integer", "nonnegative", "linear", "none"])
 def test_counts_and_sums_add_up(consistency):
     table = dpt.tree_agg(VISITS, BY, ASKED, rho=0.1, domain=PLACES, consistency=consistency, rng=rng())
     total, regions = table.loc[0], table[table["level"] == "region"]
@@ -152,7 +153,7 @@ def test_known_counts_leave_the_budget_to_the_rest():
     assert table.attrs["dp"]["quantities"]["visits"]["epsilon"] == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_standard_errors_are_what_repeated_releases_show(loss):
     plan = dpt.plan_agg(DOMAIN, ASKED, consistency="linear", **loss)
@@ -231,7 +232,7 @@ def test_what_is_measured_counts_and_not_what_shares_say():
         dpt.JointPlan(loss=cheap.loss, plans={"a": cheap, "b": dear})
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "argument"),
     [
         ({"means": ()}, "means"),
@@ -245,7 +246,6 @@ def test_what_is_measured_counts_and_not_what_shares_say():
         ({"plans": {"a": "plan"}}, "plans"),
         ({"plans": {None: dpt.plan(DOMAIN, epsilon=0.1)}}, "plans"),
     ],
-    ids=str,
 )
 def test_what_a_table_cannot_show_is_refused(change, argument):
     plan = dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0)
@@ -304,7 +304,7 @@ def test_plans_for_records_are_not_for_datasets():
             dataset.dp.release(dpt.plan_agg(domain, asked, epsilon=1.0))
 
 
-@pytest.mark.parametrize("statistic", ["median", "count", None])
+@each("statistic", ["median", "count", None])
 def test_an_aggregation_is_a_sum_or_a_mean(statistic):
     with pytest.raises(dpt.ArgumentError, match="`statistic` is unknown"):
         dpt.Aggregation(statistic, dpt.sum("cost", **COST).quantity)
@@ -316,7 +316,7 @@ def test_an_aggregation_is_a_sum_or_a_mean(statistic):
 # What cannot be asked for
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "message"),
     [
         ({}, "must be a mapping with at least one entry"),
@@ -330,7 +330,6 @@ def test_an_aggregation_is_a_sum_or_a_mean(statistic):
         ({"region": "count"}, "would give two columns of the released table the same name: 'region'"),
         ({"a": "count", "a_std_error": dpt.sum("cost", bounds=(0, 1))}, "the same name"),
     ],
-    ids=str,
 )
 def test_bad_aggregations_are_named(asked, message):
     with pytest.raises(dpt.ArgumentError, match=message) as caught:

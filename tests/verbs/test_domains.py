@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import Domain, fingerprint
+from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, HALF, NUMBERS, TREES, records, records_of_sizes, released
 from tests.helpers_output import KEYS, people, us
 from tests.helpers_privacy import LOSS
@@ -85,7 +86,6 @@ def test_the_accessor_is_the_function():
     assert is_released(pandas_dptree.released_domain(table), us())
 
 
-@settings(max_examples=50)
 @given(paths(), st.randoms(use_true_random=False))
 def test_a_table_has_the_domain_of_its_release(leaves, random):
     depth = max(len(path) - path.count(None) for path in leaves)  # no key is shown on the levels below
@@ -97,7 +97,6 @@ def test_a_table_has_the_domain_of_its_release(leaves, random):
         assert is_released(rows.dp.domain(), expected)
 
 
-@settings(max_examples=50)
 @given(paths(), st.data())
 def test_a_filtered_table_has_the_paths_of_its_rows(leaves, data):
     by = names(len(leaves[0]))
@@ -115,7 +114,7 @@ def test_coarser_levels_are_a_domain_of_their_own():
         people(1, 1, 1, 0, 1, 1), by=KEYS))  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     "keys",
     [
         [2**53 + 1, 2**53, -1],
@@ -131,7 +130,6 @@ def test_coarser_levels_are_a_domain_of_their_own():
         pd.Series(["", "None", "nan", "\ud800"], dtype=object),
         pd.array(["a", "b"], dtype="string"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_keys_keep_their_values_and_types(keys):
     places = pd.DataFrame({"first": keys}).merge(pd.DataFrame({"second": [1, 2]}), how="cross")
@@ -145,7 +143,7 @@ def test_keys_keep_their_values_and_types(keys):
     pd.testing.assert_frame_equal(table_of(found)[["level", *found.by]], table[["level", *found.by]])
 
 
-@pytest.mark.parametrize("by", [[("a",)], [("a", 1), ("b", 2)], [0, 2.5], ["other", "count of"]])
+@each("by", [[("a",)], [("a", 1), ("b", 2)], [0, 2.5], ["other", "count of"]])
 def test_names_of_keys_may_be_anything(by):
     leaf = pd.DataFrame([[True, False][: len(by)]], columns=pd.Index(by, tupleize_cols=False))
     domain = Domain.from_frame(leaf, by=by)
@@ -311,7 +309,7 @@ def no_tables():
     yield "texts", table.assign(count="many"), "values that are not numbers"
 
 
-@pytest.mark.parametrize(("table", "fact"), [pytest.param(*each, id=name) for name, *each in no_tables()])
+@each(("table", "fact"), [pytest.param(*each, id=name) for name, *each in no_tables()])
 def test_what_is_no_released_table_has_no_domain(table, fact):
     with pytest.raises(ArgumentError, match=rf"`released` .*{fact}.*\nHint: "):
         pandas_dptree.released_domain(table)

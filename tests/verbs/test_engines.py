@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cache
+from itertools import product
 
 import narwhals as nw
 import numpy as np
@@ -11,13 +12,16 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms import arguments
+from tests.helpers_cases import each
 from tests.helpers_engine_verbs import (
     EXACT,
     KEYS,
+    KINDS,
     PLANS,
     UNITS,
     VERBS,
     assert_same,
+    in_pairs,
     planned,
     seeded,
     tables,
@@ -51,7 +55,7 @@ class Frames:
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory):
-    table = odd_records().drop_columns("never")
+    table = odd_records(1000).drop_columns("never")
     return Frames(table, tmp_path_factory.mktemp("engines"))
 
 
@@ -61,12 +65,34 @@ def expected(frames):
     return cache(lambda verb, unit: VERBS[verb](frames("pandas"), **UNITS[unit], **seeded()))
 
 
+PAIRS = in_pairs(ALL)
+
+
+def test_all_pairs_are_tried():
+    assert sorted(verb for verbs in KINDS.values() for verb in verbs) == sorted(VERBS)
+    kind_of = {verb: kind for kind, verbs in KINDS.items() for verb in verbs}
+    calls = [(engine, verb, unit) for engine, called in PAIRS.items() for verb, unit in called]
+    assert {(engine, kind_of[verb]) for engine, verb, _ in calls} == {*product(ALL, KINDS)}
+    assert {(engine, unit) for engine, _, unit in calls} == {*product(ALL, UNITS)}
+    assert {(verb, unit) for _, verb, unit in calls} == {*product(VERBS, UNITS)}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_each_engine_with_verbs_of_each_kind(engine, frames, expected):
+    def releases_the_same(verb, unit):
+        with divided(batch=1500, buckets=16):
+            assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
+
+    each("verb, unit", PAIRS[engine])(releases_the_same)()
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("engine", ALL)
 def test_every_verb_on_every_engine(engine, verb, frames, expected):
-    unit = "some of each unit"
-    with divided(batch=5000, buckets=16):
-        assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
+    for unit in UNITS:
+        with divided(batch=1500, buckets=16):
+            assert_same(VERBS[verb](frames(engine), **UNITS[unit], **seeded()), expected(verb, unit))
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +101,12 @@ def released(frames):
     return cache(lambda kind, unit: planned(kind, unit).release(frames("pandas"), **seeded()))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", ["rows", "all of each unit"])
 @pytest.mark.parametrize("engine", ALL)
 def test_every_plan_on_every_engine(engine, unit, frames, released):
     for kind in PLANS if unit == "rows" else ["several at once", "private keys"]:
-        with divided(batch=5000, buckets=16):
+        with divided(batch=1500, buckets=16):
             table = planned(kind, unit).release(frames(engine), **seeded())
         assert_same(table, released(kind, unit))
 
@@ -138,12 +165,26 @@ def assert_same_keys(table, expected):
             assert forms_of(table[name]) == forms_of(expected[name])
 
 
+READ_AGAIN = [engine for engine in ALL if engine not in READ_ONCE]
+
+
+@pytest.mark.parametrize("turn", range(len(OBSERVED)))
+def test_keys_that_occur_are_the_same(turn, frames):
+    """Each engine with one kind of keys."""
+    keys_are_the_same(frames, OBSERVED[turn], READ_AGAIN[turn :: len(OBSERVED)])
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("by", OBSERVED, ids=str)
-def test_keys_that_occur_are_the_same(by, frames):
+def test_all_keys_that_occur_are_the_same(by, frames):
+    keys_are_the_same(frames, by, READ_AGAIN)
+
+
+def keys_are_the_same(frames, by, engines):
     options = {**EXACT, "domain": "observed", **UNITS["some of each unit"]}
     expected = dpt.tree_counts(frames("pandas"), by, **options, **seeded())
-    for engine in [engine for engine in ALL if engine not in READ_ONCE]:
-        with divided(batch=5000, buckets=16):
+    for engine in engines:
+        with divided(batch=1500, buckets=16):
             assert_same_keys(dpt.tree_counts(frames(engine), by, **options, **seeded()), expected)
 
 
@@ -225,7 +266,7 @@ def released_of_few(frames):
 @pytest.mark.parametrize("engine", DIVIDED)
 def test_batches_of_any_size_give_the_same(engine, rows, released_of_few, tmp_path):
     for kind in ["several at once", "private keys"]:
-        table, expected = released_of_few(kind, 300 if rows > 1 else 40)
+        table, expected = released_of_few(kind, 200 if rows > 1 else 30)
         frame = DIVIDED[engine](table, rows, tmp_path)
         with divided(buckets=16):
             assert_same(planned(kind, "some of each unit").release(frame, **seeded()), expected)
@@ -233,7 +274,9 @@ def test_batches_of_any_size_give_the_same(engine, rows, released_of_few, tmp_pa
 
 @pytest.mark.parametrize("engine", ALL)
 def test_without_records(engine, released_of_few, tmp_path):
-    for kind in ["several at once", "distribution", "private keys", "prefixes"]:
+    """Each engine with one kind of plan that counts listed keys, and one that finds keys."""
+    turn = list(ALL).index(engine) % 2
+    for kind in [["several at once", "distribution"][turn], ["private keys", "prefixes"][turn]]:
         nothing, expected = released_of_few(kind, 0)
         if engine == "pyarrow batch":
             frame = pyarrow.RecordBatch.from_pylist([], nothing.schema)
@@ -264,6 +307,14 @@ def test_without_batches(kind, released_of_few):
 # On clusters, and with many records
 
 
+ONE_OF_EACH_KIND = [
+    pytest.param(verb, marks=[] if verb == verbs[0] else [pytest.mark.nightly])
+    for verbs in KINDS.values()
+    for verb in verbs
+]
+"""All verbs; by day, one of each kind."""
+
+
 @pytest.fixture(scope="module")
 def in_cluster(cluster, frames):
     """The records in dask, read by the workers of a cluster."""
@@ -271,7 +322,7 @@ def in_cluster(cluster, frames):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ONE_OF_EACH_KIND)
 def test_every_verb_on_a_cluster_of_dask(verb, in_cluster, expected):
     unit = "some of each unit"
     assert_same(VERBS[verb](in_cluster, **UNITS[unit], **seeded()), expected(verb, unit))
@@ -284,7 +335,7 @@ def in_spark_session(spark, frames):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ONE_OF_EACH_KIND)
 def test_every_verb_in_spark(verb, in_spark_session, expected):
     unit = "some of each unit"
     assert_same(VERBS[verb](in_spark_session, **UNITS[unit], **seeded()), expected(verb, unit))
@@ -306,8 +357,8 @@ def test_plans_keys_and_charges_on_clusters(in_cluster, in_spark_session, spark,
     assert account.n_charges == 2
     nothing = spark.createDataFrame(spark.sparkContext.emptyRDD(), in_spark_session.schema)
     assert nothing.rdd.getNumPartitions() == 0
-    for each in (nothing, in_spark_session.limit(0)):
-        table = planned("several at once", "some of each unit").release(each, **seeded())
+    for empty in (nothing, in_spark_session.limit(0)):
+        table = planned("several at once", "some of each unit").release(empty, **seeded())
         expected = planned("several at once", "some of each unit").release(
             in_pandas(frames.table.slice(0, 0)), **seeded()
         )
@@ -317,6 +368,20 @@ def test_plans_keys_and_charges_on_clusters(in_cluster, in_spark_session, spark,
 MANY = 600_000
 MANY_VERBS = ["tree_agg", "release_distribution", "calendar of times", "private keys"]
 UNITS_OF_MANY = {**UNITS, "all of each unit": {"privacy_unit": "unit", "max_contributions": 1000}}
+
+
+@pytest.mark.slow
+def test_more_records_on_every_engine(tmp_path):
+    """Each engine with one verb, in turn."""
+    frames = Frames(odd_records(MANY // 20).drop_columns("never"), tmp_path)
+    unit = UNITS_OF_MANY["some of each unit"]
+    expected = {verb: VERBS[verb](frames("pandas"), **unit, **seeded()) for verb in MANY_VERBS}
+
+    def releases_the_same(turn, engine):
+        verb = MANY_VERBS[turn % len(MANY_VERBS)]
+        assert_same(VERBS[verb](frames(engine), **unit, **seeded()), expected[verb])
+
+    each("turn, engine", enumerate(ALL))(releases_the_same)()
 
 
 @pytest.fixture(scope="module")
@@ -330,14 +395,14 @@ def expected_of_many(many):
     return cache(lambda verb, unit: VERBS[verb](many.made["pandas"], **UNITS_OF_MANY[unit], **seeded()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_unit_has_more_records(many):
     """So "all of each unit" bounds nothing."""
     rows = many.table.column("unit").drop_null().value_counts().field("counts")
     assert max(rows.to_pylist()) <= 1000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", MANY_VERBS)
 @pytest.mark.parametrize("engine", ALL)
 def test_many_records_on_every_engine(engine, verb, many, expected_of_many):
@@ -349,7 +414,7 @@ def test_many_records_on_every_engine(engine, verb, many, expected_of_many):
         del many.made[engine]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("verb", MANY_VERBS)
 def test_many_records_in_spark(verb, spark, many, expected_of_many):
@@ -360,7 +425,7 @@ def test_many_records_in_spark(verb, spark, many, expected_of_many):
         assert_same(table, expected_of_many(verb, unit))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", MANY_VERBS)
 def test_many_records_on_a_cluster_of_dask(verb, cluster, many, expected_of_many):
     many("pandas")

@@ -9,6 +9,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DPTreeError, arrays
+from tests.helpers_cases import each
 
 N = 400
 FRAME = pd.DataFrame(
@@ -362,7 +363,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("call", "fact", "hint"), MISTAKES.values(), ids=MISTAKES)
+@each("call, fact, hint", [pytest.param(*case, id=name) for name, case in MISTAKES.items()])
 def test_mistakes_are_met_with_a_hint(call, fact, hint):
     with pytest.raises(DPTreeError, match=fact) as caught:
         call()
@@ -389,7 +390,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("release", ACCEPTED.values(), ids=ACCEPTED)
+@each("release", [pytest.param(release, id=name) for name, release in ACCEPTED.items()])
 def test_a_single_key_needs_no_list_and_no_frame(release):
     expected = counts(["Day"], DAYS, rng=np.random.default_rng(0))
     found = release(rng=np.random.default_rng(0))
@@ -412,7 +413,7 @@ def test_series_of_other_libraries():
         counts("Day", pl.Series("Region", days))
 
 
-@pytest.mark.parametrize("name", [7, 1.5, True, pd.Timestamp("2024-01-01"), "a b"])
+@each("name", [7, 1.5, True, pd.Timestamp("2024-01-01"), "a b"])
 def test_any_scalar_names_a_key(name):
     frame = pd.DataFrame({name: ["x", "y"]})
     assert frame.dp.tree_counts(name, epsilon=1.0, domain=["x", "y"]).columns[1] == name
@@ -447,7 +448,7 @@ def test_a_call_error_is_a_type_error():
     assert caught.value.argument == "eplison"
 
 
-@pytest.mark.parametrize("asked", ["person", "Bobb", "Ann", "anna smith jr"])
+@each("asked", ["person", "Bobb", "Ann", "anna smith jr"])
 def test_a_first_record_that_was_taken_for_the_header_is_never_quoted(asked):
     """As of a file without a header, or of a transposed frame."""
     frame = pd.DataFrame(columns=["person0", "Bob", "Anna", "Anna Smith"])

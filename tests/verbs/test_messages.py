@@ -3,6 +3,7 @@
 import inspect
 import traceback
 import warnings
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, arrays, bounds, distribution, metrics
 from pandas_dptree.arrays import several
+from tests.helpers_cases import each
 from tests.helpers_messages import NUMBER, SECRET, N, Printing, Unprintable, shows_secret
 
 
@@ -67,7 +69,9 @@ PLAN = dpt.plan(DOMAIN, epsilon=1.0)
 FACTOR = dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5))
 TRUTH = FRAME.groupby(BY, as_index=False).size().rename(columns={"size": "count"})
 RELEASED = PLAN.release(FRAME, rng=np.random.default_rng(0))
-LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6)
+QUICK = {"mechanism": "truncated_laplace"}
+"""Its noise is found faster."""
+LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6, **QUICK)
 BINS = dpt.plan_distribution("age", bounds=(0, 100), bins=4, epsilon=1.0)
 SHAPE = BINS.release(FRAME, rng=np.random.default_rng(0))
 ARRAY = xr.DataArray(np.arange(6).reshape(2, 3), {"y": [10, 20], "x": ["a", "b", "c"]}, ("y", "x"))
@@ -83,12 +87,10 @@ COLUMN = {**RECORDS, "column": "age", "bounds": (0, 100), "bins": 4}
 CELLS = {"array": ARRAY, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
 ALONG = {"array": ARRAY, "dim": "y", "edges": [5, 15, 25], "epsilon": 1.0}
 VARIED = {"dataset": DATASET, "by": ["y", "x"], "epsilon": 1.0, "rng": RNG}
-PRIVATE = {"private_keys": ["city"], "privacy_unit": dpt.ROWS, "delta": 1e-6}
+PRIVATE = {"private_keys": ["city"], "privacy_unit": dpt.ROWS, "delta": 1e-6, **QUICK}
 STATES = dpt.Domain.from_frame(PLACES[["state"]].drop_duplicates(), by=["state"])
 NOISE = {"rmse": 1.0, "alpha": 0.1}
 PAIR = {"released": RELEASED, "truth": TRUTH}
-QUICK = {"mechanism": "truncated_laplace"}
-"""Its noise is found faster."""
 CALLS = {
     "tree_counts": (dpt.tree_counts, TABLE),
     "tree_counts of prefixes": (
@@ -236,17 +238,15 @@ ODD = {"lazy", "unprintable"}
 """A list to Python, until it is iterated; and what raises by itself where a column is named."""
 SIBLINGS = {
     "tree_sums", "tree_means", "plan_sums", "plan_means", "plan of sums", "cdf", "histogram", "quantiles",
-    "range_counts", "histogram by groups",
+    "range_counts", "histogram by groups", "arrays.tree_sums", "several.tree_sums",
 }  # fmt: skip
 """Functions whose arguments go the way of those of `tree_counts`, `tree_agg` or `release_distribution`."""
-ARGUMENTS = [
-    pytest.param(
-        call, argument, id=f"{call}-{argument}", marks=[pytest.mark.slow] if call in SIBLINGS else []
-    )
-    for call, (function, _) in CALLS.items()
-    for argument, parameter in inspect.signature(function).parameters.items()
-    if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-]
+
+
+def arguments_of(call):
+    parameters = inspect.signature(CALLS[call][0]).parameters.items()
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [argument for argument, parameter in parameters if parameter.kind not in kinds]
 
 
 def shown(error):
@@ -258,21 +258,38 @@ def shown(error):
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_the_calls_are_right_but_for_the_argument_that_is_tried(call):
-    function, valid = CALLS[call]
-    function(**valid)
+@pytest.mark.parametrize("part", range(6))
+def test_the_calls_are_right_but_for_the_argument_that_is_tried(part):
+    each("function, valid", list(CALLS.values())[part::6])(lambda function, valid: function(**valid))()
     plt.close("all")
 
 
-@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("call", "argument"), ARGUMENTS)
-def test_no_message_shows_what_an_argument_holds(call, argument, turn):
-    """By default every third mistake is tried, another third for each argument, and the others if slow."""
+N_TURNS = 9
+"""By default every ninth mistake is tried, another ninth for each argument."""
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in SIBLINGS])
+def test_no_message_shows_what_an_argument_holds(call):
+    each("argument", arguments_of(call))(partial(shows_no_secret, call=call, turns=[0]))()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", sorted(SIBLINGS))
+def test_no_message_of_siblings_shows_what_an_argument_holds(call):
+    each("argument", arguments_of(call))(partial(shows_no_secret, call=call, turns=[0]))()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("call", CALLS)
+def test_no_message_shows_any_mistake(call):
+    each("argument", arguments_of(call))(partial(shows_no_secret, call=call, turns=range(N_TURNS)))()
+
+
+def shows_no_secret(argument, *, call, turns):
     function, valid = CALLS[call]
     offset = len(call) + len(argument)
     for place, (mistake, given) in enumerate(MISTAKEN_VALUES.items(), start=offset):
-        if (place % 3 == 0) == bool(turn):
+        if place % N_TURNS not in turns:
             continue
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -286,11 +303,11 @@ def test_no_message_shows_what_an_argument_holds(call, argument, turn):
                     mistake,
                     text,
                 )
-        assert not any(shows_secret(str(each.message)) for each in warned), mistake
+        assert not any(shows_secret(str(warning.message)) for warning in warned), mistake
     plt.close("all")
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: dpt.tree_counts(**TABLE | {"privacy_unit": FRAME["person"]}),

@@ -17,6 +17,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ColumnsError
 from pandas_dptree.hierarchy.domain import fingerprint
+from tests.helpers_cases import each
 from tests.helpers_worlds import EXACT, WORLDS, array_of, by_array, by_frame, leaves, objects, records_of
 
 
@@ -31,7 +32,7 @@ def test_the_digest_does_not_depend_on_what_python_can_print() -> None:
     assert fingerprint(dpt.Domain.from_frame(keys, by=["a"])) == digest.hexdigest()
 
 
-@pytest.mark.parametrize("by", [[("p", "q")], [7], [("p", "q"), 7], [True]])
+@each("by", [[("p", "q")], [7], [("p", "q"), 7], [True]])
 def test_names_that_are_no_text(by: list[Hashable]) -> None:
     """A frame may have them; of an array each level is a group, and these are named by text."""
     keys = pd.DataFrame({name: [1, 2] for name in by})
@@ -56,12 +57,11 @@ def test_columns_of_a_multiindex() -> None:
         dpt.tree_counts(visits, ["place"], domain="observed", epsilon=1.0)
 
 
-@pytest.mark.parametrize(
+@each(
     "index",
     [[7, 7, 7], [None, None, "a"],
      pd.MultiIndex.from_tuples([("a", 1), ("a", 1), ("b", 2)], names=["a", "v"]),
      pd.DatetimeIndex(["2024", "2024", None]), pd.Categorical(["x", "x", None])],
-    ids=["repeated", "missing", "named like the columns", "of times", "of categories"],
 )  # fmt: skip
 def test_an_index_says_nothing(index: Any) -> None:
     """Not even one with the names of the columns."""
@@ -114,8 +114,8 @@ def clocks(zone: str, unit: str) -> tuple[pd.DatetimeIndex, Counter[str], Any]:
     return instants, seen, levels
 
 
-@pytest.mark.parametrize("change", ["spring", "autumn"])
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "UTC"])
+@each("change", ["spring", "autumn"])
+@each("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "UTC"])
 def test_hours_that_clocks_skip_and_show_twice(zone: str, change: str) -> None:
     instants, seen, levels = clocks(zone, change)
     visits = pd.DataFrame({"time": instants.repeat(2)})
@@ -130,7 +130,7 @@ def test_hours_that_clocks_skip_and_show_twice(zone: str, change: str) -> None:
         assert table["2024-10-27 02:00"] == 12
 
 
-@pytest.mark.parametrize("year", [1900, 2000, 2023, 2024])
+@each("year", [1900, 2000, 2023, 2024])
 def test_leap_days(year: int) -> None:
     leap = year in (2000, 2024)
     days = pd.date_range(f"{year}-02-27", f"{year}-03-02", name="day")

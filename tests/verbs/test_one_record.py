@@ -25,6 +25,7 @@ from pandas_dptree.plans import execute, running
 from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.verbs.aggregations import Aggregation
+from tests.helpers_cases import each
 
 
 class Hostile:
@@ -330,9 +331,21 @@ def make_exact(setattr: Callable[..., None]) -> None:
         setattr(module, "random_words", lambda source, size: words[:size])
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_one_record_moves_nothing_but_its_own_leaf(name: str) -> None:
+    """Of objects, and of the typed readers in turn."""
+    typed = READERS[1:]
+    each("reader", ["objects", typed[list(CASES).index(name) % len(typed)]])(moves_nothing_else)(name=name)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", CASES)
-def test_one_record_moves_nothing_but_its_own_leaf(name: str, reader: str) -> None:
+def test_one_record_of_any_reader_moves_nothing_but_its_own_leaf(name: str, reader: str) -> None:
+    moves_nothing_else(name, reader)
+
+
+def moves_nothing_else(name: str, reader: str) -> None:
     """Neither what is said nor any other number depends on it."""
     rng = np.random.default_rng(13)
     for before, after, far in neighbours(CASES[name], reader, rng, 9):

@@ -1,15 +1,17 @@
 """Implicit trees, through the public functions: arguments, levels, files and released columns."""
 
 import inspect
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, BOUNDS, LARGE, NUMBERS, TREES, ZIPS, records, released
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
@@ -17,18 +19,30 @@ from tests.helpers_random import rng
 # Methods and functions
 
 
-@pytest.mark.parametrize("tree", TREES)
+OPTIONS = [
+    {},
+    {"neighbors": "replace", "split": "uniform"},
+    {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
+    {"mechanism": "truncated_laplace", "split": "doubling"},
+    {"mechanism": "gaussian", "confidence": 0.9},
+]
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"neighbors": "replace", "split": "uniform"},
-        {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
-        {"mechanism": "truncated_laplace", "split": "doubling"},
-        {"mechanism": "gaussian", "confidence": 0.9},
-    ],
+    ("tree", "options"), [(TREES[turn % 3], options) for turn, options in enumerate(OPTIONS)]
 )
 def test_the_method_the_function_and_the_plan_release_the_same(tree, options):
+    release_the_same(tree, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_all_methods_functions_and_plans_release_the_same(tree, options):
+    release_the_same(tree, options)
+
+
+def release_the_same(tree, options):
     frame = records()
     table = frame.dp.tree_counts(tree, **LOSS, **options, rng=rng())
     pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=rng()))
@@ -61,7 +75,7 @@ def test_the_names_of_the_package_are_the_public_ones():
 @pytest.mark.parametrize(
     "verb", [dpt.tree_counts, lambda frame, by, **options: frame.dp.tree_counts(by, **options)]
 )
-@pytest.mark.parametrize(
+@each(
     ("argument", "options"),
     [
         ("delta", {"rho": 0.1}),
@@ -119,14 +133,17 @@ def test_other_verbs_take_no_tree_of_prefixes():
 # The released columns
 
 
+@cache
+def planned(tree, mechanism):
+    return dpt.plan_implicit(tree, **LOSS, mechanism=mechanism, confidence=1 - 1e-9)
+
+
 @pytest.mark.parametrize(("mechanism", "bound"), BOUNDS.items())
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_large_nodes_are_there_and_lone_ones_are_not(mechanism, bound, seed):
-    options = {"mechanism": mechanism, "confidence": 1 - 1e-9, "rng": rng(seed)}
     for tree, label in zip(TREES, ["10.0.0.1/32", LARGE, "902"], strict=True):
         column = tree.level_names[-1]
-        table = records().dp.tree_counts(tree, **LOSS, **options)
+        table = planned(tree, mechanism).release(records(), rng=rng(seed))
         deepest = table[table["level"].eq(column) & ~table["other"]].set_index(column)
         assert len(deepest) == 3  # lone rows have a chance of delta
         assert abs(deepest.loc[label, "count"] - 400) <= deepest.loc[label, bound]
@@ -160,8 +177,8 @@ def test_the_provenance_describes_the_plan(mechanism, loss):
 # One level of the table
 
 
-@pytest.mark.parametrize(("mechanism", "bound"), BOUNDS.items())
-@pytest.mark.parametrize("tree", TREES)
+@each(("mechanism", "bound"), BOUNDS.items())
+@each("tree", TREES)
 def test_each_level_is_indexed_by_the_keys_down_to_it(tree, mechanism, bound):
     table = released(tree, mechanism=mechanism)
     for depth, name in enumerate(tree.level_names):

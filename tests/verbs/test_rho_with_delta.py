@@ -10,6 +10,7 @@ import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree import ArgumentError
+from tests.helpers_cases import each
 from tests.helpers_verbs import CELLS, PUBLIC, VALUES, VISITS, call, takes
 
 BOTH = {"rho": 0.02, "delta": 1e-6}
@@ -62,7 +63,7 @@ def test_all_functions_are_found():
     assert FUNCTIONS.keys() == TAKE_BOTH.keys()
 
 
-@pytest.mark.parametrize("name", sorted(TAKE_BOTH.keys() - {"plan_implicit"}))
+@each("name", sorted(TAKE_BOTH.keys() - {"plan_implicit"}))
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]

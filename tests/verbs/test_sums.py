@@ -8,10 +8,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
+from tests.helpers_cases import each
 from tests.helpers_plans import LOSSES
 from tests.helpers_random import rng
 
@@ -51,7 +52,6 @@ AMOUNTS = st.one_of(
 )
 
 
-@settings(max_examples=25)
 @given(
     rows=st.lists(st.tuples(st.sampled_from([*range(4), None]), AMOUNTS, AMOUNTS), max_size=12),
     bounds=st.sampled_from([(0, 100), (-50, 20), (-9, -3), (7, 8)]),
@@ -91,7 +91,7 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
         assert sums[name].tolist() == [float(value) for value in expected]
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "expected"),
     [
         (["1", " 2.5 ", "three", "1e3", None, "nan"], 1 + 2.5 + 100),
@@ -105,7 +105,6 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
         ([None] * 6, 0),
         ([], 0),
     ],
-    ids=repr,
 )
 def test_whatever_the_type_of_the_column_each_value_is_read_separately(values, expected):
     sums = dpt.tree_sums(small(values), "v", ["a", "b"], bounds=(0, 100), domain=PLACES, **NO_NOISE)
@@ -121,8 +120,8 @@ def test_a_unit_adds_no_more_rows_than_it_may():
         assert sums["v"][0] == expected
 
 
-@pytest.mark.parametrize("bounds", [(0, 10), (-10, 10)])
-@pytest.mark.parametrize("fit", ["totals", "joint"])
+@each("bounds", [(0, 10), (-10, 10)])
+@each("fit", ["totals", "joint"])
 def test_structural_zeros_are_zero(bounds, fit):
     places = PLACES.assign(never=[False, True, False, False])
     domain = dpt.Domain.from_frame(places, by=["a", "b"], structural_zeros="never")
@@ -135,7 +134,6 @@ def test_structural_zeros_are_zero(bounds, fit):
     assert exact["v"].tolist() == [1400, 700, 700, 0, 700, 0, 700, 0]
 
 
-@settings(max_examples=20)
 @given(
     low=st.sampled_from([-40, 0, 5]), granularity=st.sampled_from([0.01, 0.3, 7]),
     seed=st.integers(0, 2**32), fit=st.sampled_from(["totals", "joint"]),
@@ -161,8 +159,8 @@ def test_sums_that_may_be_negative_stay_negative():
 # --- losses without end ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1e7, 1e9, 1e100, 1e300])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@each("epsilon", [1e7, 1e9, 1e100, 1e300])
+@each("mechanism", ["laplace", "gaussian"])
 def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
     for verb, expected in ((dpt.tree_sums, 6), (dpt.tree_means, 1)):
         table = verb(small(np.ones(6)), "v", ["a", "b"], bounds=(0, 1), granularity=1, domain=PLACES,
@@ -175,27 +173,38 @@ def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
 
 @pytest.mark.parametrize(("stated", "consistency"), [({"epsilon": 0.5}, "linear"), ({"rho": 0.05}, "none")])
 def test_std_error_and_intervals_are_what_repeated_releases_show(stated, consistency):
+    are_what_repeated_releases_show(stated, consistency, 300)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("stated", "consistency"), [({"epsilon": 0.5}, "linear"), ({"rho": 0.05}, "none")])
+def test_std_error_and_intervals_are_what_many_releases_show(stated, consistency):
+    are_what_repeated_releases_show(stated, consistency, 1000)
+
+
+def are_what_repeated_releases_show(stated, consistency, n_releases):
     domain = dpt.Domain.from_frame(PLACES, by=["a", "b"])
     leaves = np.array([4000, -300, 20, 0]) * 100
     plan = dpt.plan(domain, column="v", bounds=(-80, 20), granularity=0.01, consistency=consistency,
                     confidence=0.9, **stated)  # fmt: skip
     truth = np.concatenate(plan.tree.roll_up(leaves)) / 100
     source = rng(5)
-    tables = [plan.release(leaves, rng=source) for _ in range(1000)]
+    tables = [plan.release(leaves, rng=source) for _ in range(n_releases)]
     errors = np.array([table["v"] for table in tables]) - truth
     predicted = tables[0]["v_std_error"].to_numpy()
     seen = np.sqrt((errors**2).mean(axis=0))
     np.testing.assert_allclose(seen, predicted, rtol=0.13)  # 4 standard errors of one node
     assert np.mean((seen / predicted) ** 2) == pytest.approx(1, abs=0.1)
-    assert (np.abs(errors.mean(axis=0)) < 4.5 * predicted / math.sqrt(1000)).all()
+    assert (np.abs(errors.mean(axis=0)) < 4.5 * predicted / math.sqrt(n_releases)).all()
     held = [table["v_lower"].le(truth) & table["v_upper"].ge(truth) for table in tables]
     assert 0.885 < np.mean(held) < 0.92
 
 
 def test_columns_of_very_different_bounds_have_equal_relative_errors(visits, clinics):
-    names = [f"c{i}" for i in range(30)]
-    frame = visits.assign(**{name: visits["age"] * 10.0**i for i, name in enumerate(names, -15)})
-    bounds = {name: (0, 99 * 10.0**i) for i, name in enumerate(names, -15)}
+    sizes = {f"c{power}": 10.0**power for power in range(-15, 15, 3)}
+    names = list(sizes)
+    frame = visits.assign(**{name: visits["age"] * size for name, size in sizes.items()})
+    bounds = {name: (0, 99 * size) for name, size in sizes.items()}
     for stated in ({"epsilon": 3.0}, {"rho": 0.2}, {"epsilon": 1.0, "delta": 1e-6}):
         sums = dpt.tree_sums(frame, names, ["region"], bounds=bounds, **stated,
                              domain=clinics[["region"]].drop_duplicates())  # fmt: skip
@@ -250,8 +259,8 @@ def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, 
     assert empty.attrs == table.attrs  # so nothing in it is a secret
 
 
-@pytest.mark.parametrize("verb", [dpt.tree_sums, dpt.tree_means])
-@pytest.mark.parametrize("columns", [5, ("v", 1), [5, ("v", 1)], "a b", [True]], ids=repr)
+@each("verb", [dpt.tree_sums, dpt.tree_means])
+@each("columns", [5, ("v", 1), [5, ("v", 1)], "a b", [True]])
 def test_a_column_may_have_any_name(verb, columns):
     names = columns if isinstance(columns, list) else [columns]
     frame = pd.DataFrame({**PLACES, **dict.fromkeys(names, 1.0)})
@@ -261,8 +270,8 @@ def test_a_column_may_have_any_name(verb, columns):
         assert {f"{name}_std_error", f"{name}_lower", f"{name}_upper"} <= set(table.columns)
 
 
-@pytest.mark.parametrize("verb", [dpt.tree_sums, dpt.tree_means])
-@pytest.mark.parametrize(
+@each("verb", [dpt.tree_sums, dpt.tree_means])
+@each(
     ("columns", "at_fault"),
     [
         ("a", ["a"]), ("level", ["level"]), ("count", ["count"]), ("std_error", ["std_error"]),
@@ -270,7 +279,6 @@ def test_a_column_may_have_any_name(verb, columns):
         ([5, "5"], [5, "5"]), ([], None), (["v", "v"], ["v"]), (None, [None]), ([["v"]], [["v"]]),
         ([math.nan], [math.nan]),
     ],
-    ids=repr,
 )  # fmt: skip
 def test_names_that_cannot_stand_in_the_table_are_refused(verb, columns, at_fault):
     frame = PLACES.assign(**dict.fromkeys(["v", "w", "v_upper", "v_std_error", "level", "count", "5"], 1.0))
@@ -298,7 +306,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("verb", [dpt.tree_sums, dpt.tree_means])
-@pytest.mark.parametrize(("options", "argument"), BAD, ids=repr)
+@each(("options", "argument"), BAD)
 def test_bad_arguments_are_named_and_come_with_a_hint(verb, options, argument, visits, clinics):
     arguments = {"columns": "cost", "bounds": (0, 500), "domain": clinics, "epsilon": 1.0, **options}
     with pytest.raises(ArgumentError, match="Hint: ") as error:
@@ -306,16 +314,14 @@ def test_bad_arguments_are_named_and_come_with_a_hint(verb, options, argument, v
     assert error.value.argument == argument
 
 
-@pytest.mark.parametrize(
-    ("verb", "columns"), [(dpt.tree_sums, ["v", "w"]), (dpt.tree_means, ["v", "w"]), (dpt.tree_means, "v")]
-)
+@each(("verb", "columns"), [(dpt.tree_sums, ["v", "w"]), (dpt.tree_means, ["v", "w"]), (dpt.tree_means, "v")])
 def test_an_array_says_nothing_of_several_quantities(verb, columns):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         verb(np.ones(4, dtype=np.int64), columns, ["a", "b"], bounds=(0, 1), domain=PLACES, epsilon=1.0)
     assert error.value.argument == "frame"
 
 
-@pytest.mark.parametrize("options", [{"bounds": (0, 5)}, {"granularity": 0.5}], ids=repr)
+@each("options", [{"bounds": (0, 5)}, {"granularity": 0.5}])
 def test_bounds_without_a_column_are_refused(options):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
         dpt.plan(dpt.Domain.from_frame(PLACES, by=["a", "b"]), epsilon=1, **options)

@@ -6,12 +6,13 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.privacy.loss import exact
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from tests.helpers_cases import each
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
 
@@ -74,7 +75,6 @@ def test_every_library_gives_the_same_table(visits, clinics):
         pd.testing.assert_frame_equal(table, tables[0])
 
 
-@settings(max_examples=60)
 @given(
     drawn=domains_and_rows(),
     consistency=st.sampled_from(MODES),
@@ -182,7 +182,7 @@ def test_a_level_can_be_left_out(visits, clinics):
     assert counts["std_error"].notna().all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mechanism", "consistency"), [("laplace", "linear"), ("gaussian", "linear"), ("laplace", "none")]
 )
@@ -229,7 +229,7 @@ def test_real_records_of_bird_strikes(real_data):
     assert airports.groupby(level=0).sum().equals(states)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_million_people_in_thirty_thousand_cities(real_data):
     by = ["state", "county", "city"]
     places = pd.read_csv(real_data / "zipcodes.csv", dtype=str, keep_default_na=False)[by].drop_duplicates()
@@ -307,7 +307,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("options", "argument"), BAD, ids=str)
+@each(("options", "argument"), BAD)
 def test_bad_arguments_are_named_and_come_with_a_hint(visits, clinics, options, argument):
     options = {"by": BY, "domain": clinics, **options}
     with pytest.raises(dpt.ArgumentError) as caught:
@@ -431,7 +431,7 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
     assert caught.value.hint == "convert one of the two, text to dates with pd.to_datetime."
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (

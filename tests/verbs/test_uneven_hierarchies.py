@@ -22,7 +22,9 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree import ColumnsError
 from pandas_dptree.hierarchy.domain import fingerprint
+from tests.helpers_cases import each
 from tests.helpers_worlds import (
+    DEAR_WORLDS,
     EXACT,
     WORLDS,
     Levels,
@@ -62,14 +64,37 @@ OTHER_INDEX = {
 """Worlds in which the index of a level equals that of ``groupby`` in all but its type."""
 
 
-@pytest.fixture(params=WORLDS)
-def world(request: pytest.FixtureRequest) -> str:
-    return request.param
+ALL_WORLDS = WORLDS | DEAR_WORLDS
+SIMPLE: dict[str, Any] = {"split": "uniform"}
+"""Where the split is not what is tested, as the best one takes most of the time."""
+N_PARTS = 4
 
 
-@pytest.fixture(params=[name for name in WORLDS if name not in NO_COORDINATE])
-def array_world(request: pytest.FixtureRequest) -> str:
-    return request.param
+def of_each_world(worlds: Iterable[str]) -> Callable[[Callable[[str], None]], Callable[[Any], None]]:
+    """Run a test on worlds, as an item for every fourth of them and a slow one for those that are dear.
+
+    Each item reports all worlds that fail.
+    """
+    names = list(worlds)
+    cheap = [name for name in names if name in WORLDS]
+    parts = {f"part {place}": cheap[place::N_PARTS] for place in range(min(N_PARTS, len(cheap)))}
+    dear = [name for name in names if name in DEAR_WORLDS]
+    if dear:
+        parts["dear"] = dear
+
+    def decorate(test: Callable[[str], None]) -> Callable[[Any], None]:
+        def part_of(part: str) -> None:
+            each("world", parts[part])(test)()
+
+        part_of.__name__, part_of.__doc__ = test.__name__, test.__doc__
+        marks = {"dear": [pytest.mark.slow]}
+        params = [pytest.param(part, marks=marks.get(part, ())) for part in parts]
+        return pytest.mark.parametrize("part", params)(part_of)
+
+    return decorate
+
+
+WITH_ARRAYS = [name for name in ALL_WORLDS if name not in NO_COORDINATE]
 
 
 def numbers_of(keys: pd.DataFrame) -> np.ndarray:
@@ -84,18 +109,19 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-@pytest.fixture(
-    params=[
-        (world, route)
-        for world in WORLDS
-        for route in (by_frame, by_array)
-        if route is by_frame or world not in NO_COORDINATE
-    ],
-    ids=lambda param: f"{param[0]}-{param[1].__name__}",
-)
-def world_and_route(request: pytest.FixtureRequest) -> tuple[str, Callable[..., Levels]]:
-    """The same records in a frame and in an array."""
-    return request.param
+@cache
+def exact(world: str) -> pd.DataFrame:
+    """Release the counts of a world with hardly any noise; a test may not change the table."""
+    keys = ALL_WORLDS[world]
+    records = records_of(keys, numbers_of(keys))
+    return dpt.tree_counts(records, list(keys), domain=keys, epsilon=EXACT, **SIMPLE)
+
+
+@cache
+def noisy(world: str) -> pd.DataFrame:
+    """Release one record for each leaf, with noise; a test may not change the table."""
+    keys = ALL_WORLDS[world]
+    return dpt.tree_counts(keys, list(keys), domain=keys, epsilon=1.0, **SIMPLE)
 
 
 def truth(keys: pd.DataFrame, counts: Iterable[int]) -> dict[Hashable, Counter[Path]]:
@@ -109,19 +135,21 @@ def truth(keys: pd.DataFrame, counts: Iterable[int]) -> dict[Hashable, Counter[P
     return sums
 
 
-def test_with_hardly_any_noise_it_is_the_truth(world_and_route: tuple[str, Callable[..., Levels]]) -> None:
-    world, route = world_and_route
-    keys = WORLDS[world]
-    levels = route(keys, numbers_of(keys), epsilon=EXACT, rng=np.random.default_rng(0))
+@of_each_world(ALL_WORLDS)
+def test_with_hardly_any_noise_it_is_the_truth(world: str) -> None:
+    keys = ALL_WORLDS[world]
     expected = truth(keys, numbers_of(keys))
-    assert {name: dict(nodes) for name, nodes in levels.items()} == expected
-    assert all(len(nodes) == len(expected[name]) for name, nodes in levels.items())  # no label twice
+    for route in (by_frame, by_array) if world in WITH_ARRAYS else (by_frame,):
+        levels = route(keys, numbers_of(keys), epsilon=EXACT, **SIMPLE, rng=np.random.default_rng(0))
+        assert {name: dict(nodes) for name, nodes in levels.items()} == expected
+        assert all(len(nodes) == len(expected[name]) for name, nodes in levels.items())  # no label twice
 
 
-def test_noisy_levels_add_up(world_and_route: tuple[str, Callable[..., Levels]]) -> None:
-    world, route = world_and_route
-    keys = WORLDS[world]
-    levels = route(keys, numbers_of(keys), epsilon=0.5, rng=np.random.default_rng(1))
+@of_each_world(ALL_WORLDS)
+def test_noisy_levels_add_up(world: str) -> None:
+    """Those of an array as well, as they have the same numbers."""
+    keys = ALL_WORLDS[world]
+    levels = by_frame(keys, numbers_of(keys), epsilon=0.5, **SIMPLE, rng=np.random.default_rng(1))
     for above, below in itertools.pairwise(levels.values()):
         sums: Counter[Path] = Counter()
         for path, count in below:
@@ -130,8 +158,10 @@ def test_noisy_levels_add_up(world_and_route: tuple[str, Callable[..., Levels]])
     assert all(count >= 0 for nodes in levels.values() for _, count in nodes)
 
 
-def test_frames_and_arrays_give_the_same_numbers(array_world: str) -> None:
-    keys, options = WORLDS[array_world], {"epsilon": 0.5, "confidence": 0.9, "consistency": "linear"}
+@of_each_world(WITH_ARRAYS)
+def test_frames_and_arrays_give_the_same_numbers(world: str) -> None:
+    keys = ALL_WORLDS[world]
+    options = {"epsilon": 0.5, "confidence": 0.9, "consistency": "linear", **SIMPLE}
     by = list(keys)
     records, array = records_of(keys, numbers_of(keys)), array_of(keys, numbers_of(keys))
     table = dpt.tree_counts(records, by, domain=keys, **options, rng=np.random.default_rng(2))
@@ -146,21 +176,22 @@ def test_frames_and_arrays_give_the_same_numbers(array_world: str) -> None:
     assert json.loads(tree.attrs["dp"]) == {**table.attrs["dp"], **differing}
 
 
+@of_each_world(ALL_WORLDS)
 def test_a_level_is_indexed_as_groupby_indexes_it(world: str) -> None:
-    keys = WORLDS[world]
+    keys = ALL_WORLDS[world]
     by, records = list(keys), records_of(keys, numbers_of(keys))
-    table = dpt.tree_counts(records, by, domain=keys, epsilon=EXACT)
+    table = exact(world)
     for depth, name in enumerate(by, start=1):
         released = table.dp.level(name)["count"]
         assert released.index.names == by[:depth]
         if world in NO_GROUPBY:
             assert len(released) == (table["level"] == name).sum()
             continue
-        exact = records.groupby(by[:depth], observed=True).size()
-        assert released.index.tolist() == exact.index.tolist()
-        assert released.tolist() == exact.tolist()
+        sizes = records.groupby(by[:depth], observed=True).size()
+        assert released.index.tolist() == sizes.index.tolist()
+        assert released.tolist() == sizes.tolist()
         if world not in OTHER_INDEX:
-            pd.testing.assert_index_equal(released.index, exact.index, exact="equiv")
+            pd.testing.assert_index_equal(released.index, sizes.index, exact="equiv")
 
 
 ODD = [
@@ -182,21 +213,23 @@ def outside(keys: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
+@of_each_world(ALL_WORLDS)
 def test_what_a_table_looks_like_follows_from_the_keys(world: str) -> None:
-    keys = WORLDS[world]
+    keys = ALL_WORLDS[world]
     domain = dpt.Domain.from_frame(keys, by=list(keys))
-    plan, exact = dpt.plan(domain, epsilon=1.0), dpt.plan(domain, epsilon=EXACT)
+    plan = dpt.plan(domain, epsilon=EXACT, **SIMPLE)
     shown = plan.release(records_of(keys, numbers_of(keys)))
     for name, records in outside(keys).items():
         table = plan.release(records)
         pd.testing.assert_frame_equal(table.drop(columns="count"), shown.drop(columns="count"))
         assert table["count"].dtype == shown["count"].dtype and table.attrs == shown.attrs
         if name not in ("one", "odd"):
-            assert not exact.release(records)["count"].any()
+            assert not table["count"].any()
 
 
+@of_each_world(ALL_WORLDS)
 def test_odd_records_have_no_part_in_the_counts_of_others(world: str) -> None:
-    keys = WORLDS[world]
+    keys = ALL_WORLDS[world]
     by, counts = list(keys), numbers_of(keys)
     columns = [(objects(ODD), records_of(keys, counts)[name].astype(object)) for name in by]
     odd, both = (
@@ -205,19 +238,19 @@ def test_odd_records_have_no_part_in_the_counts_of_others(world: str) -> None:
         )
         for n in (1, 2)
     )
-    options = {"domain": keys, "epsilon": EXACT}
-    alone = dpt.tree_counts(records_of(keys, counts), by, **options)["count"]
-    added = dpt.tree_counts(both, by, **options)["count"] - alone
+    options = {"domain": keys, "epsilon": EXACT, **SIMPLE}
+    added = dpt.tree_counts(both, by, **options)["count"] - exact(world)["count"]
     assert added.tolist() == dpt.tree_counts(odd, by, **options)["count"].tolist()
 
 
-def test_what_a_tree_looks_like_follows_from_the_keys(array_world: str) -> None:
-    keys = WORLDS[array_world]
+@of_each_world(WITH_ARRAYS)
+def test_what_a_tree_looks_like_follows_from_the_keys(world: str) -> None:
+    keys = ALL_WORLDS[world]
     n = len(keys)
     array = array_of(keys, numbers_of(keys))
-    plan = array.dp.plan(list(keys), epsilon=1.0)
+    plan = array.dp.plan(list(keys), epsilon=1.0, **SIMPLE)
     shown = array.dp.release(plan)
-    for cells in (np.zeros(n, int), np.full(n, -5), np.full(n, np.nan), np.full(n, np.inf), np.full(n, 0.5)):
+    for cells in (np.resize([0, -5], n), np.full(n, np.nan), np.resize([0.5, np.inf, np.nan], n)):
         tree = array_of(keys, cells).dp.release(plan)
         for name in ["total", *keys]:
             group, other = tree[name].to_dataset(), shown[name].to_dataset()
@@ -230,14 +263,15 @@ def test_what_a_tree_looks_like_follows_from_the_keys(array_world: str) -> None:
 
 @cache
 def digests() -> list[str]:
-    return [fingerprint(dpt.Domain.from_frame(keys, by=list(keys))) for keys in WORLDS.values()]
+    return [fingerprint(dpt.Domain.from_frame(keys, by=list(keys))) for keys in ALL_WORLDS.values()]
 
 
+@of_each_world(ALL_WORLDS)
 def test_a_plan_of_the_hierarchy_can_be_serialized(world: str) -> None:
-    keys = WORLDS[world]
+    keys = ALL_WORLDS[world]
     by = list(keys)
     domain = dpt.Domain.from_frame(keys, by=by)
-    plan = dpt.plan(domain, epsilon=1.0)
+    plan = dpt.plan(domain, epsilon=1.0, **SIMPLE)
     written = json.loads(json.dumps(plan.to_dict()))
     shuffled = dpt.Domain.from_frame(keys.sample(frac=1, random_state=3), by=by)
     assert fingerprint(shuffled) == fingerprint(domain)
@@ -250,9 +284,10 @@ def test_a_plan_of_the_hierarchy_can_be_serialized(world: str) -> None:
     assert digests().count(fingerprint(domain)) == 1
 
 
-def test_a_plan_serves_frames_and_arrays(array_world: str) -> None:
-    keys = WORLDS[array_world]
-    plan = dpt.plan(dpt.Domain.from_frame(keys, by=list(keys)), epsilon=1.0)
+@of_each_world(WITH_ARRAYS)
+def test_a_plan_serves_frames_and_arrays(world: str) -> None:
+    keys = ALL_WORLDS[world]
+    plan = dpt.plan(dpt.Domain.from_frame(keys, by=list(keys)), epsilon=1.0, **SIMPLE)
     counts = numbers_of(keys)
     table = plan.release(records_of(keys, counts), rng=np.random.default_rng(5))
     tree = dpt.arrays.release(plan, array_of(keys, counts), rng=np.random.default_rng(5))
@@ -262,19 +297,19 @@ def test_a_plan_serves_frames_and_arrays(array_world: str) -> None:
         )
 
 
+@of_each_world(ALL_WORLDS)
 def test_a_table_survives_pickle(world: str) -> None:
-    keys = WORLDS[world]
-    table = dpt.tree_counts(keys, list(keys), domain=keys, epsilon=1.0)
+    table = noisy(world)
     again = pickle.loads(pickle.dumps(table))
     pd.testing.assert_frame_equal(again, table)
     assert again.attrs == table.attrs
 
 
-@pytest.mark.parametrize("world", [name for name in WORLDS if name not in NO_ARROW])
+@of_each_world(name for name in ALL_WORLDS if name not in NO_ARROW)
 def test_a_table_survives_parquet(world: str) -> None:
     """Where Arrow can hold the keys; of categories it keeps those of text."""
-    keys = WORLDS[world]
-    table = dpt.tree_counts(keys, list(keys), domain=keys, epsilon=1.0)
+    keys = ALL_WORLDS[world]
+    table = noisy(world)
     written = io.BytesIO()
     table.to_parquet(written)
     again = pd.read_parquet(written)
@@ -287,24 +322,14 @@ def test_a_table_survives_parquet(world: str) -> None:
         assert again.dp.level(name)["count"].tolist() == table.dp.level(name)["count"].tolist()
 
 
-@pytest.mark.parametrize(
-    "world",
-    [
-        "one level",
-        "ten levels",
-        "slashes",
-        "total",
-        "accents",
-        "right to left",
-        "pictures",
-        "long",
-        "like None",
-    ],
-)
+@of_each_world(
+    ["one level", "five levels", "slashes", "total", "accents", "right to left", "pictures", "long",
+     "like None", "ten levels", "very long"]
+)  # fmt: skip
 def test_a_table_of_text_survives_csv(world: str) -> None:
     """Text like NA stays text if the reader is asked to; keys below a level are then empty."""
-    keys = WORLDS[world]
-    table = dpt.tree_counts(keys, list(keys), domain=keys, epsilon=1.0)
+    keys = ALL_WORLDS[world]
+    table = noisy(world)
     again = pd.read_csv(
         io.StringIO(table.to_csv(index=False)), keep_default_na=False, dtype=dict.fromkeys(keys, str)
     )
@@ -318,14 +343,27 @@ def test_a_table_of_text_survives_csv(world: str) -> None:
         pd.testing.assert_frame_equal(again.dp.level(name), table.dp.level(name))
 
 
-@pytest.mark.parametrize("world", [name for name in WORLDS if name not in NO_ARROW | OTHER_KEYS])
-@pytest.mark.parametrize("library", ["polars", "polars-lazy", "pyarrow"])
-def test_other_libraries_give_the_same_counts(world: str, library: str) -> None:
-    keys = WORLDS[world]
+IN_ARROW = [name for name in ALL_WORLDS if name not in NO_ARROW | OTHER_KEYS]
+
+
+@of_each_world(IN_ARROW)
+def test_another_library_gives_the_same_counts(world: str) -> None:
+    """Each of them in turn."""
+    gives_the_same_counts(world, [*LIBRARIES][IN_ARROW.index(world) // N_PARTS % len(LIBRARIES)])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_other_libraries_give_the_same_counts(library: str) -> None:
+    each("world", IN_ARROW)(lambda world: gives_the_same_counts(world, library))()
+
+
+def gives_the_same_counts(world: str, library: str) -> None:
+    keys = ALL_WORLDS[world]
     convert = LIBRARIES[library]
     by, counts = list(keys), numbers_of(keys)
     records = records_of(keys, counts)
-    options = {"epsilon": 0.5, "domain": keys}
+    options = {"epsilon": 0.5, "domain": keys, **SIMPLE}
     table = dpt.tree_counts(records, by, **options, rng=np.random.default_rng(6))
     pd.testing.assert_frame_equal(
         dpt.tree_counts(convert(records), by, **options, rng=np.random.default_rng(6)), table
@@ -333,8 +371,8 @@ def test_other_libraries_give_the_same_counts(world: str, library: str) -> None:
     domain = dpt.Domain.from_frame(convert(keys), by=by)
     if not any(isinstance(dtype, pd.CategoricalDtype) for dtype in keys.dtypes):  # which become text
         assert fingerprint(domain) == fingerprint(dpt.Domain.from_frame(keys, by=by))
-    exact = dpt.tree_counts(convert(records), by, domain=domain, epsilon=EXACT)
-    assert sorted(exact["count"]) == sorted(dpt.tree_counts(records, by, domain=keys, epsilon=EXACT)["count"])
+    table = dpt.tree_counts(convert(records), by, domain=domain, epsilon=EXACT, **SIMPLE)
+    assert sorted(table["count"]) == sorted(exact(world)["count"])
 
 
 def test_what_xarray_cannot_hold() -> None:
@@ -352,11 +390,15 @@ def test_what_xarray_cannot_hold() -> None:
 
 @pytest.fixture(scope="module")
 def cities() -> tuple[pd.DataFrame, np.ndarray]:
-    """One state with 100,000 cities, among them one with most of the people."""
+    """One state with many cities, among them one with most of the people."""
+    return many_cities(10_000)
+
+
+def many_cities(n: int) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(9)
-    keys = leaves(state="CA", city=rng.permutation([f"city {i}" for i in range(100_000)]))
+    keys = leaves(state="CA", city=rng.permutation([f"city {i}" for i in range(n)]))
     counts = rng.poisson(2.0, len(keys))
-    counts[7] = 300_000
+    counts[7] = 3 * n
     return keys, counts
 
 
@@ -364,7 +406,16 @@ def cities() -> tuple[pd.DataFrame, np.ndarray]:
 def test_one_state_with_many_cities(
     cities: tuple[pd.DataFrame, np.ndarray], route: Callable[..., Levels]
 ) -> None:
-    keys, counts = cities
+    counts_many_cities(*cities, route)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", [by_frame, by_array])
+def test_one_state_with_a_hundred_thousand_cities(route: Callable[..., Levels]) -> None:
+    counts_many_cities(*many_cities(100_000), route)
+
+
+def counts_many_cities(keys: pd.DataFrame, counts: np.ndarray, route: Callable[..., Levels]) -> None:
     levels = route(keys, counts, epsilon=EXACT, rng=np.random.default_rng(0))
     assert levels["total"][0][1] == levels["state"][0][1] == counts.sum()
     assert dict(levels["city"]) == dict(
@@ -375,7 +426,7 @@ def test_one_state_with_many_cities(
     assert sum(count for _, count in noisy["city"]) == noisy["total"][0][1]
 
 
-@pytest.mark.parametrize(
+@each(
     "world",
     ["ragged", "slashes", "like None", "zoned times", "intervals", "truths and numbers", "lone surrogates"],
 )
@@ -417,27 +468,35 @@ def test_categories_that_no_leaf_has_are_leaves_if_the_caller_says_so() -> None:
     assert dict(tree["b"].sizes) == {"b": 3} and tree["a"]["a"].values.tolist() == ["b", "a"]
 
 
+@of_each_world(ALL_WORLDS)
 def test_observed_keys_are_those_of_the_world(world: str) -> None:
-    keys = WORLDS[world]
+    keys = ALL_WORLDS[world]
     by, counts = list(keys), numbers_of(keys)
-    observed = dpt.tree_counts(records_of(keys, counts), by, domain="observed", epsilon=EXACT)
-    listed = dpt.tree_counts(records_of(keys, counts), by, domain=keys, epsilon=EXACT)
+    observed = dpt.tree_counts(records_of(keys, counts), by, domain="observed", epsilon=EXACT, **SIMPLE)
+    listed = exact(world)
     assert observed["count"].tolist() == listed["count"].tolist()
     assert [labels(observed[key]) for key in by] == [labels(listed[key]) for key in by]
 
 
-@pytest.mark.parametrize(
-    "world",
-    ["one level", "ragged", "slashes", "total", "like None", "accents", "right to left", "pictures", "long",
-     "whole floats", "truths", "leap days", "durations", "unused categories", "nullable"],
-)  # fmt: skip
+@each("world", ["ragged", "like None", "whole floats", "durations", "unused categories", "nullable"])
 def test_a_tree_survives_a_file(world: str, tmp_path: Any) -> None:
     """Where a file can hold the keys; all of them come back as they were."""
+    survives_a_file(world, tmp_path)
+
+
+@pytest.mark.slow
+@each("world", ["one level", "slashes", "total", "accents", "right to left", "pictures", "very long",
+                "truths", "leap days"])  # fmt: skip
+def test_more_trees_survive_a_file(world: str, tmp_path: Any) -> None:
+    survives_a_file(world, tmp_path)
+
+
+def survives_a_file(world: str, folder: Any) -> None:
     pytest.importorskip("h5netcdf")
-    keys = WORLDS[world]
-    tree = array_of(keys, numbers_of(keys)).dp.tree_counts(list(keys), epsilon=EXACT)
-    tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
-    with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as again:
+    keys = ALL_WORLDS[world]
+    tree = array_of(keys, numbers_of(keys)).dp.tree_counts(list(keys), epsilon=EXACT, **SIMPLE)
+    tree.to_netcdf(folder / "tree.nc", engine="h5netcdf")
+    with xr.open_datatree(folder / "tree.nc", engine="h5netcdf") as again:
         for name in ["total", *keys]:
             assert again[name]["count"].values.tolist() == tree[name]["count"].values.tolist()
             for key in keys:

@@ -1,6 +1,7 @@
 """Warnings of a privacy loss that protects nobody."""
 
 import warnings
+from functools import partial
 
 import pytest
 import xarray as xr
@@ -9,6 +10,7 @@ import pandas_dptree as dpt
 from pandas_dptree import DPTreeWarning, arrays
 from pandas_dptree.arrays import several
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
 from tests.helpers_warnings import CELLS, DOMAIN, FACTOR, STATES, records, seeded
 
 LOSSES = [
@@ -44,11 +46,31 @@ PLANNERS = {
 }
 
 
-@pytest.mark.parametrize("planner", PLANNERS.values(), ids=PLANNERS)
-@pytest.mark.parametrize(("loss", "match"), LOSSES)
-def test_a_loss_that_protects_nobody_gives_one_warning(planner, loss, match):
+AT_THE_LIMITS = [{"epsilon": 20.0}, {"rho": 10.0}, {"epsilon": 1.0, "delta": 1e-3}]
+
+
+def in_turn(losses):
+    """List all losses for one planner, and for each other one a loss, in turn."""
+    first, *others = PLANNERS
+    return [(first, loss) for loss in losses] + [
+        (planner, losses[turn % len(losses)]) for turn, planner in enumerate(others)
+    ]
+
+
+@each("planner, loss", in_turn(LOSSES))
+def test_a_loss_that_protects_nobody_gives_one_warning(planner, loss):
+    gives_one_warning(planner, *loss)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_every_loss_that_protects_nobody_gives_one_warning(planner):
+    each("loss, match", LOSSES)(partial(gives_one_warning, planner))()
+
+
+def gives_one_warning(planner, loss, match):
     with pytest.warns(DPTreeWarning, match=match) as caught:
-        planner(**loss)
+        PLANNERS[planner](**loss)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert caught[0].message.released is None
@@ -68,11 +90,18 @@ def test_prefixes_and_factors_give_the_same_warning():
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("loss", [{"epsilon": 20.0}, {"rho": 10.0}, {"epsilon": 1.0, "delta": 1e-3}])
-@pytest.mark.parametrize("planner", PLANNERS.values(), ids=PLANNERS)
+@each("planner, loss", in_turn(AT_THE_LIMITS))
 def test_a_loss_at_the_limits_gives_no_warning(planner, loss):
     with warnings.catch_warnings(action="error"):
-        planner(**loss)
+        PLANNERS[planner](**loss)
+
+
+@pytest.mark.nightly
+@each("planner", PLANNERS)
+@each("loss", AT_THE_LIMITS)
+def test_no_loss_at_the_limits_gives_a_warning(planner, loss):
+    with warnings.catch_warnings(action="error"):
+        PLANNERS[planner](**loss)
 
 
 def test_a_target_that_needs_a_large_loss_gives_a_warning():
