@@ -145,7 +145,10 @@ def test_what_a_terminal_would_obey_is_escaped_and_nothing_else():
     from pandas_dptree.cli import verify  # which shares no code with the package
     from pandas_dptree.errors import visible
 
-    characters = [chr(each) for each in [*range(0x3100), *range(0x6F00, 0x6F30), *range(0xD7F0, 0xE010), *range(0xFE00, 0xFFFF)]]
+    characters = [
+        chr(each)
+        for each in [*range(0x3100), *range(0x6F00, 0x6F30), *range(0xD7F0, 0xE010), *range(0xFE00, 0xFFFF)]
+    ]
     text = "".join(characters)
     assert visible(text) == verify.visible(text) == "".join(map(visible, characters))
     assert visible(text).isprintable() and visible(text).encode()
