@@ -326,3 +326,6 @@ def test_the_slightest_amount_above_a_cap_is_refused(tmp_path):
         assert ledger.verify().number == 6 and part.remaining.amount == Amount()
         ledger.close()
         assert dpt.Ledger.open(ledger.path)["patients"].part("a").remaining.amount == Amount()
+    spent = {"a": Amount(half.loss, Fraction()), "b": Amount(crumb, half.delta), WHOLE: Amount(crumb)}
+    left = left_of(Amount(cap, delta), spent, None)  # one part has spent most of the loss, the other of delta
+    assert left == Amount(cap / 2 - crumb, delta / 2)
