@@ -249,3 +249,27 @@ def test_levels_and_thresholds_spend_what_the_proof_says():
             assert not any(each.delta for each in levels)
             selection = noise.selection_loss(**unit)
             assert (selection.epsilon, selection.rho, selection.delta) == (0, 0, delta)
+
+
+def test_epsilons_of_levels_add_up_to_the_decimal_where_the_float_is_above_it():
+    """Two epsilons whose floats are charged as they are, and add up to a float that its decimal is below."""
+    from fractions import Fraction
+
+    def charged(number):
+        return min(Fraction(number), Fraction(repr(number)))
+
+    refused = 0
+    for typed in (size / 1000 for size in range(100, 130)):
+        for digits in range(1, 12):
+            first = typed / 2 + digits * math.ulp(typed / 2)
+            parts = (first, typed - first)  # exactly
+            spent = sum(map(charged, parts))
+            if spent == Fraction(typed) > charged(typed):
+                levels = tuple(TruncatedLaplace(part, 1e-9) for part in parts)
+                noise = IndependentLevels(n_public=1, levels=levels)
+                loss = PrivacyLoss(epsilon=typed, delta=2e-9)
+                assert not noise.keeps_to(loss, (1.0, 1.0), **ONE_ROW)
+                more = PrivacyLoss(epsilon=typed * (1 + 1e-12), delta=2e-9)
+                assert noise.keeps_to(more, (1.0, 1.0), **ONE_ROW)
+                refused += 1
+    assert refused > 3
