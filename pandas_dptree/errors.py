@@ -40,6 +40,7 @@ __all__ = [
     "listed",
     "naming",
     "quote",
+    "visible",
     "warn",
 ]
 
@@ -160,6 +161,25 @@ def _short_repr(plain: object) -> str:
     except ValueError:  # an integer with too many digits
         return kind_of_object(plain)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def visible(text: object, *, lines: bool = False) -> str:
+    r"""Escape what a terminal would obey or reorder, as ``repr`` does, for texts that are printed for people.
+
+    Labels, notes and names of files may be chosen by others. An escape sequence in them could hide a line of
+    a report or forge one, and so could a carriage return, a line break or a change of direction. `lines` says
+    that the text has several lines: then line feeds are kept.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[2Jb\nc\u202ed"))
+    a\x1b[2Jb\nc\u202ed
+    """
+    kept = "\n" if lines else ""
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
+        for each in str(text)
+    )
 
 
 class DPTreeError(Exception):

@@ -20,3 +20,15 @@ def remove(table):
 def run(files, verb, *more, records="visits.csv", domain="places.csv"):
     where = ["--domain", str(files / domain)]
     return main([verb, *([] if verb == "plan" else [str(files / records)]), *BY, *where, *more])
+
+
+CONTROLS = [
+    "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x85", "\x00", "\r", "\b", "\t", "\x7f", "\u200f", "\u202e",
+    "\u2069", "\u2028", "\u2029", "\ud800", "\udcff",
+]  # fmt: skip
+"""What a terminal would obey or reorder, and what it cannot show."""
+
+
+def is_safe(printed):
+    """Whether a text of several lines holds nothing else that a terminal would obey."""
+    return printed.replace("\n", "").isprintable()

@@ -139,3 +139,20 @@ def test_a_script_is_shown_its_own_line(tmp_path):
         env={**os.environ, "PYTHONPATH": str(Path(dpt.__file__).parents[1])},
     ).stderr  # fmt: skip
     assert printed.startswith(f"{script}:5: DPTreeWarning: {EMPTY}: the total of 'count' is ")
+
+
+def test_what_a_terminal_would_obey_is_escaped_and_nothing_else():
+    from pandas_dptree.cli import verify  # which shares no code with the package
+    from pandas_dptree.errors import visible
+
+    characters = [
+        chr(each)
+        for each in [*range(0x3100), *range(0x6F00, 0x6F30), *range(0xD7F0, 0xE010), *range(0xFE00, 0xFFFF)]
+    ]
+    text = "".join(characters)
+    assert visible(text) == verify.visible(text) == "".join(map(visible, characters))
+    assert visible(text).isprintable() and visible(text).encode()
+    kept = "".join(each for each in characters if each.isprintable())
+    assert visible(kept) == kept and {*"aé漢א ☃\\'"} <= {*kept}
+    assert not {*"\x1b\x07\x9b\r\b\x00\x7f\u200e\u202a\u202e\u2066\u2069\u061c\u2028\ud800\ufeff"} & {*kept}
+    assert visible("a\nb\rc") == r"a\nb\rc" and visible("a\nb\rc", lines=True) == "a\nb\\rc"

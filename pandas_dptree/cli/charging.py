@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pandas_dptree.errors import ArgumentError, listed
+from pandas_dptree.errors import ArgumentError, listed, visible
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.plans.options import Running
@@ -56,7 +56,7 @@ def print_charge(running: Running) -> None:
     """Print what is left of the account, if one was charged."""
     account = running.get("ledger")
     if isinstance(account, Account):
-        print(f"Charged. {account}", file=sys.stderr)
+        print(visible(f"Charged. {account}"), file=sys.stderr)
 
 
 def _account(path: Path, name: str | None) -> Account:

@@ -29,6 +29,7 @@ from pandas_dptree.errors import (
     did_you_mean,
     listed,
     quote,
+    visible,
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
@@ -54,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_of(_COMMANDS)
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown, arguments)}")
+        given = visible(" ".join(unknown))
+        parser.error(f"unrecognized arguments: {given}{_suggestion(unknown, arguments)}")
     try:
         with warnings.catch_warnings():
             # A release that has spent its budget is written, even if warnings are errors.
@@ -63,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             failed = arguments.run(arguments)
         sys.stdout.flush()
     except DPTreeError as error:
-        print(f"dptree: {_with_shell_names(str(error), arguments)}", file=sys.stderr)
+        _print_message(error, arguments)
         return 2
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -76,9 +78,15 @@ def _print_warning(
 ) -> None:
     """Print a warning of this package without the line of code that it points at."""
     if isinstance(message, DPTreeWarning):
-        print(f"dptree: {_with_shell_names(str(message), arguments)}", file=sys.stderr)
+        _print_message(message, arguments)
     else:
         otherwise(message, *where)
+
+
+def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
+    """Print an error or a warning of this package."""
+    text = visible(_with_shell_names(str(message), arguments), lines=True)
+    print(f"dptree: {text}", file=sys.stderr)
 
 
 def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
@@ -257,13 +265,13 @@ def _plan(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         text = json.dumps(plan.to_dict())
         write(arguments.out, lambda path: path.write_text(text, encoding="utf-8"), force=arguments.force)
-    print(plan)
+    print(visible(plan, lines=True))
 
 
 def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     plan, running = _read_plan(arguments), running_options(arguments)
-    print(plan.headline, file=sys.stderr)
+    print(visible(plan.headline), file=sys.stderr)
     others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
     columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
     records = open_records(arguments.records, columns, arguments.table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from pandas_dptree.cli.csv_files import read_csv
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, visible
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.output.atomic_files import check_writable, write_whole
 from pandas_dptree.output.files import TableFile, check_parquet, description_path
@@ -92,19 +93,28 @@ def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> No
         table = TableFile.of(released)
     except ArgumentError as error:  # the budget is spent: the values alone are better than nothing
         why = error.fact.partition(" ")[2]
-        print(f"dptree: the table is written without a description, since it {why}", file=sys.stderr)
+        message = visible(f"dptree: the table is written without a description, since it {why}")
+        print(message, file=sys.stderr)
         _write_values(released, path, force=force)
         return
     if path is None:
-        sys.stdout.write(table.csv)
+        _print_table(table.csv)
     else:
         _write(path, partial(table.write, path, replace=force))
+
+
+def _print_table(text: str) -> None:
+    """Write CSV text to standard output: exactly, unless that is a terminal, which would obey its labels."""
+    if sys.stdout.isatty():
+        text = re.sub('"[^"]*"', lambda quoted: visible(quoted[0]), text)  # line breaks within fields, too
+        text = visible(text, lines=True)
+    sys.stdout.write(text)
 
 
 def _write_values(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
     """Write a table whose keys have a type that its description cannot keep."""
     if path is None:
-        released.to_csv(sys.stdout, index=False)
+        _print_table(released.to_csv(index=False, lineterminator="\n"))
     elif path.suffix.lower() == ".parquet":
         write(path, partial(released.to_parquet, index=False), force=force)
     else:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from pandas_dptree.errors import LedgerIntegrityError
+from pandas_dptree.errors import LedgerIntegrityError, visible
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.privacy.unit import ROWS
 
@@ -79,13 +79,13 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _create(arguments: argparse.Namespace) -> None:
     with Ledger.create(arguments.ledger, **_terms(arguments)) as ledger:
-        print(ledger[arguments.account])
+        print(visible(ledger[arguments.account]))
         _print_head(ledger)
 
 
 def _add(arguments: argparse.Namespace) -> None:
     with Ledger.open(arguments.ledger) as ledger:
-        print(ledger.add_account(**_terms(arguments)))
+        print(visible(ledger.add_account(**_terms(arguments))))
         _print_head(ledger)
 
 
@@ -96,15 +96,16 @@ def _show(arguments: argparse.Namespace) -> None:
             return
         for name in ledger:
             account = ledger[name]
-            print(account)
+            print(visible(account))
             for part in account.parts or ():
-                print(f"  part {part!r}: {account.part(part).remaining}")
+                print(visible(f"  part {part!r}: {account.part(part).remaining}"))
         columns = ["number", "time", "account", "part", "note", "name", "what", "epsilon", "rho", "delta"]
         charges = ledger.to_frame()[[*columns, "released"]].dropna(axis=1, how="all")
         if len(charges):
             charges["time"] = charges["time"].dt.strftime("%Y-%m-%d %H:%M:%S")
             charges = charges.rename(columns={"number": "entry", "time": "requested (UTC)"})
-            print("", charges.to_string(index=False, na_rep="", float_format="{:g}".format), sep="\n")
+            table = charges.to_string(index=False, na_rep="", float_format="{:g}".format)
+            print("", visible(table, lines=True), sep="\n")
         print()
         _print_head(ledger)
 
@@ -114,11 +115,11 @@ def _verify(arguments: argparse.Namespace) -> int:
         try:
             head = ledger.verify(arguments.head)
         except LedgerIntegrityError as error:
-            print(f"dptree: {error}", file=sys.stderr)
+            print(f"dptree: {visible(error, lines=True)}", file=sys.stderr)
             return 1
     print(f"The ledger is as it was written: {head.number:,} entries. Head: {head.digest}")
     return 0
 
 
 def _print_head(ledger: Ledger) -> None:
-    print(f"Head: {ledger.head.digest} (entry {ledger.head.number:,}; note it elsewhere)")
+    print(visible(f"Head: {ledger.head.digest} (entry {ledger.head.number:,}; note it elsewhere)"))

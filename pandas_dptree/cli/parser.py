@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import ledger
+from pandas_dptree.errors import visible
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.thresholds import Calibration
@@ -25,6 +26,14 @@ Run = Callable[[argparse.Namespace], int | None]
 _SPLIT = "how to divide the budget among the levels"
 _FORCE = "replace the file of --out if it exists"
 _NOT_IF_ALL_ARE_PRIVATE = "left out if all keys are private"
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are safe to print, as arguments may be names of files that others have chosen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, and exit."""
+        super().error(visible(message, lines=True))
 
 
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
@@ -180,7 +189,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         help="release the same plan with the same note again, which is charged in full again",
     )  # fmt: skip
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="dptree",
         description="Differentially private hierarchical tables. Keys in a CSV file are text; an empty field "
         "is a missing key.",

@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
 OTHER_KINDS = {
@@ -47,6 +47,19 @@ class UnreadableError(Exception):
     """Input cannot be read. The message says why, and ends in a hint."""
 
 
+def visible(printed: str) -> str:
+    """Escape what a terminal would obey or reorder, and line breaks: a label could hide or forge a line."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in printed)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reads the arguments, which may be names of files that others have chosen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, and exit."""
+        super().error(visible(message))
+
+
 class Report:
     """Prints the lines of the report, and counts the checks that passed and failed."""
 
@@ -57,7 +70,7 @@ class Report:
     def check(self, what: str, holds: bool, figures: str) -> bool:
         """Print one check."""
         self.failed, self.passed = self.failed + (not holds), self.passed + holds
-        print(f"{'PASS' if holds else 'FAIL':<12}{what}: {figures}")
+        print(visible(f"{'PASS' if holds else 'FAIL':<12}{what}: {figures}"))
         return holds
 
     def each(self, what: str, wrong: Sequence[str], n: int) -> bool:
@@ -66,7 +79,7 @@ class Report:
 
     def skip(self, what: str, why: str) -> None:
         """Print what cannot be checked."""
-        print(f"{'NOT CHECKED':<12}{what}: {why}")
+        print(visible(f"{'NOT CHECKED':<12}{what}: {why}"))
         self.unchecked.append(f"{what} ({why})")
 
 
@@ -1082,7 +1095,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     It is 0 if all checks passed, 1 if one failed, 2 if the input cannot be read, and 3 if nothing failed but
     the budget and the table could not be checked.
     """
-    parser = argparse.ArgumentParser(prog="verify.py", description="Check a released table against its plan.")
+    parser = Parser(prog="verify.py", description="Check a released table against its plan.")
     parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
     parser.add_argument("table", type=Path, help="counts.csv; counts.csv.json is read too if it is beside it")
     parser.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
@@ -1102,10 +1115,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             verify(plan, arguments.table, arguments.digest, report)
     except (UnreadableError, ArithmeticError) as error:
         hint = "" if isinstance(error, UnreadableError) else ". Hint: a number of the plan is out of range."
-        print(f"verify: {error}{hint}", file=sys.stderr)
+        print(visible(f"verify: {error}{hint}"), file=sys.stderr)
         return 2
     print(f"\n{report.passed} checks passed, {report.failed} failed. Not checked:")
-    print("\n".join(f"- {each}" for each in report.unchecked))
+    print("\n".join(visible(f"- {each}") for each in report.unchecked))
     return 1 if report.failed else report.status
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import sqlite3
 from collections.abc import Sequence
-from html import escape
 
+from pandas_dptree.errors import visible
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms
 from pandas_dptree.ledger.history import Charged, charges_of, terms_of_all
@@ -27,7 +28,7 @@ def ledger_page(connection: sqlite3.Connection, *, title: str | None, name: str)
         _section(connection, terms, charges[account]) for account, terms in terms_of_all(connection).items()
     ]
     head = head_of(connection)
-    checking = _CHECKING.format(name=escape(name), n_entries=f"{head.number:,}", head=escape(head.digest))
+    checking = _CHECKING.format(name=_escape(name), n_entries=f"{head.number:,}", head=_escape(head.digest))
     return html_page(
         title or "Privacy budgets, and what was spent",
         "\n".join([*sections, checking]),
@@ -38,12 +39,12 @@ def ledger_page(connection: sqlite3.Connection, *, title: str | None, name: str)
 
 def _section(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Charged]) -> str:
     """Describe one account: the protection, what is left, and its releases."""
-    facts = "\n".join(f"<li>{escape(line)}</li>" for line in _facts(connection, terms, charges))
+    facts = "\n".join(f"<li>{_escape(line)}</li>" for line in _facts(connection, terms, charges))
     objection = terms.cap.objection
     warning = '<p class="warning">The cap of this account is so large that it protects nobody.</p>\n'
     return "\n".join(
         [
-            f"<h2>Account <bdi>“{escape(terms.name)}”</bdi></h2>",
+            f"<h2>Account <bdi>“{_escape(terms.name)}”</bdi></h2>",
             f"{warning if objection else ''}<ul>\n{facts}\n</ul>",
             *_parts(connection, terms),
             _releases(terms, charges),
@@ -101,10 +102,10 @@ def _parts(connection: sqlite3.Connection, terms: Terms) -> list[str]:
         left = left_of(terms.exact_cap, spent, part)
         rows.append(
             [
-                f"<bdi>{escape(part)}</bdi>",
-                escape(f"{n:,}"),
-                escape(Balance(amount=amount, cap=terms.cap, state="spent").in_words),
-                escape(Balance(amount=left, cap=terms.cap, state="left").in_words),
+                f"<bdi>{_escape(part)}</bdi>",
+                _escape(f"{n:,}"),
+                _escape(Balance(amount=amount, cap=terms.cap, state="spent").in_words),
+                _escape(Balance(amount=left, cap=terms.cap, state="left").in_words),
             ]
         )
     return [_table(["part", "charges", "spent on this part alone", "left"], rows)] if rows else []
@@ -128,29 +129,35 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
     rows = []
     for each in charges:
         content = each.content
-        name = "" if content["name"] is None else f"“<bdi>{escape(content['name'])}</bdi>”: "
+        name = "" if content["name"] is None else f"“<bdi>{_escape(content['name'])}</bdi>”: "
         spent = Balance(amount=each.amount, cap=terms.cap, state="spent")
         again = "" if content["repeats"] is None else f" (again, after entry {content['repeats']})"
         output = "" if each.released else "<br><strong>no output is known</strong>"
         rows.append(
             [
                 f"{each.number:,}",
-                escape(content["time"].replace("T", " ").removesuffix("Z")),
-                f'<span class="note"><bdi>{escape(content["note"])}</bdi>{escape(again)}</span>',
-                *([f"<bdi>{escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
-                f"{name}<bdi>{escape(content['what'])}</bdi>{output}<br>"
-                f'<span class="digest">plan {escape(content["plan"])}<br>ledger {each.digest}</span>',
-                escape(f"{spent.to_dict()[terms.currency]:.6g}"),
-                escape(f"{spent.delta:.6g}"),
-                f"<bdi>{escape(content['user'])}</bdi>",
+                _escape(content["time"].replace("T", " ").removesuffix("Z")),
+                f'<span class="note"><bdi>{_escape(content["note"])}</bdi>{_escape(again)}</span>',
+                *([f"<bdi>{_escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
+                f"{name}<bdi>{_escape(content['what'])}</bdi>{output}<br>"
+                f'<span class="digest">plan {_escape(content["plan"])}<br>'
+                f"ledger {_escape(each.digest)}</span>",
+                _escape(f"{spent.to_dict()[terms.currency]:.6g}"),
+                _escape(f"{spent.delta:.6g}"),
+                f"<bdi>{_escape(content['user'])}</bdi>",
             ]
         )
     return _table(heads, rows)
 
 
+def _escape(text: str) -> str:
+    """Escape HTML, and what is no printable character: whoever changed the file may have written anything."""
+    return html.escape(visible(text))
+
+
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Make a table of cells that are escaped already."""
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
+    head = "".join(f'<th scope="col">{_escape(each)}</th>' for each in heads)
     body = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
-from pandas_dptree.errors import ArgumentError, LedgerIntegrityError, quote
+from pandas_dptree.errors import ArgumentError, LedgerIntegrityError, quote, visible
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import CHARGE_KEYS, Terms, canonical, checked_note, digest_after
 from pandas_dptree.ledger.store import FORMAT, SCHEMA, WHOLE, Head
@@ -44,7 +44,7 @@ def verified(connection: sqlite3.Connection, head: str | Head | None, *, name: s
     if problems:
         raise LedgerIntegrityError(
             f"The ledger {name!r} was changed or damaged after it was written:",
-            problems=problems,
+            problems=map(visible, problems),  # a name in the file may hold anything
             hint="keep a copy, stop releasing, and compare it with a backup; the attribute `problems` of "
             "this error lists everything. Whatever was released is spent, whether or not it is still listed.",
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
+from pandas_dptree.errors import ArgumentError, MissingExtraError, quote, visible
 
 __all__ = ["Done", "Step", "nothing", "progress_bar"]
 
@@ -58,7 +58,7 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
         yield nothing
         return
     tqdm = _tqdm()
-    names, sizes = zip(*steps, strict=True)
+    names, sizes = zip(*((visible(name), size) for name, size in steps), strict=True)
     following = zip(names[1:], sizes, strict=False)
     # Every step is shown when it begins, however fast, so the output does not depend on the time.
     with tqdm(total=sum(sizes), desc=names[0], bar_format=_FORMAT, mininterval=0, miniters=1) as bar:

@@ -436,3 +436,74 @@ def test_sums_and_means_have_no_bounded_relative_error(files, capsys, verb, more
 def test_shares_that_leave_something_over(files, capsys):
     assert counts(files, "--epsilon", "1", "--share", "region=0.5") == 2
     assert "`--share` must hold shares that sum to 1, not to 0.5." in capsys.readouterr().err
+
+
+def test_tables_are_exact_for_programs_and_escaped_on_a_terminal(tmp_path, capsys, monkeypatch):
+    from tests.helpers_cli import CONTROLS, is_safe
+
+    labels = [f"a{odd}b" for odd in CONTROLS if odd < "\ud800" and odd not in "\r\x00"]
+    labels += ['quoted\n"total,,9"\x1b[2J']
+    pd.DataFrame({"pl\x1bace": labels}).to_parquet(tmp_path / "places.parquet")
+    places = str(tmp_path / "places.parquet")
+    arguments = ["counts", places, "--by", "pl\x1bace", "--domain", places, "--epsilon", "1e9"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert is_safe(printed.err)
+    for label in labels[:-1]:
+        assert f"\npl\x1bace,{label},1," in printed.out
+    assert '\npl\x1bace,"quoted\n""total,,9""\x1b[2J",1,' in printed.out
+    out = str(tmp_path / "out.csv")
+    assert main([*arguments, "--out", out]) == 0
+    with open(out, encoding="utf-8", newline="") as file:
+        assert file.read() == printed.out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert is_safe("".join(lines)) and len(lines) == 2 + len(labels)
+    assert lines[0] == "level,pl\\x1bace,count,std_error" and lines[1].startswith(f"total,,{len(labels)},")
+    assert any(line.startswith("pl\\x1bace,a\\x1b[2Jb,1,") for line in lines)
+    assert lines[-1].startswith('pl\\x1bace,"quoted\\n""total,,9""\\x1b[2J",1,')
+    monkeypatch.setattr("pandas_dptree.output.files.encode", None)  # a table that no file can describe
+    assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == lines and is_safe(printed.err)
+
+
+def test_no_message_holds_what_a_terminal_would_obey(files, capsys):
+    """Names of columns, files and levels, in plans, headlines and errors; nor in errors of the parser."""
+    from tests.helpers_cli import CONTROLS, is_safe
+
+    plan_file, records = str(files / "plan.json"), str(files / "odd.parquet")
+    given = [each for each in CONTROLS if each not in "\x00\ud800"]  # which no argument holds
+    for odd in ("".join(given[:-1]), given[-1]):
+        name = f"a{odd}b"
+        domain = ["--domain", str(files / "places.csv")]
+        for wrong in (
+            ["--by", name, *domain],
+            [*BY, "--domain", name],
+            [*BY, *domain, "--level-weight", f"{name}=1"],
+            [*BY, *domain, "--privacy-unit", name, "--max-contributions", "1", "--structural-zeros", name],
+            [*BY, *domain, "--out", f"nowhere/{name}.csv"],
+        ):
+            assert main(["counts", str(files / "visits.csv"), *wrong, "--epsilon", "1"]) == 2
+        assert main(["counts", f"{name}.csv", *BY, *domain, "--epsilon", "1"]) == 2
+        assert main(["release", f"{name}.csv", "--plan", name]) == 2
+        for wrong in (["--epsilon", name], [name, "--unknown", name], ["--mechanism", name]):
+            with pytest.raises(SystemExit):
+                main(["plan", *BY, *domain, *wrong])
+        with pytest.raises(SystemExit):
+            main(["verify", name, name, name])
+        printed = capsys.readouterr()
+        assert is_safe(printed.out) and is_safe(printed.err), odd
+        assert printed.err.count("dptree: ") >= 7
+    odd = "".join(each for each in CONTROLS if each < "\ud800" and each != "\x00")
+    pd.DataFrame({f"key{odd}": ["a", "b"], f"unit{odd}": ["1", "2"]}).to_parquet(records)
+    keys = ["--by", f"key{odd}", "--domain", records]
+    unit = ["--privacy-unit", f"unit{odd}", "--max-contributions", "1", "--epsilon", "1"]
+    assert main(["plan", *keys, *unit, "--out", plan_file]) == 0
+    printed = capsys.readouterr()
+    assert r"protecting each unit\x1b[2J" in printed.out and is_safe(printed.out + printed.err)
+    assert main(["release", records, "--plan", plan_file, *keys[2:], "--progress"]) == 0
+    printed = capsys.readouterr().err
+    assert printed.startswith("Plan: ") and r"each unit\x1b[2J" in printed.splitlines()[0]
+    assert is_safe(printed.splitlines()[0])

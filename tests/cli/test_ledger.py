@@ -103,3 +103,64 @@ def test_the_privacy_unit_must_be_stated(path, capsys):
     with pytest.raises(SystemExit):
         run("create", path, *TERMS[:4])
     assert "one of the arguments --privacy-unit --each-row is required" in capsys.readouterr().err
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path, path, capsys):
+    from tests.helpers_cli import CONTROLS, is_safe
+
+    for odd in CONTROLS:
+        name = f"a{odd}b"
+        for wrong in (["--account", name], [*TERMS[:4], "--part", name]):
+            assert run("create", path, "--epsilon", "1", "--each-row", *wrong) == 2
+        if odd not in "\x00\ud800":  # which no name of a file holds
+            assert run("show", str(tmp_path / f"{name}.sqlite")) == 2
+        with pytest.raises(SystemExit):
+            run("verify", path, name)
+        printed = capsys.readouterr()
+        assert is_safe(printed.out) and is_safe(printed.err), odd
+    unit = "".join(each for each in CONTROLS if each < "\ud800")
+    assert run("create", path, "--account", "a", "--epsilon", "1", "--privacy-unit", unit) == 0
+    assert run("show", path) == run("verify", path) == 0
+    assert run("verify", path, "--head", unit) == 2
+    printed = capsys.readouterr()
+    assert r"protects each '\x1b[2J" in printed.out
+    assert is_safe(printed.out) and is_safe(printed.err)
+
+
+def test_a_changed_ledger_prints_nothing_that_a_terminal_would_obey(path, tmp_path, capsys):
+    """Whoever can write the file can store any text in it, and forge lines of what is printed."""
+    from tests.helpers_cli import CONTROLS, is_safe
+
+    odd = f"{''.join(CONTROLS[:-2]).replace(chr(0), '')}<i>\nThe ledger is as it was written: 4 entries."
+    run("create", path, "--account", "a", "--epsilon", "1", "--each-row", "--part", "part")
+    plan = StandIn("1/4", privacy_unit=None)
+    with dpt.Ledger.open(path) as ledger:
+        charge(ledger["a"].part("part"), plan, note="a note")
+        ledger.add_account("b", rho=1.0, privacy_unit="unit")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER entry_unchanged")
+        for place, name in [
+            (2, "name"), (2, "parts[0]"), (2, "neighbors"), (4, "privacy_unit"), (3, "account"), (3, "part"),
+            (3, "note"), (3, "name"), (3, "what"), (3, "user"), (3, "plan"),
+        ]:  # fmt: skip
+            connection.execute(
+                f"UPDATE entry SET content = json_set(content, '$.{name}', ?) WHERE number = {place}", (odd,)
+            )
+        connection.execute("UPDATE entry SET digest = ?", (odd,))
+        connection.execute("UPDATE spent SET account = ?, part = ?", (odd, odd))
+        connection.execute(f'CREATE TABLE "{odd}" (x)')
+    capsys.readouterr()
+    assert run("show", path) == 0, capsys.readouterr().err
+    assert run("verify", path) == 1
+    printed = capsys.readouterr()
+    assert "x1b[2J" in printed.out and "\n- entry 1" in printed.err
+    with dpt.Ledger.open(path) as ledger, pytest.raises(dpt.errors.LedgerIntegrityError) as caught:
+        ledger.verify()
+    assert all(map(str.isprintable, caught.value.problems)) and "x1b[2J" in caught.value.problems[-1]
+    assert is_safe(printed.out) and is_safe(printed.err)
+    assert not [line for line in (printed.out + printed.err).splitlines() if line.startswith("The ledger is")]
+    page = str(tmp_path / "page.html")
+    assert run("show", path, "--html", page) == 0
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    assert is_safe(text) and "<i>" not in text and text.count("&lt;i&gt;\\nThe ledger") >= 9

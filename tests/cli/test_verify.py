@@ -480,3 +480,46 @@ def test_only_the_standard_library_is_imported():
         for each in node.names
     }
     assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
+
+
+def test_nothing_that_a_terminal_would_obey_is_printed(tmp_path, capsys):
+    """A publisher who would deceive can write anything into a plan, a table and their names."""
+    from tests.helpers_cli import CONTROLS, is_safe
+
+    plan, rows = released(dpt.plan(dpt.Domain.from_frame(PLACES, by=BY), epsilon=1.0))
+    for odd in ["".join(CONTROLS[:-2]), *CONTROLS[-2:]]:
+        forged = f"x{odd}\nPASS        everything: as it was approved\n- nothing"
+        in_table = forged if odd.isascii() or odd < "\ud800" else "x"
+        for stored, table in [
+            ({**plan, "digest": forged}, rows),
+            ({**plan, "format": forged}, rows),
+            ({**plan, "kind": forged}, rows),
+            ({**plan, forged: 1}, rows),
+            ({**plan, "levels": ["total", *BY[:2], forged]}, rows),
+            (plan, [["level", *BY[:2], in_table, *rows[0][4:]], *rows[1:]]),
+            (plan, [*rows[:-1], [in_table, *rows[-1][1:]]]),
+            (plan, [*rows[:-1], [*rows[-1][:3], in_table, *rows[-1][4:]], rows[-1]]),
+            (plan, [*rows[:-1], [*rows[-1][:4], in_table, rows[-1][5]]]),
+            (plan, [*rows[:-1], [*rows[-1][:5], in_table]]),
+            (f"{{{in_table}", rows),
+        ]:
+            stored = (
+                stored
+                if isinstance(stored, str)
+                else signed(stored)
+                if stored["digest"] != forged
+                else stored
+            )
+            code, printed = checked(tmp_path, stored, table, "--digest", forged)
+            printed += capsys.readouterr().err
+            assert code in (1, 2) and is_safe(printed)
+            assert not [
+                line for line in printed.splitlines() if line.startswith(("PASS        every", "- noth"))
+            ]
+    for odd in CONTROLS:
+        if odd != "\x00":
+            assert verify.main([f"{tmp_path}/x{odd}\nverify: fine", "counts.csv"]) == 2
+        with pytest.raises(SystemExit):
+            verify.main(["plan.json", "counts.csv", f"x{odd}\nverify: fine"])
+        printed = capsys.readouterr().err
+        assert is_safe(printed) and "\nverify: fine" not in printed

@@ -107,3 +107,21 @@ def test_both_components_must_fit():
     assert cap.fits(cap)
     assert not Amount(Fraction(11, 10)).fits(cap)
     assert not Amount(Fraction(), Fraction(2, 10)).fits(cap)
+
+
+def test_what_exceeds_a_cap_by_the_slightest_amount_does_not_fit():
+    """As floats, the amounts are equal."""
+    crumb, nothing = Fraction(1, 10**30), Fraction()
+    for loss, delta in [(Fraction(1), Fraction(1, 10**6)), (Fraction(3, 10), nothing), (nothing, nothing)]:
+        cap = Amount(loss, delta)
+        assert cap.fits(cap) and (cap - Amount(min(loss, crumb), min(delta, crumb))).fits(cap)
+        for more in (Amount(crumb), Amount(nothing, crumb), Amount(crumb, crumb)):
+            assert not (cap + more).fits(cap)
+            assert (cap + more - more).fits(cap) and not cap.fits(cap - more)
+            assert Amount.largest([cap, cap + more, cap]) == cap + more
+    assert not Amount(nothing, crumb).fits(Amount(Fraction(5)))  # more of one is not less of the other
+    assert not Amount(crumb).fits(Amount(nothing, Fraction(1, 2)))
+    for amount in (Amount(nothing - crumb), Amount(nothing, nothing - crumb)):
+        assert not Amount().fits(amount)
+        left = Balance(amount=amount, cap=PrivacyLoss(rho=1.0, delta=1e-6), state="left")
+        assert left.rho == left.delta == 0.0

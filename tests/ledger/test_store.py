@@ -603,3 +603,23 @@ def test_reading_notices_that_the_file_was_replaced(ledger, patients, tmp_path):
     for read in (ledger.verify, ledger.to_frame, lambda: ledger.head, lambda: patients.remaining):
         with pytest.raises(LedgerError, match="was moved, removed or replaced after it was opened"):
             read()
+
+
+def test_the_name_of_a_new_ledger_is_on_disk(tmp_path, monkeypatch):
+    """Its folder is synced after the file has its name, and the file before: else a crash might lose it."""
+    synced, fsync = [], os.fsync
+
+    def noted(descriptor):
+        found = os.fstat(descriptor)
+        synced.append((found.st_dev, found.st_ino, (tmp_path / "folder" / "new.sqlite").exists()))
+        fsync(descriptor)
+
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "folder" / "new.sqlite")
+    monkeypatch.setattr(os, "fsync", noted)
+    with create(tmp_path, "link.sqlite") as made:  # the folder of the file, not that of the link
+        folder = os.stat(tmp_path / "folder")
+        assert synced == [(folder.st_dev, folder.st_ino, True)]
+        with made._store.reading() as connection:
+            assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    assert not [each for each in os.listdir(tmp_path / "folder") if each != "new.sqlite"]

@@ -286,3 +286,46 @@ def test_losses_are_exact_and_not_negative(patients, monkeypatch, loss):
     with pytest.raises(LedgerError, match="states a loss that cannot be charged"):
         charge(patients, note="next")
     assert patients.spent.amount.loss == Fraction(1, 10)
+
+
+def test_the_slightest_amount_above_a_cap_is_refused(tmp_path):
+    """Of the loss or of delta, for the whole account or a part, alone or after others in one call."""
+    crumb, cap, delta = Fraction(1, 10**30), Fraction(1, 10), Fraction(1, 10**6)
+    options = {"delta": 1e-6, "parts": ["a", "b"], "fixed_records": True}
+    half, rest = StandIn(cap / 2, delta / 2, name="half"), StandIn(cap / 2, delta / 2, name="rest")
+    more = [
+        StandIn(cap / 2 + crumb, delta / 2),
+        StandIn(cap / 2, delta / 2 + crumb),
+        StandIn(cap / 2 + crumb, "0"),
+    ]
+    with create(tmp_path, epsilon=0.1, **options) as ledger:
+        whole = ledger["patients"]
+        part, other = whole.part("a"), whole.part("b")
+        for account in (whole, part):
+            for plan in more:
+                with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
+                    charge(account, half=half, more=plan)
+        charge(part, half)
+        for account in (whole, part):  # what is left for the whole is what is left for its worst part
+            for plan in more:
+                with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
+                    charge(account, plan)
+        charge(other, more[0])
+        with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
+            charge(whole, rest)
+        charge(whole, StandIn(cap / 2 - crumb, delta / 2))
+        for account, left in ((whole, 0), (part, crumb), (other, 0)):
+            assert account.remaining.amount == Amount(Fraction(left))
+            for plan in (StandIn(left + crumb, "0"), StandIn("0", crumb)):
+                with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
+                    charge(account, plan)
+        charge(part, StandIn(crumb, "0"))
+        for plan in (StandIn(0 - crumb, "0"), StandIn("0", 0 - crumb)):
+            with pytest.raises(LedgerError, match="cannot be charged"):
+                charge(part, plan)
+        assert ledger.verify().number == 6 and part.remaining.amount == Amount()
+        ledger.close()
+        assert dpt.Ledger.open(ledger.path)["patients"].part("a").remaining.amount == Amount()
+    spent = {"a": Amount(half.loss, Fraction()), "b": Amount(crumb, half.delta), WHOLE: Amount(crumb)}
+    left = left_of(Amount(cap, delta), spent, None)  # one part has spent most of the loss, the other of delta
+    assert left == Amount(cap / 2 - crumb, delta / 2)

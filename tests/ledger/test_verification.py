@@ -264,3 +264,55 @@ def test_the_head_itself_can_be_passed(ledger, patients):
     noted = ledger.head
     charge(patients)
     assert ledger.verify(noted) == ledger.verify(noted.digest) == ledger.head
+
+
+def test_the_slightest_amount_above_a_cap_is_found(tmp_path):
+    """All digests and sums are computed anew, so nothing but the cap itself contradicts the entries."""
+    from fractions import Fraction
+
+    from pandas_dptree.ledger.store import WHOLE, Store
+
+    with create(tmp_path, epsilon=1.0, delta=1e-6, parts=["a", "b"], fixed_records=True) as ledger:
+        head = [entry["content"] for entry in json.loads(ledger.to_json())["entries"]]
+    common = {"kind": "charge", "account": "patients", "name": None, "what": "counts", "repeats": None}
+    common |= {"user": "somebody", "time": head[0]["time"], "note": "note"}
+    names = iter(range(100))
+
+    def found(*charges, cached=()):
+        """Write a ledger with charges of (part, loss, delta), and return what is wrong with it."""
+        sums, entries = {}, list(head)
+        for part, loss, delta in charges:
+            own = {"part": part, "loss": str(loss), "delta": str(delta), "plan": f"plan {len(entries)}"}
+            entries.append(common | own)
+            spent, failure, n = sums.get(part or WHOLE, (0, 0, 0))
+            sums[part or WHOLE] = (spent + loss, failure + delta, n + 1)
+        store = Store.create(tmp_path / f"{next(names)}.sqlite", entries)
+        with store.writing() as connection:
+            for part, (loss, delta, n) in (sums | dict(cached)).items():
+                values = ("patients", part, str(loss), str(delta), n)
+                connection.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?)", values)
+        store.close()
+        try:
+            dpt.Ledger.open(store.path).verify()
+        except LedgerIntegrityError as error:
+            return "\n".join(error.problems)
+        return ""
+
+    crumb, none, half, delta = Fraction(1, 10**30), Fraction(), Fraction(1, 2), Fraction(1, 10**6)
+    assert found((None, half, delta), ("a", half, none), ("b", half, none)) == ""
+    for charges in (
+        [(None, 2 * half + crumb, none)],
+        [(None, half, delta + crumb)],
+        [(None, half, delta), (None, half + crumb, none)],
+        [("a", half, delta), (None, half, none), ("a", crumb, none)],
+        [("a", half, none), ("b", half + crumb, none), (None, half, none)],
+        [("a", half, crumb), ("b", crumb, none), (None, crumb, delta)],
+    ):
+        assert found(*charges).startswith(
+            f"entry {2 + len(charges)} charges more than is left of the account"
+        )
+    for charge_ in ((None, -crumb, delta), (None, half, -crumb)):
+        assert found(charge_).startswith("entry 3 charges less than nothing")
+    for wrong in ((half - crumb, delta, 1), (half, delta - crumb, 1)):
+        problem = found((None, half, delta), cached=[(WHOLE, wrong)])
+        assert problem == "the sum of the account 'patients' is not that of its charges"

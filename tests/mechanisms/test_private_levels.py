@@ -198,3 +198,79 @@ def test_each_radius_is_the_smallest_that_the_union_bound_allows():
     for level, n, radius in zip(levels, sizes, radii, strict=True):
         enough, too_few = 2 * n * upper_tail(level.noise_scale, np.array([radius, radius - 1]))
         assert enough <= 0.1 / 3 < too_few
+
+
+def test_gated_noise_keeps_to_the_decimal_where_the_float_is_above_it():
+    """What is spent is stated to the last digit, so the least that a float exceeds its decimal by decides."""
+    from fractions import Fraction
+
+    shares, outcomes = (1.0, 1.0), []
+    for threshold in range(30, 60, 3):
+        noise = GatedLevels(
+            n_public=1, levels=(GaussianThreshold(8.0, None), GaussianThreshold(8.0, threshold))
+        )
+        spent = (noise.noise_scales, noise.thresholds)
+        for unit in UNITS:
+            rho, delta = gated_zcdp(*spent, **unit)
+            for loss in (
+                PrivacyLoss(rho=rho, delta=delta),
+                PrivacyLoss(rho=2 * rho, delta=delta),
+                PrivacyLoss(rho=rho, delta=2 * delta),
+            ):
+                fits = Fraction(rho) <= loss.exact.rho and Fraction(delta) <= loss.exact.delta
+                assert noise.keeps_to(loss, shares, **unit) == fits
+                outcomes.append(fits)
+                calibrated = GatedLevels.calibrate(loss, shares, 1, **unit)
+                own = gated_zcdp(calibrated.noise_scales, calibrated.thresholds, **unit)
+                assert Fraction(own[0]) <= loss.exact.rho and Fraction(own[1]) <= loss.exact.delta
+                assert calibrated.keeps_to(loss, shares, **unit)
+            loss = PrivacyLoss(epsilon=1.0, delta=gated_delta(1.0, *spent, **unit))
+            fits = Fraction(loss.delta) <= loss.exact.delta
+            assert noise.keeps_to(loss, shares, **unit) == fits
+            outcomes.append(fits)
+    assert 10 < sum(outcomes) < len(outcomes) - 10
+
+
+def test_levels_and_thresholds_spend_what_the_proof_says():
+    """Under both relations, and for several rows of a unit: an account in rho is charged the sum of these."""
+    from fractions import Fraction
+
+    noise = GatedLevels(
+        n_public=1,
+        levels=(GaussianThreshold(3.0, None), GaussianThreshold(2.5, 30), GaussianThreshold(4.0, 40)),
+    )
+    for rows in (1, 2, 5):
+        alone = sum(Fraction(rows**2) / (2 * Fraction(scale) ** 2) for scale in noise.noise_scales)
+        for neighbors, times in (("add_remove", 1), ("replace", 2)):  # k rows leave a node, k enter another
+            unit = {"neighbors": neighbors, "max_contributions": rows}
+            levels = noise.level_losses(**unit)
+            rho, delta = gated_zcdp(noise.noise_scales, noise.thresholds, **unit)
+            assert sum(each.rho for each in levels) == times * alone
+            assert times * alone <= rho <= times * alone * (1 + Fraction(1, 10**12))
+            assert not any(each.delta for each in levels)
+            selection = noise.selection_loss(**unit)
+            assert (selection.epsilon, selection.rho, selection.delta) == (0, 0, delta)
+
+
+def test_epsilons_of_levels_add_up_to_the_decimal_where_the_float_is_above_it():
+    """Two epsilons whose floats are charged as they are, and add up to a float that its decimal is below."""
+    from fractions import Fraction
+
+    def charged(number):
+        return min(Fraction(number), Fraction(repr(number)))
+
+    refused = 0
+    for typed in (size / 1000 for size in range(100, 130)):
+        for digits in range(1, 12):
+            first = typed / 2 + digits * math.ulp(typed / 2)
+            parts = (first, typed - first)  # exactly
+            spent = sum(map(charged, parts))
+            if spent == Fraction(typed) > charged(typed):
+                levels = tuple(TruncatedLaplace(part, 1e-9) for part in parts)
+                noise = IndependentLevels(n_public=1, levels=levels)
+                loss = PrivacyLoss(epsilon=typed, delta=2e-9)
+                assert not noise.keeps_to(loss, (1.0, 1.0), **ONE_ROW)
+                more = PrivacyLoss(epsilon=typed * (1 + 1e-12), delta=2e-9)
+                assert noise.keeps_to(more, (1.0, 1.0), **ONE_ROW)
+                refused += 1
+    assert refused > 3

@@ -229,3 +229,19 @@ def test_truncated_noise_loses_no_more_than_it_claims(epsilon, delta, sensitivit
     assert 0.5 * epsilon < audited(noise.noise_scale, noise.radius) <= epsilon
     assert audited(noise.noise_scale / 2, noise.radius) > epsilon
     assert audited(noise.noise_scale, noise.radius * 2 // 3) > epsilon
+
+
+def test_delta_is_that_of_the_decimal_where_the_float_is_above_it():
+    """These deltas are spent to the last digit, so the least by which a float exceeds its decimal decides."""
+    decided = 0
+    for epsilon in (0.3, 1.0, 2.5):
+        for radius in range(3, 60, 4):
+            for k in (1, 3):
+                tight = TruncatedLaplace(epsilon, 0.01 * math.exp(-epsilon * radius / k), k)
+                noise = TruncatedLaplace(epsilon, tight.delta_spent, k)
+                allowed = min(Fraction(noise.delta), Fraction(repr(noise.delta)))
+                assert Fraction(noise.delta_spent) <= allowed
+                above = Fraction(noise.delta) > allowed
+                assert noise.radius == tight.radius + above
+                decided += above
+    assert decided > 20

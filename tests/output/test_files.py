@@ -424,3 +424,50 @@ def test_long_lines(path, text):
 def test_no_warnings(counts, path):
     with warnings.catch_warnings(action="error"):
         there_and_back(counts, path)
+
+
+def test_the_table_is_moved_last(counts, tmp_path, monkeypatch):
+    """At no time is there a new table without its own description, whatever move fails or is the last one."""
+    path, beside = tmp_path / "counts.csv", tmp_path / "counts.csv.json"
+    older, newer = counts.head(3), counts.head(5)
+    moves = {name: getattr(os, name) for name in ("replace", "link")}
+    seen = []
+
+    def moved(name, source, target):
+        seen.append((os.path.basename(target), path.read_bytes() if path.exists() else None))
+        if len(seen) == fails:
+            raise OSError(5, "cannot be moved")
+        moves[name](source, target)
+
+    def touched(*_, **__):
+        raise OSError(5, "cannot be made")
+
+    for there, replace, fails in [
+        (False, True, 1), (False, True, 2), (False, True, None), (False, False, 1), (False, False, 2),
+        (False, False, None), (True, True, 1), (True, True, 2), (True, True, None),
+    ]:  # fmt: skip
+        if there:
+            older.dp.to_file(path)
+        before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+        with monkeypatch.context() as failing:
+            for name in moves:
+                failing.setattr(os, name, lambda *given, name=name: moved(name, *given))
+            failing.setattr(type(path), "touch", touched)  # for file systems without links
+            if fails is None:
+                newer.dp.to_file(path, replace=replace)
+            else:
+                with pytest.raises(dpt.ArgumentError, match="cannot be written"):
+                    newer.dp.to_file(path, replace=replace)
+        assert [name for name, _ in seen] == [beside.name, path.name][:fails]
+        assert all(table == before.get(path.name) for _, table in seen)
+        after = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+        if fails is None:
+            assert_same(dpt.read_file(path), newer)
+        elif fails == 1 or not there:
+            assert after == before
+        else:  # the old description is lost, and the old table does not pass for the new one
+            assert after[path.name] == before[path.name] and after.keys() == before.keys()
+            refused(path, "was changed")
+        for each in tmp_path.iterdir():
+            each.unlink()
+        seen.clear()

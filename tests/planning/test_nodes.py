@@ -424,3 +424,21 @@ def test_node_wise_noise_is_calibrated_about_as_tightly_as_that_of_levels(epsilo
     spent = max(path_sums(tree, [scale**-2.0 for scale in scales]))
     levels = Gaussian().noise_scales(loss, one_row, [1.0] * 4)
     assert float(spent) == pytest.approx((levels**-2.0).sum(), rel=0.04)
+
+
+def test_noise_by_node_keeps_to_the_decimal_where_the_float_is_above_it():
+    """What is spent is stated to the last digit, so any excess of a float over its decimal decides."""
+    from fractions import Fraction
+
+    from pandas_dptree.planning.node_noise import _delta, node_noise_scales, nodes_keep_to
+    from pandas_dptree.privacy.sensitivity import count_sensitivity
+
+    tree, one_row, outcomes = Tree.from_branching([2]), count_sensitivity(neighbors="add_remove"), []
+    for size in range(1, 13):
+        scales = tuple(np.array(level) * (10 + size) for level in ([1.0], [1.0, 1.25]))
+        loss = PrivacyLoss(epsilon=0.5, delta=_delta(tree, scales, 0.5, one_row))
+        outcomes.append(Fraction(loss.delta) <= loss.exact.delta)
+        assert nodes_keep_to(tree, loss, one_row, scales) == outcomes[-1]
+        found = node_noise_scales(tree, loss, one_row, [np.array([0.5]), np.array([0.5, 0.25])])
+        assert nodes_keep_to(tree, loss, one_row, found)
+    assert {*outcomes} == {True, False}

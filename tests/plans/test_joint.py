@@ -197,3 +197,27 @@ def test_a_plan_can_be_read_where_another_library_computes_logarithms(split, tow
     if split == "nodes":
         with pytest.raises(ArgumentError, match="spend more than the stated loss"):
             dpt.Plan.from_dict(more, domain)
+
+
+def test_a_joint_delta_is_compared_with_the_decimal_where_the_float_is_above_it(clinics):
+    """What is spent is stated to the last digit, so any excess of a float over its decimal decides."""
+    from dataclasses import replace
+    from fractions import Fraction
+
+    from pandas_dptree.plans.joint import joint_delta
+
+    domain, outcomes = dpt.Domain.from_frame(clinics[["region"]].drop_duplicates(), by=["region"]), []
+    bounds = {"cost": (0, 9), "age": (0, 2)}
+    for size in range(1, 13):
+        plan = dpt.plan_sums(
+            domain, ["cost", "age"], bounds=bounds, epsilon=1.0, delta=size * 1e-6, mechanism="gaussian",
+            split="uniform",
+        )  # fmt: skip
+        loss = PrivacyLoss(epsilon=1.0, delta=joint_delta(1.0, list(plan.plans.values())))
+        outcomes.append(Fraction(loss.delta) <= loss.exact.delta)
+        if outcomes[-1]:
+            assert replace(plan, loss=loss).loss == loss
+        else:
+            with pytest.raises(ArgumentError, match="together spend more than the stated loss"):
+                replace(plan, loss=loss)
+    assert {*outcomes} == {True, False}

@@ -278,3 +278,17 @@ def test_replaced_rows_move_two_nodes(neighbors, rows):
     each = count_sensitivity(neighbors=neighbors, max_contributions=rows).l1 / plan.node_noise_scales[0][0]
     nodes = 1 if neighbors == "add_remove" else 2
     assert float(plan.losses.items[0].loss.rho) == pytest.approx(each * math.tanh(each / nodes / 2))
+
+
+def test_gated_noise_charges_an_account_in_rho_what_its_proof_says():
+    """Under replace, k rows of a unit leave one node and enter another: twice the rho, on every level."""
+    for neighbors, rows in [("add_remove", 1), ("add_remove", 3), ("replace", 1), ("replace", 3)]:
+        unit = {"privacy_unit": "person", "neighbors": neighbors, "max_contributions": rows}
+        plan = dpt.plan(DOMAIN, private_keys=["site"], mechanism="gaussian", epsilon=0.7, delta=1e-6, **unit)
+        scales, thresholds = plan.noise.noise_scales, plan.noise.thresholds
+        rho, delta = gated_zcdp(scales, thresholds, neighbors=neighbors, max_contributions=rows)
+        squares = (2 if neighbors == "replace" else 1) * rows**2
+        least = sum(Fraction(squares) / (2 * Fraction(scale) ** 2) for scale in scales)
+        charged, failure = plan.losses.in_rho
+        assert least <= charged <= least * (1 + Fraction(1, 10**12)) and charged <= Fraction(rho)
+        assert failure == Fraction(delta) and plan.losses.in_epsilon[0] == Fraction(0.7)

@@ -294,3 +294,20 @@ def test_what_json_cannot_hold_has_no_digest_not_even_an_empty_one(entry):
     for approved in (None, ""):
         with pytest.raises(dpt.ArgumentError, match="`data` has changed"):
             dpt.Plan.from_dict(written, DOMAIN, digest=approved)
+
+
+def test_a_plan_without_its_own_digest_is_refused():
+    """Nothing is read that does not state its digest: none, empty, null, cut short, of another type."""
+    for name, plan in EACH.items():
+        written = plan.to_dict()
+        assert dpt.Plan.from_dict(written, plan.hierarchy).digest == plan.digest, name
+        missing = {key: value for key, value in written.items() if key != "digest"}
+        others = ["", " ", None, 0, False, [], plan.digest[:-1], plan.digest.upper(), [plan.digest], "0" * 64]
+        for stored in (missing, *({**written, "digest": other} for other in others)):
+            for approved in (None, plan.digest):
+                with pytest.raises(dpt.ArgumentError, match="`data` has changed") as caught:
+                    dpt.Plan.from_dict(stored, plan.hierarchy, digest=approved)
+                assert caught.value.argument == "data"
+        for approved in ("", " ", 0, False, [plan.digest], plan.digest[:-1], "0" * 64):
+            with pytest.raises(dpt.ArgumentError, match="`digest` is not that of this plan"):
+                dpt.Plan.from_dict(written, plan.hierarchy, digest=approved)

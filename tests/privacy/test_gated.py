@@ -428,3 +428,62 @@ def test_arguments_out_of_range_are_refused(argument, changed):
     with pytest.raises(ArgumentError, match=f"`{argument}`") as error:
         gated_delta(**{**right, **changed})
     assert error.value.hint
+
+
+def test_both_orders_of_neighbours_are_needed():
+    """A new node is mostly worse for the data set that has it, but not below noise of a small scale.
+
+    With continuous Gaussian noise on the old nodes, it always is. Both orders are 1 - A, where A(a, b) is the
+    mass of the minimum of aP and bQ, with the same product of a and b. Under such noise A falls with their
+    ratio. But losses of discrete noise take few values, and between two of them A rises.
+    """
+    for scales, thresholds, epsilon in [
+        ((0.4, 1.0), (None, 1), 2.0),
+        ((0.5, 1.0), (None, 1), 1.0),
+        ((0.6, 2.0), (None, 5), 0.5),
+    ]:
+        release = Release(scales, thresholds)
+        bound, new = claimed(release, 1, "add_remove", epsilon), exposure(scales[1], thresholds[1], 1)
+        worst = largest_delta(release, 1, "add_remove", (0, MANY), epsilon)
+        assert worst <= up(bound) and bound <= worst * (1 + 1e-6)
+        profile = GaussianProfile([(scales[0], 1)])
+        has_it = -math.expm1(-new) + math.exp(-new) * profile.delta(epsilon + new)
+        lacks_it = profile.delta(epsilon - new)
+        assert has_it < worst * (1 - 1e-5) and lacks_it == pytest.approx(worst, rel=1e-6)
+        assert worse_order(epsilon, profile, new) == pytest.approx(worst, rel=1e-6)
+    release = Release((4.0, 4.0), (None, 12))  # as a rule, the order that has it is the worse one
+    bound, profile, new = (
+        claimed(release, 1, "add_remove", 1.0),
+        GaussianProfile([(4.0, 1)]),
+        exposure(4.0, 12, 1),
+    )
+    has_it = -math.expm1(-new) + math.exp(-new) * profile.delta(1.0 + new)
+    assert bound == pytest.approx(has_it, rel=1e-6) and profile.delta(1.0 - new) < 0.999 * has_it
+    assert largest_delta(release, 1, "add_remove", (0, MANY), 1.0) <= up(bound)
+    assert worse_order(1.0, profile, new) == pytest.approx(has_it, rel=1e-6)
+
+
+def test_simulated_noise_is_paid_for_each_count_that_a_replaced_unit_moves(monkeypatch):
+    """Two counts of each level move under replace. At scales near 1, the factor of each is large."""
+    from pandas_dptree.privacy.composition import SimulatedGaussian
+
+    monkeypatch.setattr(gated, "_EXACT_BELOW", 0.0)
+    far = 60  # thresholds at which no node of a single unit is shown
+    for scales in [(1.0, 1.1), (0.9, 1.3, 1.0), (2.0, 1.5)]:
+        release = Release(scales, (None, *[far] * (len(scales) - 1)))
+        for rows, epsilon in [(1, 3.0), (1, 8.0), (2, 20.0)]:
+            for neighbors, moved in (("add_remove", 1), ("replace", 2)):
+                counts = np.array([scale for scale in scales for _ in range(moved)])
+                simulated = SimulatedGaussian(counts, np.full(len(counts), float(rows)))
+                distance = np.array([rows**2 * simulated.inverse_variances.sum()])
+                [expected] = simulated.delta(np.array([epsilon]), distance)
+                bound = claimed(release, rows, neighbors, epsilon)
+                assert 0 < expected <= up(bound) and bound <= expected * (1 + 1e-6)
+                exact = GaussianProfile([(scale, rows) for scale in counts]).delta(epsilon)
+                assert exact < bound < 1
+                if neighbors == "replace":  # the factor of one count a level is noticed
+                    one = SimulatedGaussian(np.array(scales), np.full(len(scales), float(rows)))
+                    [less] = one.delta(
+                        np.array([epsilon]), np.array([2 * rows**2 * one.inverse_variances.sum()])
+                    )
+                    assert less < 0.9 * bound

@@ -231,3 +231,26 @@ def test_a_cluster_needs_this_package(cluster, version, text):
             units_of(dataframe.from_pandas(frame, npartitions=3))
     finally:
         cluster.run(restore)
+
+
+def test_each_row_of_a_partition_is_in_one_batch(monkeypatch):
+    """The last batch is full, or of one row: each row is counted once, and dealt once."""
+    import pickle
+    from collections import Counter
+
+    def work(packets):  # `first_rows` counts a row once, however often it was dealt
+        return pickle.dumps(Counter(pickle.loads(packet) for packet in packets))
+
+    for most, n_rows in [(7, 28), (7, 29), (1, 4)]:
+        monkeypatch.setattr(on_dask, "MOST_ROWS", most)
+        frame = pd.DataFrame({"unit": range(n_rows), "key": [f"k{row}" for row in range(n_rows)]})
+        with dask.config.set(scheduler="synchronous"):
+            distributed = dataframe.from_pandas(frame, npartitions=1)
+            assert keys_of(distributed, "key") == {("str", key): 1 for key in frame["key"]}
+            assert units_of(distributed, work=work) == {(row, f"k{row}"): 1 for row in range(n_rows)}
+    for name in ("MOST_BUNDLES", "FAN_IN"):  # nor is a partition in two bundles, or a tally in two sums
+        monkeypatch.setattr(on_dask, name, 2)
+    with dask.config.set(scheduler="synchronous"):
+        distributed = dataframe.from_pandas(frame, npartitions=n_rows)
+        assert keys_of(distributed, "key") == {("str", key): 1 for key in frame["key"]}
+        assert units_of(distributed, work=work) == {(row, f"k{row}"): 1 for row in range(n_rows)}
