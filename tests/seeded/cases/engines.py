@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dask.dataframe as dd
-import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -57,8 +55,12 @@ def arrow() -> pa.Table:
     return pa.concat_tables([table.slice(0, 1), table.slice(1, 300), table.slice(301)])
 
 
-def results(frame: Callable[[], Any]) -> dict[str, Any]:
-    return {name: verb(frame()) for name, verb in VERBS.items()}
+FEW = ("units", "months", "sums", "private keys")
+"""The verbs whose results are recorded for files: reading is the same for all."""
+
+
+def results(frame: Callable[[], Any], *few: str) -> dict[str, Any]:
+    return {name: verb(frame()) for name, verb in VERBS.items() if not few or name in few}
 
 
 def results_of_files(opened: Callable[[Path], Any]) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def results_of_files(opened: Callable[[Path], Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for place in range(3):
             parquet.write_table(arrow().slice(200 * place, 200), f"{folder}/{place}.parquet")
-        return results(lambda: opened(Path(folder)))
+        return results(lambda: opened(Path(folder)), *FEW)
 
 
 @case
@@ -116,21 +118,29 @@ def engine_pyarrow_dataset():
 
 @case
 def engine_duckdb():
+    import duckdb
+
     with duckdb.connect() as connection:
         return results(lambda: connection.from_arrow(arrow()))
 
 
 @case
 def engine_duckdb_scan():
+    import duckdb
+
     with duckdb.connect() as connection:
         return results_of_files(lambda folder: connection.from_parquet(f"{folder}/*.parquet"))
 
 
 @case
 def engine_dask():
+    import dask.dataframe as dd
+
     return results(lambda: dd.from_pandas(visits(), npartitions=3))
 
 
 @case
 def engine_dask_scan():
+    import dask.dataframe as dd
+
     return results_of_files(lambda folder: dd.read_parquet(folder))

@@ -252,14 +252,13 @@ def options_of_datasets():
         "variables": {"variables": ["m"]},
         "own contributions": {"max_contributions": {"n": 1, "m": 3}},
     }
-    options = TABLES | MORE | own
     counts, sums = seeded(dataset().dp.tree_counts), seeded(dataset().dp.tree_sums)
-    plans = {name: given for name, given in options.items() if name not in SHOWN}
-    plans |= {"consistency": {"consistency": "none"}, "bounds": {"bounds": (0, 40)}}
+    few = {name: TABLES[name] for name in ("neighbors", "mechanism", "split", "confidence")}
+    plans = LOSSES | MORE | {"bounds": {"bounds": (0, 40)}}
     plans |= {"granularity": {"bounds": (0, 40), "granularity": 2.0}}
     return {
-        "counts": each_option(counts, options, by=BY, max_contributions=1, **LOSS),
-        "sums": each_option(sums, options | SUMMED, by=BY, bounds=(0, 40), max_contributions=1, **LOSS),
+        "counts": each_option(counts, TABLES | MORE | own, by=BY, max_contributions=1, **LOSS),
+        "sums": each_option(sums, few | MORE | SUMMED, by=BY, bounds=(0, 40), max_contributions=1, **LOSS),
         "plan": each_option(dataset().dp.plan, plans, by=BY, max_contributions=1, **LOSS),
     }
 
