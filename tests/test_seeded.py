@@ -1,11 +1,11 @@
-"""Everything that was recorded comes out again."""
+"""Everything that was recorded comes out again: a dozen cases by default, all in the slow tests."""
 
 import copy
 
 import pandas as pd
 import pytest
 
-from tests.seeded.cases import CASES
+from tests.seeded.cases import BY_DEFAULT, CASES, module_of
 from tests.seeded.described import differences
 from tests.seeded.record import changes, left_over
 
@@ -14,10 +14,21 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_as_recorded(name):
-    changed = changes(name)
+def check(names):
+    """Replay cases, and report every difference."""
+    changed = [f"{name}: {line}" for name in names for line in changes(name)]
     assert not changed, "\n".join(changed)
+
+
+@pytest.mark.parametrize("name", sorted(BY_DEFAULT))
+def test_as_recorded(name):
+    check([name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", sorted({module_of(name) for name in CASES}))
+def test_all_as_recorded(module):
+    check([name for name in CASES if module_of(name) == module and name not in BY_DEFAULT])
 
 
 TABLE = {"columns": [{"name": "count", "dtype": "int64", "values": [1, 2]}], "provenance": {"epsilon": 1.0}}

@@ -10,12 +10,16 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+import pandas_dptree as dpt
+
 BY = ["region", "district", "clinic"]
 PURE: dict[str, Any] = {"epsilon": 1.0}
 APPROXIMATE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 CONCENTRATED: dict[str, Any] = {"rho": 0.1}
 ONE: dict[str, Any] = {"max_contributions": 1}
 PEOPLE: dict[str, Any] = {"privacy_unit": "person", "max_contributions": 2}
+EXACT: dict[str, Any] = {"epsilon": 1e9}
+"""Leaves no noise."""
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -47,6 +51,13 @@ def _places() -> pd.DataFrame:
 def places() -> pd.DataFrame:
     """List the public leaves: a ragged hierarchy with two paths that end early."""
     return _places().copy()
+
+
+def domain(*, zeros: bool = False) -> dpt.Domain:
+    """Make the domain of `places`; with two structural zeros, if asked for."""
+    listed = places()
+    listed["closed"] = np.isin(np.arange(len(listed)), [3, 9])
+    return dpt.Domain.from_frame(listed, by=BY, structural_zeros="closed" if zeros else None)
 
 
 @cache
@@ -87,6 +98,12 @@ def visits(n: int = 600) -> pd.DataFrame:
     return _visits(n).copy()
 
 
+def products() -> pd.DataFrame:
+    """Tell the kind of each product; one is sold nowhere."""
+    kinds = ["fruit", "fruit", "tool", "tool", "tool"]
+    return pd.DataFrame({"kind": kinds, "product": ["fig", "kiwi", "saw", "nail", "drill"]})
+
+
 def logins(n: int = 3_000) -> pd.DataFrame:
     """Simulate logins: a few addresses, users and codes are frequent, and most are rare."""
     rare = scattered(n, 4, 21) == 0
@@ -105,6 +122,24 @@ def logins(n: int = 3_000) -> pd.DataFrame:
     )
 
 
+def wards() -> xr.DataArray:
+    """Count visits by month and ward; some counts are missing, negative or fractions."""
+    counts = scattered(3 * 7, 60, 31).reshape(3, 7).astype(np.float64)
+    counts[0, 1], counts[1, 2], counts[2, 3] = np.nan, -4.0, 7.6
+    return xr.DataArray(
+        counts,
+        dims=["month", "ward"],
+        coords={
+            "month": [3, 1, 2],
+            "season": ("month", ["spring", "winter", "winter"]),
+            "ward": ("ward", [14, 3, 8, 2, 21, 5, 1], {"units": "number"}),
+            "hospital": ("ward", ["A", "B", "A", "C", "B", "C", "A"]),
+            "city": ("ward", ["Rome", "Oslo", "Rome", "Oslo", "Oslo", "Oslo", "Rome"]),
+        },
+        name="visits",
+    )
+
+
 def meters() -> xr.Dataset:
     """Read meters: two variables over the same homes, one with hours besides, and one without."""
     return xr.Dataset(
@@ -114,6 +149,17 @@ def meters() -> xr.Dataset:
             "calls": (("home", "hour"), scattered(20, 30, 34).reshape(5, 4)),
         },
         coords={"street": ("home", ["Elm", "Elm", "Oak", "Oak", "Oak"]), "hour": [0, 6, 12, 18]},
+    )
+
+
+def taxis(n: int = 8) -> xr.DataArray:
+    """Count the trips that begin in each square of a small map."""
+    centres = np.arange(n) + 0.5
+    return xr.DataArray(
+        scattered(n * n, 50, 35).reshape(n, n) * (scattered(n * n, 3, 36).reshape(n, n) == 0),
+        dims=["y", "x"],
+        coords={"y": ("y", centres, {"units": "km"}), "x": ("x", centres * 2, {"units": "km"})},
+        name="trips",
     )
 
 

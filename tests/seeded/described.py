@@ -1,7 +1,8 @@
 """Results as plain JSON, and how two of them differ.
 
-Whole numbers and texts are kept as they are, floats to 13 digits. They are compared exactly, and to a
-relative 1e-10. Of an provenance (``attrs["dp"]``) keys may be added later; none may go or change.
+Whole numbers and texts are kept as they are, floats to 13 digits, and within texts to 10. They are compared
+exactly, and to a relative 1e-10. To a provenance (``attrs["dp"]``) keys may be added later; none may go or
+change. Versions and digests of plans are left out.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ RELATIVE = 1e-10
 _OF_ITS_LIST = 1e-14
 """What remains of numbers that cancel out, beside the largest one of their list."""
 
-NOT_COMPARED = "message"
-"""Under this key stands what may change, and is kept to be read."""
+_LEFT_OUT = ("version", "digest")
+"""What stands under these keys is not described."""
 
 _MAY_GROW = ("provenance", "names")
 """Under these keys, more may come to stand later."""
 
 _LABELS = (date, timedelta, np.datetime64, np.timedelta64, pd.Interval, pd.Period, Fraction, Decimal)
+_LONG = re.compile(r"-?\d+\.\d{10,}(?:e[-+]?\d+)?")
 _VERSION = re.compile(r"(?<=pandas_dptree )\d+\.\d+\S*?(?=[.,]?\s|<|$)")
 _MOST_SHOWN = 3
 
@@ -45,7 +47,7 @@ def described(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(f"{value:.13g}")
     if isinstance(value, str):
-        text = _VERSION.sub("VERSION", str(value))
+        text = _LONG.sub(lambda found: f"{float(found[0]):.10g}", _VERSION.sub("VERSION", value))
         return {"lines": text.split("\n")} if "\n" in text else text
     if isinstance(value, list | tuple):
         return [described(each) for each in value]
@@ -72,7 +74,7 @@ def described(value: Any) -> Any:
             **_attrs(value.attrs),
         }
     if isinstance(value, Mapping):
-        return {str(key): described(each) for key, each in value.items() if key != "version"}
+        return {str(key): described(each) for key, each in value.items() if key not in _LEFT_OUT}
     if isinstance(value, _LABELS):
         return f"{type(value).__name__} {value}"
     raise TypeError(f"nothing is known of how to describe a {type(value).__name__}")
@@ -128,8 +130,6 @@ def differences(stored: Any, found: Any, path: str = "") -> list[str]:
         told = []
         for key in [*stored, *(key for key in found if key not in stored)]:
             here = f"{path}.{key}" if path else key
-            if key == NOT_COMPARED:
-                continue
             if key not in found:
                 told.append(f"{here} is gone, it was {_short(stored[key])}")
             elif key not in stored:
@@ -143,7 +143,7 @@ def differences(stored: Any, found: Any, path: str = "") -> list[str]:
 
 
 def _may_grow(path: str) -> bool:
-    """Whether keys may be added: to an provenance, for example, and to what it tells of each quantity."""
+    """Whether keys may be added: to a provenance, for example, and to what it tells of each quantity."""
     return path.endswith(_MAY_GROW) or "provenance.quantities." in path
 
 
@@ -180,17 +180,3 @@ def _equal(stored: Any, found: Any, floor: float = 0.0) -> bool:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 160 else f"{text[:160]}..."
-
-
-def laid_out(value: Any, indent: int = 0) -> str:
-    """Write JSON with a line for each column and each line of a text, so that a change can be read."""
-    parts = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else [])
-    if not any(isinstance(each, dict | list) or (isinstance(each, str) and len(each) > 50) for each in parts):
-        return json.dumps(value, ensure_ascii=False)
-    inner = " " * (indent + 1)
-    lines = [laid_out(each, indent + 1) for each in parts]
-    if isinstance(value, dict):
-        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(value, lines, strict=True)]
-    start, end = "{}" if isinstance(value, dict) else "[]"
-    joined = f",\n{inner}".join(lines)
-    return f"{start}\n{inner}{joined}\n{' ' * indent}{end}"

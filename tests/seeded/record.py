@@ -1,26 +1,34 @@
 """Record what the package computes, or compare it with what was recorded.
 
-``python -m tests.seeded.record`` writes everything anew, and ``... NAME NAME`` these cases alone;
-``--check`` writes nothing and prints each difference; ``--list`` names the cases.
+``python -m tests.seeded.record`` writes everything anew and prints what changed, ``... NAME NAME`` these
+cases alone. ``--check`` writes nothing and prints each difference; ``--show NAME`` prints what was recorded;
+``--list`` names the cases, and ``--times`` their CPU seconds. Each module of cases has one compressed file of
+JSON, which names the versions it was recorded with.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
+import lzma
+import platform
 import sys
+import time
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from tests.seeded.cases import CASES
-from tests.seeded.described import described, differences, laid_out
+from tests.seeded.cases import CASES, module_of
+from tests.seeded.described import described, differences
 
 mpl.use("agg")
 STORED = Path(__file__).with_name("stored")
+_PACKAGES = ("numpy", "pandas", "scipy", "xarray", "narwhals", "polars", "pyarrow", "duckdb", "dask")
 
 
 def replayed(name: str) -> Any:
@@ -32,52 +40,89 @@ def replayed(name: str) -> Any:
         plt.close("all")
 
 
+@cache
+def stored(module: str) -> dict[str, Any]:
+    """Read what was recorded of the cases of a module."""
+    file = STORED / f"{module}.json.xz"
+    return json.loads(lzma.decompress(file.read_bytes()))["cases"] if file.is_file() else {}
+
+
 def changes(name: str) -> list[str]:
-    """Run a case, and tell where it differs from what was recorded."""
-    file = STORED / f"{name}.json"
-    if not file.is_file():
+    """Run a case, and list where it differs from what was recorded."""
+    recorded = stored(module_of(name))
+    if name not in recorded:
         return ["it was not recorded"]
     try:
         found = replayed(name)
     except Exception as error:
         return [f"it raises {type(error).__name__}: {error}"]
-    return differences(json.loads(file.read_text(encoding="utf-8")), found)
+    return differences(recorded[name], found)
 
 
 def left_over() -> list[str]:
     """List what was recorded and is no case any more."""
-    return sorted({file.stem for file in STORED.glob("*.json")} - set(CASES))
+    recorded = {file.name.partition(".")[0] for file in STORED.glob("*.json.xz")}
+    return sorted({name for module in recorded for name in stored(module)} - set(CASES))
+
+
+def write(names: list[str]) -> None:
+    """Record cases anew, and forget those that are none any more."""
+    versions = {"python": platform.python_version()}
+    versions |= {each: importlib.metadata.version(each) for each in _PACKAGES}
+    found = {name: replayed(name) for name in names}
+    STORED.mkdir(exist_ok=True)
+    modules = {file.name.partition(".")[0] for file in STORED.glob("*.json.xz")} | set(map(module_of, CASES))
+    for module in sorted(modules):
+        before = stored(module)
+        own = [name for name in CASES if module_of(name) == module]
+        after = {name: found.get(name, before.get(name)) for name in own if name in found or name in before}
+        if after == before:
+            continue
+        for name in after:
+            lines = differences(before[name], after[name]) if name in before else ["recorded"]
+            print(*(f"{name}: {line}" for line in lines), sep="\n", end="\n" * bool(lines))
+        file = STORED / f"{module}.json.xz"
+        if after:
+            text = json.dumps({"recorded with": versions, "cases": after})
+            file.write_bytes(lzma.compress(text.encode(), preset=9))
+        else:
+            file.unlink()
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.seeded.record", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="which cases; all by default")
-    parser.add_argument("--check", action="store_true", help="compares, and writes nothing")
-    parser.add_argument("--list", action="store_true", help="names the cases")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--check", action="store_true", help="compares, and writes nothing")
+    action.add_argument("--show", action="store_true", help="prints what was recorded")
+    action.add_argument("--list", action="store_true", help="names the cases")
+    action.add_argument("--times", action="store_true", help="prints the CPU seconds of each case")
     arguments = parser.parse_args(argv)
     names = arguments.names or list(CASES)
     if unknown := sorted(set(names) - set(CASES)):
         parser.error(f"no such cases: {', '.join(unknown)}")
     if arguments.list:
         print("\n".join(names))
-        return 0
-    if arguments.check:
+    elif arguments.show:
+        shown = {name: stored(module_of(name)).get(name) for name in names}
+        print(json.dumps(shown, indent=1, ensure_ascii=False))
+    elif arguments.times:
+        for name in names:
+            start = time.process_time()
+            replayed(name)
+            print(f"{time.process_time() - start:.3f} {name}")
+    elif arguments.check:
         found = {name: changes(name) for name in names}
         if not arguments.names:
             found |= {name: ["it is no case any more"] for name in left_over()}
-        for name, told in found.items():
-            print(*(f"{name}: {line}" for line in told), sep="\n", end="\n" * bool(told))
+        for name, lines in found.items():
+            print(*(f"{name}: {line}" for line in lines), sep="\n", end="\n" * bool(lines))
         n = sum(map(bool, found.values()))
         print(f"{len(found) - n} cases of {len(found)} are as recorded.")
         return int(n > 0)
-    STORED.mkdir(exist_ok=True)
-    for name in names:
-        text = laid_out(replayed(name))
-        (STORED / f"{name}.json").write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    if not arguments.names:
-        for name in left_over():
-            (STORED / f"{name}.json").unlink()
-    print(f"{len(names)} cases recorded.")
+    else:
+        write(names)
+        print(f"{len(names)} cases recorded.")
     return 0
 
 
