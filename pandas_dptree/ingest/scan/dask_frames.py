@@ -118,8 +118,7 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
             hint="pass it as it was before persist()."
             if step == "FromGraph"
             else "write it to Parquet first, with types that you state, and pass "
-            "dask.dataframe.read_parquet(path); or pass what it is made of: Parquet or frames of pandas, from "
-            "which rows and columns may be selected.",
+            "dask.dataframe.read_parquet(path), of which you may select rows and columns.",
         )
     for each in steps:
         if "path" in each._parameters:
@@ -140,7 +139,7 @@ def _exact(expression: Any) -> Any:
     What was filtered is compared once more, with True. So dask does not leave the filter to Arrow, which
     converts whole numbers to the type of a number that they are compared with, and fails for large ones.
     """
-    if not hasattr(expression, "operands"):
+    if not hasattr(type(expression), "_parameters"):
         return expression
     name = class_name(type(expression)).rpartition("dask.dataframe.dask_expr.")[2]
     operands = [_exact(each) for each in expression.operands]
@@ -184,7 +183,7 @@ def _function(expression: Any) -> str:
 
 
 def _check_files(reader: Any, argument: str) -> None:
-    """Refuse files of Parquet that another engine reads, of different types, or whose keys are directories."""
+    """Refuse another engine, files of different types, and keys that are names of directories."""
     if "engine" in reader._parameters and class_name(reader.engine) != _ENGINE:
         raise ArgumentError(
             argument, "is read by an engine that is not dask's own.", hint='read it with engine="pyarrow".'

@@ -1,4 +1,4 @@
-"""Check what a relation of duckdb reads: only what takes no types from values. Nothing is read but schemas."""
+"""Check that a relation of duckdb takes no types from values. Only plans and schemas are read."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _check(relation: Any, argument: str) -> None:
                 argument,
                 f"is a relation of duckdb that reads by {quote(reader)}, in which one record may decide how "
                 "others are read.",
-                hint="pass frames of pandas as they are, or as pyarrow.Table.from_pandas(frame); convert files "
-                "to Parquet, with types that you state; or release from them by the command dptree.",
+                hint="pass a frame of pandas itself, or make it pyarrow.Table.from_pandas(frame) first; convert "
+                "files to Parquet, with types that you state.",
             )
     files = [of_one for reader, of_one in scans if reader in _PARQUET]
     if files and None in files:
@@ -80,7 +80,7 @@ def _ask(relation: Any, query: str) -> list[Any]:
 
 
 def _scans(relation: Any) -> list[tuple[str, str | None]]:
-    """List the readers in the plan of a relation, and the files of each that reads Parquet, if known, in SQL."""
+    """List the readers in the plan of a relation, and the files of each, if known, as `_listed` does."""
     every = f"SELECT * FROM {_NAME}"
     [[answer]] = _ask(relation, f"SELECT json_serialize_plan({_text(every)})") or [['{"error": true}']]
     if not (plan := json.loads(answer))["error"]:  # before version 2.0
