@@ -108,7 +108,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     steps = list(expression.walk())
     if refused := [each for each in steps if not _is_accepted(each)]:
         named = [name for each in refused if (name := _function(each))]
-        step = type(refused[0]).__name__
+        kind = type(refused[0])
+        step = "Partitions" if class_name(kind) in _ACCEPTED else kind.__name__
         raise ArgumentError(
             argument,
             f"is made by the function {quote(named[-1])}, which dask calls for each partition; in these, one "
@@ -165,7 +166,7 @@ def _exact(expression: Any) -> Any:
 
 
 def _is_accepted(expression: Any) -> bool:
-    """Whether an expression is on the list, and selects no partitions."""
+    """Whether an expression is on the list, and is no reader of selected partitions."""
     selects = "_partitions" in expression._parameters and expression.operand("_partitions") is not None
     return class_name(type(expression)) in _ACCEPTED and not selects
 
@@ -179,7 +180,7 @@ def _function(expression: Any) -> str:
     function = expression.operand("func")
     while isinstance(function, partial):
         function = function.func
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _check_files(reader: Any, argument: str) -> None:

@@ -55,8 +55,8 @@ def _check(relation: Any, argument: str) -> None:
                 argument,
                 f"is a relation of duckdb that reads by {quote(reader)}, in which one record may decide how "
                 "others are read.",
-                hint="pass a frame of pandas itself, or make it pyarrow.Table.from_pandas(frame) first; convert "
-                "files to Parquet, with types that you state.",
+                hint="pass a frame of pandas itself, or query pyarrow.Table.from_pandas(frame); convert files to "
+                "Parquet, with types that you state.",
             )
     files = [of_one for reader, of_one in scans if reader in _PARQUET]
     if files and None in files:

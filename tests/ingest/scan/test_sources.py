@@ -112,7 +112,8 @@ def _broken_dataset(folder):
 
 def _broken_dask(folder):
     dataframe = pytest.importorskip("dask.dataframe")
-    return dataframe.from_map(_raise, range(3), meta=pd.DataFrame({"key": [1]}))
+    frame = dataframe.from_pandas(pd.DataFrame({"key": [PLANTED, 1]}, dtype=object), npartitions=1)
+    return frame[frame["key"] > 0]
 
 
 BROKEN = {
