@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import Full, Queue
@@ -24,6 +24,8 @@ __all__ = ["DaskFrame", "client_of", "exact_frame"]
 MOST_THREADS = 4
 """How many partitions are read at a time on this machine."""
 
+_DASK = "dask.dataframe.dask_expr."
+
 _READERS = {
     "io.io": "FromPandas FromPandasDivisions",
     "io.parquet": "ReadParquetFSSpec ReadParquetPyarrowFS",
@@ -37,9 +39,7 @@ _SELECTIONS = {
 """Expressions that select columns, or each row by its own values alone."""
 
 _ACCEPTED = frozenset(
-    f"dask.dataframe.dask_expr.{module}.{name}"
-    for module, names in (_READERS | _SELECTIONS).items()
-    for name in names.split()
+    f"{_DASK}{module}.{name}" for module, names in (_READERS | _SELECTIONS).items() for name in names.split()
 )
 
 _ENGINE = "dask.dataframe.io.parquet.arrow.ArrowDatasetEngine"
@@ -48,6 +48,10 @@ _ENGINE = "dask.dataframe.io.parquet.arrow.ArrowDatasetEngine"
 
 class DaskFrame(Source):
     """A dataframe of dask."""
+
+    def __init__(self, frame: Any, argument: str) -> None:
+        super().__init__(frame, argument)
+        self._exact: dict[tuple[Hashable, ...], Any] = {}
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -65,7 +69,9 @@ class DaskFrame(Source):
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
         """Return a frame of these columns as they were before dask converted them."""
-        return exact_frame(self.frame, columns, self.argument)
+        if (chosen := tuple(columns)) not in self._exact:
+            self._exact[chosen] = exact_frame(self.frame, columns, self.argument)
+        return self._exact[chosen]
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read one partition after the other."""
@@ -104,7 +110,8 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
             "is a dataframe of dask whose partitions are not of pandas.",
             hint='convert it with frame.to_backend("pandas").',
         )
-    expression = _exact(frame[list(columns)].expr).simplify()
+    simple = _rebuilt(frame[list(columns)].expr, _filtered_here).simplify()
+    expression = _rebuilt(simple, _converting_nothing)
     steps = list(expression.walk())
     if refused := [each for each in steps if not _is_accepted(each)]:
         named = [name for each in refused if (name := _function(each))]
@@ -134,35 +141,35 @@ def client_of() -> Any | None:
     return owner if hasattr(owner, "scatter") else None
 
 
-def _exact(expression: Any) -> Any:
-    """Make an expression again, with readers that convert nothing, and with records divided as they are read.
-
-    What was filtered is compared once more, with True. So dask does not leave the filter to Arrow, which
-    converts whole numbers to the type of a number that they are compared with, and fails for large ones.
-    """
+def _rebuilt(expression: Any, change: Callable[[Any, str], Any]) -> Any:
+    """Change all steps of an expression, each after what it is made of; `change` also gets its name."""
     if not hasattr(type(expression), "_parameters"):
         return expression
-    name = class_name(type(expression)).rpartition("dask.dataframe.dask_expr.")[2]
-    operands = [_exact(each) for each in expression.operands]
-    match name:
-        case "io.io.FromPandas" | "io.io.FromPandasDivisions":
-            return expression.substitute_parameters({"pyarrow_strings_enabled": False})
-        case "io.parquet.ReadParquetFSSpec" | "io.parquet.ReadParquetPyarrowFS":
-            kwargs = {**(expression.operand("kwargs") or {}), "dtype_backend": "pyarrow"}
-            changed = {
-                "kwargs": kwargs | {"arrow_to_pandas": {}},
-                "arrow_to_pandas": None,
-                "categories": None,
-                "_dataset_info_cache": None,  # it holds the types that were found before
-            }
-            return expression.substitute_parameters(
-                {key: value for key, value in changed.items() if key in expression._parameters}
-            )
-        case "_repartition.Repartition":
-            return operands[0]
-        case "_expr.Filter":
-            return type(expression)(operands[0], operands[1] == True)  # noqa: E712
-    return type(expression)(*operands)
+    operands = [_rebuilt(each, change) for each in expression.operands]
+    if any(new is not old for new, old in zip(operands, expression.operands, strict=True)):
+        expression = type(expression)(*operands)
+    return change(expression, class_name(type(expression)).removeprefix(_DASK))
+
+
+def _filtered_here(step: Any, name: str) -> Any:
+    """Compare what is filtered once more, with True, so that dask does not leave the filter to Arrow.
+
+    Arrow converts whole numbers to the type of what they are compared with, and fails for large ones.
+    """
+    return type(step)(step.frame, step.predicate == True) if name == "_expr.Filter" else step  # noqa: E712
+
+
+def _converting_nothing(step: Any, name: str) -> Any:
+    """Make readers that convert nothing, and leave the records divided as they are read."""
+    if name == "_repartition.Repartition":
+        return step.frame
+    changed: dict[str, Any] = {"pyarrow_strings_enabled": False}
+    if name in ("io.parquet.ReadParquetFSSpec", "io.parquet.ReadParquetPyarrowFS"):
+        kwargs = {**(step.operand("kwargs") or {}), "dtype_backend": "pyarrow", "arrow_to_pandas": {}}
+        changed |= {"kwargs": kwargs, "arrow_to_pandas": None, "categories": None}
+        changed |= {"_dataset_info_cache": None}  # it holds the types that were found before
+    known = {key: value for key, value in changed.items() if key in step._parameters}
+    return step.substitute_parameters(known) if known else step
 
 
 def _is_accepted(expression: Any) -> bool:

@@ -55,15 +55,15 @@ def _check(relation: Any, argument: str) -> None:
                 argument,
                 f"is a relation of duckdb that reads by {quote(reader)}, in which one record may decide how "
                 "others are read.",
-                hint="pass a frame of pandas itself, or query pyarrow.Table.from_pandas(frame); convert files to "
-                "Parquet, with types that you state.",
+                hint="pass a frame of pandas itself, or query pyarrow.Table.from_pandas(frame); convert "
+                "files to Parquet, with types that you state.",
             )
     files = [of_one for reader, of_one in scans if reader in _PARQUET]
-    if files and None in files:
+    found: list[str | None] = []
+    if None in files:
         with suppress(Exception):  # what cannot be listed is refused
-            found = list(_named_files(relation, relation.sql_query()))
-            files = found if len(found) >= len(files) else files
-    for each in files:
+            found.extend(_named_files(relation, relation.sql_query()))
+    for each in found if len(found) >= len(files) else files:
         if each is None:
             raise ReadingError(
                 argument,
@@ -107,8 +107,11 @@ def _scans(relation: Any) -> list[tuple[str, str | None]]:
 def _named_files(relation: Any, query: str) -> Iterator[str]:
     """List the files of Parquet that a query names, or the views in it, each as SQL of what is read."""
     [[answer]] = _ask(relation, f"SELECT json_serialize_sql({_text(query)})")
+    if json.loads(answer)["error"] and " AS " in query:  # of a view: what creates it, then its query
+        yield from _named_files(relation, query.partition(" AS ")[2])
+        return
     [[template]] = _ask(relation, "SELECT json_serialize_sql('SELECT * FROM parquet_schema(0)')")
-    views = dict(_ask(relation, "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"))
+    views = _ask(relation, "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
     for each in _walk(json.loads(answer)):
         if each.get("type") == "TABLE_FUNCTION" and each["function"]["function_name"].lower() in _PARQUET:
             schema = json.loads(template)
@@ -117,9 +120,9 @@ def _named_files(relation: Any, query: str) -> Iterator[str]:
             yield f"json_execute_serialized_sql({_text(json.dumps(schema))})"
         if each.get("type") == "BASE_TABLE":
             name = each["table_name"]
-            if name in views:
-                yield from _named_files(relation, views[name].partition(" AS ")[2].rstrip().rstrip(";"))
-            elif name.lower().endswith(".parquet"):
+            for created in [sql for view, sql in views if view == name]:
+                yield from _named_files(relation, created)
+            if name.lower().endswith(".parquet"):
                 yield f"parquet_schema({_text(name)})"
 
 

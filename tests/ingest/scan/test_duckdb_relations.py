@@ -117,7 +117,7 @@ def test_older_versions_name_the_reader_differently(connection, monkeypatch):
     class Older:
         """A relation as before version 1.4."""
 
-        columns, types = relation.columns, relation.types
+        columns, types, query, explain = relation.columns, relation.types, relation.query, relation.explain
 
         def project(self, listed):
             assert listed == '#1 AS "c0"'

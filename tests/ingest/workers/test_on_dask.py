@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.workers import on_dask
 from pandas_dptree.ingest.workers.clusters import count_partitions, has_workers
 from tests.helpers_clusters import (
@@ -38,18 +39,12 @@ def scheduler(request):
         yield request.param
 
 
-@pytest.fixture
-def parts_of(monkeypatch):
-    """Make a dask frame of partitions as they are, which is counted although functions may have made them."""
-    monkeypatch.setattr(on_dask, "exact_frame", lambda frame, columns: frame[columns])
-
-    def made(*parts):
-        with dask.config.set({"dataframe.convert-string": False}):
-            return dataframe.from_delayed(
-                [dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False
-            )
-
-    return made
+def parts_of(*parts):
+    """A dask frame of these partitions as they are."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dataframe.from_delayed(
+            [dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False
+        )
 
 
 @pytest.mark.parametrize("n_parts", [1, 7, 40])
@@ -69,7 +64,7 @@ def test_many_partitions_take_few_tasks(scheduler, monkeypatch):
     assert units_of(dataframe.from_pandas(frame, npartitions=30)) == expected
 
 
-def test_partitions_keep_their_types(scheduler, parts_of):
+def test_partitions_keep_their_types(scheduler):
     """Each partition is read by its own type, whatever type dask expects, and objects stay what they are."""
     day = datetime.date(2024, 5, 17)
     frame = parts_of(
@@ -84,7 +79,7 @@ def test_partitions_keep_their_types(scheduler, parts_of):
     }  # fmt: skip
 
 
-def test_a_frame_without_records_is_counted(scheduler, parts_of):
+def test_a_frame_without_records_is_counted(scheduler):
     empty = parts_of(pd.DataFrame({"unit": [], "key": []}), pd.DataFrame({"unit": [], "key": []}))
     assert keys_of(empty, "key") == {}
     assert units_of(empty) == {}
@@ -94,13 +89,6 @@ def test_large_partitions_are_read_in_batches(scheduler, monkeypatch):
     monkeypatch.setattr(on_dask, "MOST_ROWS", 100)
     frame, expected = rows()
     assert units_of(dataframe.from_pandas(frame, npartitions=2)) == expected
-
-
-def test_a_persisted_frame_is_refused():
-    """Nobody knows what was computed."""
-    with pytest.raises(ArgumentError, match="the step 'FromGraph' of dask") as caught:
-        units_of(dataframe.from_pandas(rows(20)[0], npartitions=3).persist())
-    assert "before persist()" in caught.value.hint
 
 
 @pytest.fixture(params=[None, "arrow"])
@@ -116,11 +104,10 @@ def with_missing(request, tmp_path):
 def test_a_missing_number_does_not_round_others(scheduler, with_missing):
     """dask would read the numbers of its partition as floats, where 2**53 + 1 is 2**53."""
     expected = {str(ODD): 2, "7": 2, "8": 1, "missing": 1}
-    for frame in (with_missing(), with_missing()[["key"]], with_missing(dtype_backend="pyarrow")):
-        assert keys_of(frame, "key", count=CountNumbers("key")) == expected
     for frame in (with_missing(), with_missing(dtype_backend="pyarrow")):
-        chosen = frame[frame["other"] < 2]
-        assert keys_of(chosen, "key", count=CountNumbers("key")) == {str(ODD): 2, "7": 2}
+        for chosen, numbers in ((frame, expected), (frame[frame["other"] < 2], {str(ODD): 2, "7": 2})):
+            cluster = Records(chosen, ["key"]).cluster
+            assert keys_of(cluster, "key", count=CountNumbers("key")) == numbers
 
 
 @pytest.mark.parametrize(
