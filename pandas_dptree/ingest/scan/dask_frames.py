@@ -197,9 +197,8 @@ def _check_files(reader: Any, argument: str) -> None:
             argument, "is read by an engine that is not dask's own.", hint='read it with engine="pyarrow".'
         )
     info = reader._dataset_info
-    parts = (
-        list(info["ds"].get_fragments()) if "ds" in info else [each.fragment for each in info["fragments"]]
-    )
+    fragments = info["ds"].get_fragments() if "ds" in info else info["fragments"]
+    parts = [getattr(each, "fragment", each) for each in fragments]
     columns = reader.columns if reader.operand("filters") is None else info["schema"].names
     check_parts(info["schema"], parts, columns, argument)
     held = {name for part in parts for name in part.physical_schema.names}

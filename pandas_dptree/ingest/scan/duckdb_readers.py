@@ -41,6 +41,20 @@ def check_readers(relation: Any, argument: str) -> None:
     follows from the plan before it is optimized, and from schemas: statistics of values change neither.
     """
     try:
+        _ask(relation, "SELECT 1")
+    except Exception as error:
+        if type(error).__name__ != "ConnectionException":
+            raise
+        closed = True
+    else:
+        closed = False
+    if closed:
+        raise ReadingError(
+            argument,
+            "is a relation of duckdb whose connection is closed.",
+            hint="keep the connection in a variable until the release is made.",
+        )
+    try:
         _check(relation, argument)
     finally:
         _ask(relation, f"DROP VIEW IF EXISTS {_NAME}")

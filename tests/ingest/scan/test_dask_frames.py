@@ -154,10 +154,11 @@ def test_steps_that_are_no_selections_are_refused_by_name(step, made):
 
 def test_what_only_has_the_name_of_a_reader_is_refused():
     frame = from_pandas()
-    kind = type(frame.expr)
+    kind, operands = type(frame.expr), [*frame.expr.operands]
+    operands[frame.expr._parameters.index("npartitions")] = 1  # another name than that of the reader itself
     for module in (kind.__module__, "pandas_dptree"):
         forged = type(kind.__name__, (kind,), {"__module__": module})
-        error = refusal(type(frame)(forged(*frame.expr.operands)))
+        error = refusal(type(frame)(forged(*operands)))
         assert "is made by the step 'FromPandas' of dask" in str(error)
 
 

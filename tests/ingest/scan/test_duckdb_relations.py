@@ -57,6 +57,8 @@ def test_types_are_those_of_the_values(value, connection):
     kind = kind_of(Records(relation, ["k"]).types(["k"])["k"])
     assert kind == VALUES[value] or VALUES[value] is None
     [batch] = Records(relation, ["k"]).batches()
+    if value == "1::uhugeint" and kind_of(batch.column("k").dtype) == "objects":
+        return  # before version 1.3, bytes
     assert kind_of(batch.column("k").dtype) == kind or kind == "objects"
     found, missing = read(relation, "k")
     assert missing is None and (found is not None or value == "null")
