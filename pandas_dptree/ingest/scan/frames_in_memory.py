@@ -77,9 +77,9 @@ class PolarsFrame(Source):
         elif hasattr(native := selected.to_native(), "collect_batches") and self._can_be_streamed(names):
             parts = map(nw.from_native, native.collect_batches(chunk_size=min(rows, STREAM_ROWS), lazy=True))
         else:
-            # Before version 1.32, files whose categories differ can only be joined with a cache of all texts.
-            cache = getattr(importlib.import_module("polars"), "StringCache", nullcontext)
-            with cache():
+            polars = importlib.import_module("polars")
+            # Older versions join files whose categories differ only with a cache of all texts.
+            with nullcontext() if hasattr(polars, "Categories") else polars.StringCache():
                 parts = iter([selected.collect()])
         for part in parts:
             for start, stop in slices(len(part), rows):

@@ -150,7 +150,11 @@ def test_the_keys_of_a_reader_cannot_be_listed_first():
 
 def test_a_dataset_of_a_reader_is_read_once():
     counted = Counted([batch("a"), batch("b", None)])
-    assert sum(lengths(dataset.InMemoryDataset(counted.reader()))) == 3
+    try:
+        frame = dataset.dataset(counted.reader())
+    except TypeError:
+        pytest.skip("this version of Arrow makes no datasets of readers")
+    assert sum(lengths(frame)) == 3
     assert counted.taken == 2
 
 
