@@ -47,7 +47,7 @@ def expected(table):
     return rows_of(Records(in_pandas(table), COLUMNS), len(table))
 
 
-@pytest.mark.parametrize("rows", [2**20, 1000])
+@pytest.mark.parametrize("rows", [pytest.param(2**20, marks=pytest.mark.slow), 1000])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_hands_over_the_same_values(engine, rows, table, expected, tmp_path):
     frame = ENGINES[engine](table, tmp_path / "files")
