@@ -90,8 +90,13 @@ def _polars(table):
     return importlib.import_module("polars").from_arrow(table)
 
 
-def _duckdb(table):
-    return pytest.importorskip("duckdb").connect().from_arrow(table)
+def _duckdb():
+    """Connect to duckdb. Before version 2.0, a connection that nobody holds is closed."""
+    _connections.append(pytest.importorskip("duckdb").connect())
+    return _connections[-1]
+
+
+_connections = []
 
 
 def _dask():
@@ -122,10 +127,8 @@ ENGINES = {
         files(table, folder)
     ),
     "stream": lambda table, folder: Exported(table),
-    "duckdb": lambda table, folder: _duckdb(table),
-    "duckdb scan": lambda table, folder: (
-        pytest.importorskip("duckdb").connect().from_parquet(f"{files(table, folder)}/*.parquet")
-    ),
+    "duckdb": lambda table, folder: _duckdb().from_arrow(table),
+    "duckdb scan": lambda table, folder: _duckdb().from_parquet(f"{files(table, folder)}/*.parquet"),
     "dask": lambda table, folder: _dask().from_pandas(in_pandas(table), npartitions=3),
     "dask of objects": lambda table, folder: _dask().from_pandas(
         in_pandas(table.select([name for name in table.column_names if name != "never"])).astype(object),

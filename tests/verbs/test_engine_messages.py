@@ -67,10 +67,6 @@ def as_numbers(texts):
     return pyarrow.table(columns, SCHEMA)
 
 
-def in_pandas_as_numbers(part):
-    return as_numbers(pyarrow.Table.from_pandas(part, preserve_index=False)).to_pandas()
-
-
 def _csv(texts, folder):
     folder.mkdir(exist_ok=True)
     csv.write_csv(texts, folder / "a.csv")
@@ -153,27 +149,17 @@ def _computed_by_duckdb(texts, folder):
     return connection.from_arrow(texts).project(called)
 
 
-def _file_of_duckdb(texts, folder):
-    kinds = {"place": "VARCHAR", "key": "BIGINT", "unit": "BIGINT", "amount": "DOUBLE"}
-    return _connection().read_csv(str(_csv(texts, folder)), columns=kinds)
-
-
 def _dask():
     return pytest.importorskip("dask.dataframe")
 
 
-META = SCHEMA.empty_table().to_pandas()
-
-
-def _computed_by_dask(texts, folder):
-    return (
-        _dask().from_pandas(texts.to_pandas(), npartitions=5).map_partitions(in_pandas_as_numbers, meta=META)
-    )
-
-
-def _parts_of_dask(texts, folder):
-    parts = [texts.slice(start, N // 4).to_pandas() for start in range(0, N, N // 4)]
-    return _dask().from_map(in_pandas_as_numbers, parts, meta=META)
+def _filtered_by_dask(texts, folder):
+    """Objects that are compared with numbers, which fails for text."""
+    columns = texts.to_pydict()
+    for name in SCHEMA.names[1:]:
+        columns[name] = [each if each == PLANTED else float(each) for each in columns[name]]
+    frame = _dask().from_pandas(pd.DataFrame(columns, dtype=object), npartitions=5)
+    return frame[(frame["key"] >= 0) & (frame["unit"] >= 0) & (frame["amount"] >= 0)]
 
 
 def _file_of_dask(texts, folder):
@@ -191,11 +177,9 @@ READ_BY = {
     "pyarrow dataset": _dataset,
     "duckdb cast": _cast_by_duckdb,
     "duckdb function": _computed_by_duckdb,
-    "duckdb file": _file_of_duckdb,
     "duckdb of a reader": lambda texts, folder: _connection().from_arrow(_reader(texts, folder)),
     "narwhals of duckdb": lambda texts, folder: nw.from_native(_cast_by_duckdb(texts, folder)),
-    "dask function": _computed_by_dask,
-    "dask parts": _parts_of_dask,
+    "dask filter": _filtered_by_dask,
 }
 """Read text as numbers by each engine, which fails for other text, mostly with an error that quotes it."""
 
@@ -304,9 +288,8 @@ def fails_and_costs_nothing(read, account, caplog, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["dask function", "dask parts"])
-def test_a_cluster_of_dask_says_and_costs_nothing(engine, cluster, account, tmp_path, caplog):
-    fails_and_costs_nothing(READ_BY[engine], account, caplog, tmp_path / "files")
+def test_a_cluster_of_dask_says_and_costs_nothing(cluster, account, tmp_path, caplog):
+    fails_and_costs_nothing(_filtered_by_dask, account, caplog, tmp_path / "files")
 
 
 def _cast_by_spark(spark, texts, folder):

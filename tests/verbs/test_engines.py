@@ -237,17 +237,10 @@ DIVIDED = {
     "duckdb": lambda table, rows, folder: (
         pytest.importorskip("duckdb").connect().from_arrow(pyarrow.Table.from_batches(_chunks(table, rows)))
     ),
-    "dask": lambda table, rows, folder: _dask_parts(list(map(in_pandas, _chunks(table, rows)))),
+    "dask": lambda table, rows, folder: pytest.importorskip("dask.dataframe").from_pandas(
+        in_pandas(table), chunksize=rows
+    ),
 }
-
-
-def _dask_parts(parts):
-    dask, dataframe = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
-    return dataframe.from_delayed(list(map(dask.delayed(pass_on), parts)), meta=parts[0], verify_meta=False)
-
-
-def pass_on(part):
-    return part
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,21 @@ from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.arrow_streams import ArrowSource
 from pandas_dptree.ingest.scan.batches import Batch, arrow_batches
-from pandas_dptree.ingest.scan.source import needed
+from pandas_dptree.ingest.scan.source import class_name, needed
 
-__all__ = ["ArrowDataset", "check_types"]
+__all__ = ["ArrowDataset", "check_parts"]
 
 DATASET_ROWS = 2**17
 """How many rows of a dataset Arrow decodes at a time. It does so for a few batches ahead."""
 
-_TEXT_FILES = ("pyarrow._dataset.CsvFileFormat", "pyarrow._dataset.JsonFileFormat")
+_KINDS = (
+    "pyarrow._dataset_parquet.ParquetFileFormat",
+    "pyarrow._dataset_orc.OrcFileFormat",
+    "pyarrow._dataset.FeatherFileFormat",
+    "pyarrow._dataset.IpcFileFormat",
+    "pyarrow._dataset.Fragment",
+)
+"""Formats of files that state their types, and the class of parts in memory. In text files, Arrow guesses."""
 
 _MOST_FILES = 8
 """How many schemas of files are read at a time."""
@@ -35,7 +42,7 @@ class ArrowDataset(ArrowSource):
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Scan the columns, with a small part of the files in memory."""
         field = needed("pyarrow.dataset", of="datasets").field
-        self._check_files(columns)
+        check_parts(self.schema, _parts(self.frame), columns, self.argument)
         scanner = self.frame.scanner(
             columns={str(name): field(str(name)) for name in columns},
             batch_size=min(rows, DATASET_ROWS),
@@ -45,43 +52,40 @@ class ArrowDataset(ArrowSource):
         )
         yield from arrow_batches(scanner.to_batches(), rows)
 
-    def _check_files(self, columns: Sequence[Hashable]) -> None:
-        """Refuse files whose types are not stated, or are not those of the dataset.
 
-        **Privacy.** Arrow converts the values of each file to the types of the dataset, mostly those of the
-        first file. If that could fail, one record would decide whether anything is released. Of text files,
-        it guesses the types from some values.
-        """
-        parts = _parts(self.frame)
-        if any(is_instance(getattr(part, "format", None), *_TEXT_FILES) for part in parts):
-            raise ReadingError(
-                self.argument,
-                "is a dataset of text files, in which Arrow guesses types from values.",
-                hint="convert the files to Parquet; or release from them by the command dptree, which reads "
-                "each line by itself.",
-            )
-        check_types(self.schema, parts, columns, self.argument)
-
-
-def check_types(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], argument: str) -> None:
-    """Refuse parts of a dataset whose types do not fit those of its schema.
+def check_parts(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], argument: str) -> None:
+    """Refuse parts of a dataset whose types are not stated, or do not fit those of its schema.
 
     Raises
     ------
     ReadingError
-        It says of which types the first such column is.
+        It names the first such format; or the first such column, and of which types it is.
+
+    Notes
+    -----
+    **Privacy.** Arrow converts the values of each file to the types of the dataset, mostly those of the first
+    file. If that could fail, one record would decide whether anything is released. Of text files, it guesses
+    the types from some values.
     """
+    kinds = [type(getattr(part, "format", part)) for part in parts]
+    if unknown := [kind.__name__ for kind in kinds if class_name(kind) not in _KINDS]:
+        raise ReadingError(
+            argument,
+            f"is a dataset of {quote(unknown[0])}, in which types may be guessed from values.",
+            hint="convert the files to Parquet, with types that you state; or release from text files by the "
+            "command dptree, which reads each line by itself.",
+        )
     with ThreadPoolExecutor(_MOST_FILES) as pool:
         schemas = list(pool.map(_schema_of_part, parts))
     for name in columns:
         wanted = schema.field(str(name)).type
-        kinds = dict.fromkeys(each.type for own in schemas for each in own if each.name == name)
-        unlike = [kind for kind in kinds if not _fits(kind, wanted)]
+        types = dict.fromkeys(each.type for own in schemas for each in own if each.name == name)
+        unlike = [kind for kind in types if not _fits(kind, wanted)]
         if unlike:
-            types = " or ".join(map(str, unlike[:8]))
+            listed = " or ".join(map(str, unlike[:8]))
             raise ReadingError(
                 argument,
-                f"has files in which {quote(name)} is of the type {types}, not {wanted} as in the dataset.",
+                f"has files in which {quote(name)} is of the type {listed}, not {wanted} as in the dataset.",
                 hint="write the column with one type in all files, or state one in which no value of any "
                 "file changes: pyarrow.dataset.dataset(files, schema=...).",
             )
@@ -104,8 +108,10 @@ def _parts(dataset: Any) -> list[Any]:
     except ValueError:
         if children := getattr(dataset, "children", None):
             return [part for child in children for part in _parts(child)]
-        files = getattr(dataset, "files", [])  # without files, all parts are in memory, of one schema
-        return [_File(dataset.format, path, dataset.filesystem) for path in files]
+        if hasattr(dataset, "files"):
+            return [_File(dataset.format, path, dataset.filesystem) for path in dataset.files]
+        in_memory = class_name(type(dataset)) == "pyarrow._dataset.InMemoryDataset"  # of one schema
+        return [] if in_memory else [dataset]
 
 
 class _File(NamedTuple):

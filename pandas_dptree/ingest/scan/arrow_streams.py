@@ -10,12 +10,16 @@ from typing import Any
 
 import pandas as pd
 
+from pandas_dptree.errors import quote
 from pandas_dptree.hierarchy.dataframe_libraries import exports_stream, is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
-from pandas_dptree.ingest.scan.source import Source, needed
+from pandas_dptree.ingest.scan.source import Source, class_name, needed
 
 __all__ = ["ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable"]
+
+_READERS = ("pyarrow.lib.RecordBatchReader", "pyarrow.ipc.RecordBatchStreamReader")
+"""Readers of batches whose types are stated. Those of CSV and JSON guess them from the first block."""
 
 _started: dict[int, weakref.ref[Any]] = {}
 """Streams whose batches were requested, by `id`. Read again, they would seem to be empty."""
@@ -68,11 +72,18 @@ class ArrowReader(ArrowSource):
 
     def __init__(self, frame: Any, argument: str) -> None:
         super().__init__(frame, argument)
+        if class_name(type(frame)) not in _READERS:
+            raise ReadingError(
+                argument,
+                f"is a {quote(type(frame).__name__)}, in which one record may decide how others are read.",
+                hint="convert the file to Parquet, with types that you state; or release from it by the "
+                "command dptree, which reads each line by itself.",
+            )
         check_unread(frame, argument)
 
     @staticmethod
     def holds(frame: Any) -> bool:
-        """Whether it is one."""
+        """Whether it is one, or of a subclass."""
         return is_instance(frame, "pyarrow.lib.RecordBatchReader")
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:

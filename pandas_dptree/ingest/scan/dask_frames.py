@@ -11,39 +11,47 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError
+from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
-from pandas_dptree.ingest.scan.arrow_datasets import check_types
+from pandas_dptree.ingest.scan.arrow_datasets import check_parts
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, slices
-from pandas_dptree.ingest.scan.source import Source
+from pandas_dptree.ingest.scan.source import Source, class_name
 
 __all__ = ["DaskFrame", "client_of", "exact_frame"]
 
 MOST_THREADS = 4
 """How many partitions are read at a time on this machine."""
 
-_WIDE = (np.dtype(np.int64), np.dtype(np.uint64))
-"""Types of whole numbers that floats cannot all represent."""
+_DASK = "dask.dataframe.dask_expr."
 
-_MADE = frozenset({"FromMap", "FromDelayed", "MapPartitions"})
-"""Expressions whose partitions are made by functions, by their class."""
+_READERS = {
+    "io.io": "FromPandas FromPandasDivisions",
+    "io.parquet": "ReadParquetFSSpec ReadParquetPyarrowFS",
+}
+"""Expressions of dask that read records of which no other record decides the types, by module."""
 
-_APART = frozenset({"Blockwise", "Partitions", "FromGraph", "_DelayedExpr", "DelayedsExpr"})
-"""Other expressions that join no partitions, by a class of theirs."""
+_SELECTIONS = {
+    "_expr": "Projection Filter RenameFrame ColumnsSetter DropnaFrame "
+    "EQ NE LT LE GT GE And Or Invert IsNa NotNull Between",
+}
+"""Expressions that select columns, or each row by its own values alone."""
 
-_SELECTIONS = frozenset(
-    "Projection Filter Partitions Repartition RepartitionToFewer RepartitionToMore RepartitionDivisions "
-    "RepartitionSize RenameFrame ColumnsSetter DropnaFrame ResetIndex Sample BlockwiseHead BlockwiseTail "
-    "Query EQ NE LT LE GT GE And Or Invert IsNa NotNull Isin Between _DelayedExpr DelayedsExpr".split()
+_ACCEPTED = frozenset(
+    f"{_DASK}{module}.{name}" for module, names in (_READERS | _SELECTIONS).items() for name in names.split()
 )
-"""Expressions of dask, by their class, that only select and move records and columns, or compare values."""
+
+_ENGINE = "dask.dataframe.io.parquet.arrow.ArrowDatasetEngine"
+"""The class by which dask reads Parquet; another one may be passed."""
 
 
 class DaskFrame(Source):
     """A dataframe of dask."""
+
+    def __init__(self, frame: Any, argument: str) -> None:
+        super().__init__(frame, argument)
+        self._exact: dict[tuple[Hashable, ...], Any] = {}
 
     @staticmethod
     def holds(frame: Any) -> bool:
@@ -61,7 +69,9 @@ class DaskFrame(Source):
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
         """Return a frame of these columns as they were before dask converted them."""
-        return exact_frame(self.frame, columns, self.argument)
+        if (chosen := tuple(columns)) not in self._exact:
+            self._exact[chosen] = exact_frame(self.frame, columns, self.argument)
+        return self._exact[chosen]
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read one partition after the other."""
@@ -78,20 +88,21 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
     Raises
     ------
     ArgumentError
-        If the partitions are not of pandas, are read from text files, or from files of different types, or
-        are joined though their types may differ.
-    ColumnsError
-        If dask converts values, and more was done to the frame than to select some of it.
+        If the partitions are not of pandas, or anything but selections was done to what dask's reader of
+        Parquet or `from_pandas` made. The message names the step of dask.
+    ReadingError
+        If files have different types.
 
     Notes
     -----
     **Privacy.** dask converts values partition by partition, and each by what else the partition holds. Whole
     numbers of a Parquet file become floats in a partition where one is missing, and 2**53 + 1 becomes 2**53.
     Objects become text, 5 becomes ``"5"``, in a partition of objects, while 5 stays 5 in a partition of whole
-    numbers. Then one record would change the keys of others. So it would in files of CSV: one word among
-    numbers makes all numbers of the partition text, or stops dask, and one quotation mark joins lines. A
-    partition of floats, made so by a missing value, makes floats of all partitions that it is joined to. And
-    files of Parquet are converted to the types of one of them, which fails for some values.
+    numbers. Readers of text, JSON, ORC and SQL, and other functions, take types from the values of a
+    partition, and dask joins partitions of different types by converting them. In each of these, one record
+    would change the keys of others. So only steps are accepted whose values follow from one record each: two
+    readers, made such that they convert nothing, and selections. Which records are in a partition depends on
+    other records, so whole partitions cannot be selected; and how records are divided anew does not matter.
     """
     if not isinstance(frame._meta, pd.DataFrame):
         raise ArgumentError(
@@ -99,37 +110,28 @@ def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame"
             "is a dataframe of dask whose partitions are not of pandas.",
             hint='convert it with frame.to_backend("pandas").',
         )
-    chosen = frame[list(columns)]
-    steps = list((expression := chosen.expr.simplify()).walk())
-    if any(map(_reads_lines, steps)):
+    simple = _rebuilt(frame[list(columns)].expr, _filtered_here).simplify()
+    expression = _rebuilt(simple, _converting_nothing)
+    steps = list(expression.walk())
+    if refused := [each for each in steps if not _is_accepted(each)]:
+        named = [name for each in refused if (name := _function(each))]
+        kind = type(refused[0])
+        step = "Partitions" if class_name(kind) in _ACCEPTED else kind.__name__
         raise ArgumentError(
             argument,
-            "is read by dask from text files, in which it guesses types from values.",
-            hint="convert the files to Parquet; or release from them by the command dptree, which reads each "
-            "line by itself.",
+            f"is made by the function {quote(named[-1])}, which dask calls for each partition; in these, one "
+            "record may decide how others are read."
+            if named
+            else f"is made by the step {quote(step)} of dask, in which one record may affect others.",
+            hint="pass it as it was before persist()."
+            if step == "FromGraph"
+            else "write it to Parquet first, with types that you state, and pass "
+            "dask.dataframe.read_parquet(path), of which you may select rows and columns.",
         )
     for each in steps:
-        if type(each).__name__ == "ReadParquetPyarrowFS":
-            check_types(each._dataset_info["schema"], each.fragments_unsorted, each.columns, argument)
-    altered = {name: None for each in steps for name in _altered(each)}
-    selected = all(type(each).__name__ in _SELECTIONS or _kind(each) in _UNALTERED for each in steps)
-    if not altered or selected:
-        if any(map(_is_made, steps)) and not all(map(_keeps_partitions, steps)):
-            raise ArgumentError(
-                argument,
-                "joins partitions made by functions, and dask converts values where their types differ.",
-                hint="pass it as it was before its partitions were joined or sorted; or write it to Parquet.",
-            )
-        return type(frame)(_unaltered(expression))[list(columns)] if altered else chosen
-    raise ColumnsError(
-        argument,
-        "was made by dask from values that it may have converted, in the columns",
-        columns=[name for name in altered if name in columns] or columns,
-        hint="pass it as it was before persist()."
-        if any(_kind(each) == "FromGraph" for each in steps)
-        else "make it anew: Parquet is read as it is by read_parquet(path, dtype_backend='pyarrow'), and "
-        "all else after dask.config.set({'dataframe.convert-string': False}).",
-    )
+        if "path" in each._parameters:
+            _check_files(each, argument)
+    return type(frame)(expression)[list(columns)]
 
 
 def client_of() -> Any | None:
@@ -139,85 +141,74 @@ def client_of() -> Any | None:
     return owner if hasattr(owner, "scatter") else None
 
 
-def _kind(expression: Any) -> str:
-    """Name the class of an expression that converts values, or reads them; other names mean nothing."""
-    names = [kind.__name__ for kind in type(expression).__mro__]
-    return next((name for name in names if name in (*_UNALTERED, "FromGraph")), "")
+def _rebuilt(expression: Any, change: Callable[[Any, str], Any]) -> Any:
+    """Change all steps of an expression, each after what it is made of; `change` also gets its name."""
+    if not hasattr(type(expression), "_parameters"):
+        return expression
+    operands = [_rebuilt(each, change) for each in expression.operands]
+    if any(new is not old for new, old in zip(operands, expression.operands, strict=True)):
+        expression = type(expression)(*operands)
+    return change(expression, class_name(type(expression)).removeprefix(_DASK))
 
 
-def _is_made(expression: Any) -> bool:
-    """Whether a function made partitions, which may be of any types."""
-    return not _MADE.isdisjoint(_names(expression))
+def _filtered_here(step: Any, name: str) -> Any:
+    """Compare what is filtered once more, with True, so that dask does not leave the filter to Arrow.
+
+    Arrow converts whole numbers to the type of what they are compared with, and fails for large ones.
+    """
+    return type(step)(step.frame, step.predicate == True) if name == "_expr.Filter" else step  # noqa: E712
 
 
-def _keeps_partitions(expression: Any) -> bool:
-    """Whether what an expression makes of a partition depends on that partition alone."""
-    return not (_MADE | _APART).isdisjoint(_names(expression))
+def _converting_nothing(step: Any, name: str) -> Any:
+    """Make readers that convert nothing, and leave the records divided as they are read."""
+    if name == "_repartition.Repartition":
+        return step.frame
+    changed: dict[str, Any] = {"pyarrow_strings_enabled": False}
+    if name in ("io.parquet.ReadParquetFSSpec", "io.parquet.ReadParquetPyarrowFS"):
+        kwargs = {**(step.operand("kwargs") or {}), "dtype_backend": "pyarrow", "arrow_to_pandas": {}}
+        changed |= {"kwargs": kwargs, "arrow_to_pandas": None, "categories": None}
+        changed |= {"_dataset_info_cache": None}  # it holds the types that were found before
+    known = {key: value for key, value in changed.items() if key in step._parameters}
+    return step.substitute_parameters(known) if known else step
 
 
-def _names(expression: Any) -> set[str]:
-    """Name the classes of an expression."""
-    return {kind.__name__ for kind in type(expression).__mro__}
+def _is_accepted(expression: Any) -> bool:
+    """Whether an expression is on the list, and is no reader of selected partitions."""
+    selects = "_partitions" in expression._parameters and expression.operand("_partitions") is not None
+    return class_name(type(expression)) in _ACCEPTED and not selects
 
 
-def _reads_lines(expression: Any) -> bool:
-    """Whether an expression reads partitions by the functions of dask for text with a record in each line."""
-    if _kind(expression) != "FromMap":
-        return False
+def _function(expression: Any) -> str:
+    """Name the function that makes the partitions of an expression, if it is a function that does."""
+    if type(expression).__name__ == "DelayedsExpr":
+        return str(importlib.import_module("dask.utils").key_split(expression.operands[0].key))
+    if "func" not in expression._parameters:
+        return ""
     function = expression.operand("func")
     while isinstance(function, partial):
         function = function.func
-    modules = [getattr(each, "__module__", None) for each in (function, type(function))]
-    return "dask.dataframe.io.csv" in modules
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _altered(expression: Any) -> list[Hashable]:
-    """List the columns of an expression whose values dask converts when it is computed."""
-    match _kind(expression):
-        case "ArrowStringConversion":
-            return list(expression.columns)
-        case "FromPandas" if expression.pyarrow_strings_enabled:
-            held = expression.operand("frame")._data
-            index = [held.index.name] if held.index.dtype == np.dtype(object) else []
-            return [*index, *(name for name in expression.columns if held[name].dtype == np.dtype(object))]
-        case "ReadParquet" if not (expression.operand("kwargs") or {}).get("dtype_backend"):
-            return [name for name, dtype in expression._meta.dtypes.items() if dtype in _WIDE]
-        case "FromGraph":  # persisted: nobody knows what was computed
-            text = pd.StringDtype("pyarrow")
-            return [
-                name for name, dtype in expression._meta.dtypes.items() if dtype in _WIDE or dtype == text
-            ]
-    return []
-
-
-def _without_text(expression: Any) -> Any:
-    return expression.substitute_parameters({"pyarrow_strings_enabled": False})
-
-
-def _with_arrow_types(expression: Any) -> Any:
-    kwargs = {**(expression.operand("kwargs") or {}), "dtype_backend": "pyarrow"}
-    # Without the cache, which holds the types that were found before.
-    return expression.substitute_parameters({"kwargs": kwargs, "_dataset_info_cache": None})
-
-
-_UNALTERED: dict[str, Callable[[Any], Any]] = {
-    "ArrowStringConversion": lambda expression: _unaltered(expression.frame),
-    "FromPandas": _without_text,
-    "ReadParquet": _with_arrow_types,
-    "FromMap": lambda expression: expression,
-    "FromDelayed": lambda expression: expression,
-    "FromArray": lambda expression: expression,
-}
-"""How to make each expression that reads or converts values such that it alters none."""
-
-
-def _unaltered(expression: Any) -> Any:
-    """Make an expression of selections without what alters values."""
-    if not hasattr(expression, "operands"):
-        return expression
-    if kind := _kind(expression):
-        return _UNALTERED[kind](expression)
-    return type(expression)(*map(_unaltered, expression.operands))
+def _check_files(reader: Any, argument: str) -> None:
+    """Refuse another engine, files of different types, and keys that are names of directories."""
+    if "engine" in reader._parameters and class_name(reader.engine) != _ENGINE:
+        raise ArgumentError(
+            argument, "is read by an engine that is not dask's own.", hint='read it with engine="pyarrow".'
+        )
+    info = reader._dataset_info
+    fragments = info["ds"].get_fragments() if "ds" in info else info["fragments"]
+    parts = [getattr(each, "fragment", each) for each in fragments]
+    columns = reader.columns if reader.operand("filters") is None else info["schema"].names
+    check_parts(info["schema"], parts, columns, argument)
+    held = {name for part in parts for name in part.physical_schema.names}
+    if outside := [name for name in reader.columns if name not in held]:
+        raise ColumnsError(
+            argument,
+            "has columns that only the names of directories hold, from which dask guesses types",
+            columns=outside,
+            hint="pass pyarrow.dataset.dataset(path, partitioning=...), with types that you state.",
+        )
 
 
 def _by_client(partitions: Sequence[Any], client: Any) -> Iterator[pd.DataFrame]:

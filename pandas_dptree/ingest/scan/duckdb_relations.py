@@ -11,6 +11,7 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.scan.batches import Batch, arrow_batches
+from pandas_dptree.ingest.scan.duckdb_readers import check_readers
 from pandas_dptree.ingest.scan.source import Source, needed
 
 __all__ = ["DuckdbRelation"]
@@ -47,7 +48,8 @@ class DuckdbRelation(Source):
         return is_instance(frame, *(f"{module}.DuckDBPyRelation" for module in modules))
 
     def names(self) -> list[Hashable]:
-        """List the names of the columns."""
+        """List the names of the columns, and check how the relation reads them."""
+        check_readers(self.frame, self.argument)
         return list(self.frame.columns)
 
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:

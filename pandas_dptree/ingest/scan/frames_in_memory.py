@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import narwhals as nw
@@ -75,7 +77,10 @@ class PolarsFrame(Source):
         elif hasattr(native := selected.to_native(), "collect_batches") and self._can_be_streamed(names):
             parts = map(nw.from_native, native.collect_batches(chunk_size=min(rows, STREAM_ROWS), lazy=True))
         else:
-            parts = iter([selected.collect()])
+            polars = importlib.import_module("polars")
+            # Older versions join files whose categories differ only with a cache of all texts.
+            with nullcontext() if hasattr(polars, "Categories") else polars.StringCache():
+                parts = iter([selected.collect()])
         for part in parts:
             for start, stop in slices(len(part), rows):
                 yield PolarsBatch(part[start:stop])

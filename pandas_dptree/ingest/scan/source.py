@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 from pandas_dptree.errors import MissingExtraError
 from pandas_dptree.ingest.scan.batches import Batch
 
-__all__ = ["Source", "needed"]
+__all__ = ["Source", "class_name", "needed"]
 
 
 class Source(ABC):
@@ -58,6 +59,12 @@ class Source(ABC):
     def cluster(self, columns: Sequence[Hashable]) -> Any | None:
         """Return a frame of these columns alone, if the engine can read it on other processes."""
         return None
+
+
+def class_name(kind: type) -> str:
+    """Name a class with its module. The name of a class that its module does not hold is empty."""
+    held = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+    return f"{kind.__module__}.{kind.__qualname__}" if held is kind else ""
 
 
 def needed(package: str, *, of: str, extra: str = "engines") -> Any:

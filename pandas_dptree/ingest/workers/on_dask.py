@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from pandas_dptree.ingest.scan.batches import PandasBatch
-from pandas_dptree.ingest.scan.dask_frames import client_of, exact_frame
+from pandas_dptree.ingest.scan.dask_frames import client_of
 from pandas_dptree.ingest.workers.replies import (
     Functions,
     FunctionsReference,
@@ -51,7 +51,7 @@ Dealt = dict[int, list[bytes]] | bytes
 
 
 def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
-    """Run functions on all partitions, and yield a few replies."""
+    """Run functions on all partitions of what `exact_frame` made, and yield a few replies."""
     dask = importlib.import_module("dask")
     client, scattered = client_of(), []
     content = sealed(functions, importlib.import_module("cloudpickle").dumps)
@@ -61,7 +61,7 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
         shared = client.scatter(content, broadcast=True, hash=False)
         scattered = [shared]
     tasks = _Tasks(dask.delayed, shared)
-    parts = exact_frame(frame, columns).to_delayed()
+    parts = frame[list(columns)].to_delayed()
     if functions.work is None:
         tallies = tasks.counted(parts)
     else:

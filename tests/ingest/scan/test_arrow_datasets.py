@@ -100,8 +100,34 @@ def test_types_are_not_guessed_from_the_values_of_text_files(tmp_path, format, l
     (tmp_path / f"a.{format}").write_text(lines)
     frame = dataset.dataset(tmp_path, format=format)
     for records in (frame, frame.filter(dataset.field("key") > 0)):
-        with pytest.raises(ArgumentError, match="is a dataset of text files"):
+        with pytest.raises(ArgumentError, match=f"is a dataset of '{format.title()}FileFormat'"):
             lengths(records)
+
+
+def test_formats_with_types_are_read(tmp_path):
+    table = pyarrow.table({"key": [2**53 + 1, None], "n": [1, 2]})
+    for format in ("parquet", "feather", "orc"):
+        if format == "orc":
+            pytest.importorskip("pyarrow.orc").write_table(table, tmp_path / "a.orc")
+            frame = dataset.dataset(tmp_path / "a.orc", format=format)
+        else:
+            dataset.write_dataset(table, tmp_path / format, format=format)
+            frame = dataset.dataset(tmp_path / format, format=format)
+        assert forms(frame) == [2**53 + 1, None]
+        assert forms(frame.filter(dataset.field("n") < 2)) == [2**53 + 1]
+    memory = dataset.dataset(table)
+    for frame in (memory, dataset.dataset([memory, memory])):
+        assert forms(frame.filter(dataset.field("n") > 1))[0] is None
+
+
+def test_parts_of_another_library_are_refused():
+    """What they do with types is not known."""
+
+    class Other:
+        physical_schema = pyarrow.schema([("key", pyarrow.int64())])
+
+    with pytest.raises(ReadingError, match="is a dataset of 'Other'"):
+        arrow_datasets.check_parts(Other.physical_schema, [Other()], ["key"], "frame")
 
 
 def test_the_bytes_of_a_file_are_not_kept(tmp_path):

@@ -1,6 +1,7 @@
 """Tables, readers and streams of Arrow."""
 
 import gc
+import io
 
 import pandas as pd
 import pytest
@@ -104,6 +105,35 @@ def test_a_reader_is_read_once_and_when_it_is_needed():
         discreetly(["key"], lambda: list(records.batches()))
 
 
+def in_blocks(format, values):
+    """Open a reader of text with blocks of a few lines."""
+    line = {"csv": "{}\n", "json": '{{"key": {}}}\n'}[format]
+    text = "key\n" * (format == "csv") + "".join(map(line.format, values))
+    module = pytest.importorskip(f"pyarrow.{format}")
+    if not hasattr(module, f"open_{format}"):
+        pytest.skip("this version of Arrow has no reader of such files in blocks")
+    options = module.ReadOptions(block_size=200)
+    return getattr(module, f"open_{format}")(io.BytesIO(text.encode()), read_options=options)
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_types_are_not_guessed_from_the_first_block_of_text(format):
+    """One word in it makes text of all numbers; in a later block, it stops Arrow."""
+    word = {"csv": "x", "json": '"x"'}[format]
+    for values in ([1] * 100, [word] * 100, [*[1] * 100, word]):
+        for check in (lambda frame: Records(frame, ["key"]), lengths):
+            with pytest.raises(ArgumentError, match=f"'{format.upper()}StreamingReader', in which") as caught:
+                check(in_blocks(format, values))
+            assert "convert the file to Parquet" in caught.value.hint
+
+
+def test_streams_of_types_are_read():
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_batch(batch("a", None))
+    assert forms(pyarrow.ipc.open_stream(sink.getvalue())) == ["a", None]
+
+
 def test_readers_are_not_kept():
     before = len(arrow_streams._started)
     lengths(Counted([batch("a")]).reader())
@@ -120,7 +150,11 @@ def test_the_keys_of_a_reader_cannot_be_listed_first():
 
 def test_a_dataset_of_a_reader_is_read_once():
     counted = Counted([batch("a"), batch("b", None)])
-    assert sum(lengths(dataset.dataset(counted.reader()))) == 3
+    try:
+        frame = dataset.dataset(counted.reader())
+    except TypeError:
+        pytest.skip("this version of Arrow makes no datasets of readers")
+    assert sum(lengths(frame)) == 3
     assert counted.taken == 2
 
 

@@ -5,6 +5,7 @@ import pytest
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.ingest.frames import Records
+from tests.helpers_cases import each
 
 duckdb = pytest.importorskip("duckdb")
 pyarrow = pytest.importorskip("pyarrow")
@@ -17,11 +18,12 @@ def connection():
 
 
 def read(relation, name, **options):
-    found = []
-    for each in Records(relation, [name]).batches(**options):
-        codes, keys = canonical_codes(each.column(name))
-        found += [None if code < 0 else keys[code] for code in codes.tolist()]
-    return found
+    return [key for batch in Records(relation, [name]).batches(**options) for key in forms(batch, name)]
+
+
+def forms(batch, name):
+    codes, keys = canonical_codes(batch.column(name))
+    return [None if code < 0 else keys[code] for code in codes.tolist()]
 
 
 def test_names_may_be_anything(connection):
@@ -50,15 +52,19 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("value", VALUES)
+@each("value", VALUES)
 def test_types_are_those_of_the_values(value, connection):
-    connection.execute("create type enumerated as enum ('a', 'b')")
+    if value == "'a'::enumerated":
+        connection.execute("create type enumerated as enum ('a', 'b')")
     relation = connection.sql(f"select {value} as k union all select null")
-    kind = kind_of(Records(relation, ["k"]).types(["k"])["k"])
+    records = Records(relation, ["k"])
+    kind = kind_of(records.types(["k"])["k"])
     assert kind == VALUES[value] or VALUES[value] is None
-    [batch] = Records(relation, ["k"]).batches()
+    [batch] = records.batches()
+    if value == "1::uhugeint" and kind_of(batch.column("k").dtype) == "objects":
+        return  # before version 1.3, bytes
     assert kind_of(batch.column("k").dtype) == kind or kind == "objects"
-    found, missing = read(relation, "k")
+    found, missing = forms(batch, "k")
     assert missing is None and (found is not None or value == "null")
 
 
@@ -117,7 +123,7 @@ def test_older_versions_name_the_reader_differently(connection, monkeypatch):
     class Older:
         """A relation as before version 1.4."""
 
-        columns, types = relation.columns, relation.types
+        columns, types, query, explain = relation.columns, relation.types, relation.query, relation.explain
 
         def project(self, listed):
             assert listed == '#1 AS "c0"'
