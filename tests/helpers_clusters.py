@@ -7,7 +7,6 @@ worked on in two places.
 import importlib
 import os
 import pickle
-import re
 import signal
 from collections import Counter
 from dataclasses import dataclass
@@ -177,9 +176,17 @@ class LocalSpark:
         self.partitions, self.conf = partitions, conf or {}
         self.sparkSession = self
 
-    def selectExpr(self, *expressions):  # noqa: N802
-        names = [re.fullmatch(r"`(.+)` AS c\d+", each)[1].replace("``", "`") for each in expressions]
-        return LocalSpark([[batch.select(names) for batch in part] for part in self.partitions], self.conf)
+    @property
+    def columns(self):
+        return next((batch.schema.names for part in self.partitions for batch in part), [])
+
+    def toDF(self, *names):  # noqa: N802
+        renamed = [[batch.rename_columns(list(names)) for batch in part] for part in self.partitions]
+        return LocalSpark(renamed, self.conf)
+
+    def select(self, *names):
+        chosen = [[batch.select(names) for batch in part] for part in self.partitions]
+        return LocalSpark(chosen, self.conf)
 
     def mapInArrow(self, function, schema):  # noqa: N802
         function, mapped = pickle.loads(cloudpickle.dumps(function)), []

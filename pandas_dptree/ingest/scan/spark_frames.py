@@ -6,14 +6,14 @@ import importlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
 from pandas_dptree.ingest.scan.source import Source, needed
 
-__all__ = ["SparkFrame", "in_utc"]
+__all__ = ["SparkFrame", "in_utc", "numbered"]
 
 PACKED_ROWS = 2**17
 """About how many rows a worker sends at a time."""
@@ -41,13 +41,24 @@ class SparkFrame(Source):
         return {name: _arrow_type(kinds[str(name)]) for name in columns}
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
-        """Select the columns."""
-        return self._numbered(columns).toDF(*(str(name) for name in columns))
+        """Select the columns. Refuse types that workers could not read: tables without rows would pass."""
+        chosen = numbered(self.frame, columns)
+        kinds = [field.dataType for field in chosen.schema.fields]
+        unread = [name for name, kind in zip(columns, kinds, strict=True) if _arrow_type(kind) is None]
+        if unread:
+            raise ColumnsError(
+                "frame",
+                "has types that Spark does not pass on, in the columns",
+                columns=unread,
+                hint="convert them before the release, for example by cast(... AS string).",
+            )
+        return chosen.toDF(*(str(name) for name in columns))
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
         ipc = importlib.import_module("pyarrow.ipc")
-        packed = self._numbered(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
+        records = numbered(self.frame, columns)
+        packed = records.mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
             for row in packed.toLocalIterator():
@@ -58,13 +69,14 @@ class SparkFrame(Source):
             named = batch.table.rename_columns([str(name) for name in columns])
             yield ArrowBatch(in_utc(named))
 
-    def _numbered(self, columns: Sequence[Hashable]) -> Any:
-        """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
-        needed("pyarrow", of="dataframes of Spark", extra="spark")
-        names = list(self.frame.columns)
-        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
-        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
-        return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
+
+def numbered(frame: Any, columns: Sequence[Hashable]) -> Any:
+    """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
+    needed("pyarrow", of="dataframes of Spark", extra="spark")
+    names = list(frame.columns)
+    every = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    chosen = every.select(*(f"c{names.index(name)}" for name in columns))
+    return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
 
 
 def in_utc(table: Any) -> Any:
@@ -77,13 +89,13 @@ def in_utc(table: Any) -> Any:
 
 
 def _arrow_type(kind: Any) -> Any:
-    """Return the Arrow type of a type of Spark; objects if there is none."""
+    """Return the Arrow type of a type of Spark; None if there is none."""
     if kind.typeName() == "timestamp":  # with a zone, which Spark may ask for
         return pd.ArrowDtype(importlib.import_module("pyarrow").timestamp("us", "UTC"))
     try:
         return pd.ArrowDtype(importlib.import_module("pyspark.sql.pandas.types").to_arrow_type(kind))
     except Exception:
-        return np.dtype(object)
+        return None
 
 
 def _packing(rows: int, size: int) -> Callable[[Iterator[Any]], Iterator[Any]]:

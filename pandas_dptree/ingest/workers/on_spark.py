@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch
-from pandas_dptree.ingest.scan.spark_frames import in_utc
+from pandas_dptree.ingest.scan.spark_frames import in_utc, numbered
 from pandas_dptree.ingest.workers.replies import (
     Functions,
     FunctionsReference,
@@ -57,7 +57,7 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
     """Run functions on all partitions, and yield a few replies."""
     session = frame.sparkSession
     size = _piece_size(session)
-    records = _selected(frame, columns)
+    records = numbered(frame, columns)
     with _shared(session, functions) as shared:
 
         def on_workers(frame: Any, function: Callable[..., Any]) -> Any:
@@ -74,12 +74,6 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
         rows = sums.toLocalIterator(prefetchPartitions=True)
         pieces = (Piece(bucket, source, place, bytes(piece)) for bucket, source, place, piece in rows)
         yield from (packet for _, packet in _packets(pieces))
-
-
-def _selected(frame: Any, columns: Sequence[Hashable]) -> Any:
-    """Select columns, under names without the dots that Spark would split."""
-    quoted = ["`" + str(name).replace("`", "``") + "`" for name in columns]
-    return frame.selectExpr(*(f"{name} AS c{place}" for place, name in enumerate(quoted)))
 
 
 def _gathered(pieces: Any, n_tasks: int, by: str) -> Any:

@@ -63,7 +63,8 @@ def local(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.cloudpickle", cloudpickle)
 
     def make(frame, n_parts=1, size=50, **conf):
-        batches = pyarrow.Table.from_pandas(frame, preserve_index=False).to_batches(size)
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        batches = table.to_batches(size) or [pyarrow.RecordBatch.from_pylist([], schema=table.schema)]
         return LocalSpark([batches[place::n_parts] for place in range(n_parts)], conf)
 
     return make
