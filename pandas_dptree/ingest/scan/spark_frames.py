@@ -10,6 +10,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
 from pandas_dptree.ingest.scan.source import Source, needed
 
@@ -41,13 +42,14 @@ class SparkFrame(Source):
         return {name: _arrow_type(kinds[str(name)]) for name in columns}
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
-        """Select the columns. Refuse types that workers could not read: tables without rows would pass."""
+        """Select the columns. Refuse what fails for some records only, such as types that cannot be read."""
+        _check_settings(self.frame.sparkSession)
         chosen = numbered(self.frame, columns)
         kinds = [field.dataType for field in chosen.schema.fields]
         unread = [name for name, kind in zip(columns, kinds, strict=True) if _arrow_type(kind) is None]
         if unread:
             raise ColumnsError(
-                "frame",
+                self.argument,
                 "has types that Spark does not pass on, in the columns",
                 columns=unread,
                 hint="convert them before the release, for example by cast(... AS string).",
@@ -77,6 +79,18 @@ def numbered(frame: Any, columns: Sequence[Hashable]) -> Any:
     every = frame.toDF(*(f"c{place}" for place in range(len(names))))
     chosen = every.select(*(f"c{names.index(name)}" for name in columns))
     return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
+
+
+def _check_settings(session: Any) -> None:
+    """Refuse settings, the default before Spark 4, by which a date before 1582 stops the release."""
+    modes = [f"spark.sql.parquet.{kind}RebaseModeInRead" for kind in ("datetime", "int96")]
+    if failing := [name for name in modes if session.conf.get(name) == "EXCEPTION"]:
+        raise ReadingError(
+            "frame",
+            "is of a Spark session that fails for old dates in Parquet files.",
+            hint=" and ".join(f'spark.conf.set("{name}", "CORRECTED")' for name in failing)
+            + " let it read them.",
+        )
 
 
 def in_utc(table: Any) -> Any:

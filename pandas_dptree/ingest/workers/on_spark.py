@@ -69,8 +69,8 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
             n_tasks = min(functions.n_buckets, _most_tasks(session))
             packets = on_workers(records, deal_rows)
             tallies = on_workers(_gathered(packets, n_tasks, "bucket"), work_rows)
-        # One task is left: a local iterator runs a job for each. If what rows there are is random, and some are
-        # lost, Spark repeats all that depends on them, but not what an earlier job has returned.
+        # One task is left, since a local iterator runs a job for each task. If random rows are lost and drawn
+        # again, Spark repeats all that depends on them, but not what another job has returned.
         for n_left in (MOST_MERGING, 1):
             tallies = on_workers(_gathered(tallies, n_left, "source"), merge_rows)
         rows = tallies.toLocalIterator()

@@ -11,7 +11,7 @@ import pytest
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.values import canonical_codes
-from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.scan import spark_frames
 from tests.helpers_cases import each
 from tests.helpers_clusters import keys_of
@@ -77,6 +77,25 @@ def test_types_that_workers_cannot_read_are_refused(spark, value):
         with pytest.raises(ArgumentError, match="does not pass on, in the columns: 'the span'"):
             Records(records, ["k", "the span"])
         Records(records, ["k"])
+
+
+@each("kind", ["datetime", "int96"])
+def test_settings_by_which_one_date_stops_the_release_are_refused(spark, kind):
+    """Before Spark 4 they are the default: it fails for dates before 1582."""
+    name = f"spark.sql.parquet.{kind}RebaseModeInRead"
+    before = spark.conf.get(name)
+    try:
+        spark.conf.set(name, "EXCEPTION")
+        with pytest.raises(ArgumentError, match=f"{name}.*CORRECTED"):
+            Records(spark.range(1), ["id"])
+        spark.conf.set(name, "LEGACY")
+        Records(spark.range(1), ["id"])
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_a_column_may_be_named_attrs(spark):
+    warn_if_released(spark.sql("select 1 as attrs"))
 
 
 def test_partitions_may_be_empty(spark):
