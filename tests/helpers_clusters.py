@@ -7,7 +7,6 @@ worked on in two places.
 import importlib
 import os
 import pickle
-import re
 import signal
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.ingest.units import units_of as units_of_column
 from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions
 
 cloudpickle = pytest.importorskip("cloudpickle")
@@ -48,6 +50,24 @@ class CountNumbers:
             column = batch.column(self.column)
             counts.update(map(str, column[column.notna()].tolist()))
             counts["missing"] += int(column.isna().sum())
+        return pickle.dumps(counts)
+
+
+@dataclass(frozen=True)
+class CountForms:
+    """Count the values of columns as keys, as units and as numbers."""
+
+    columns: tuple
+
+    def __call__(self, batches):
+        counts = Counter()
+        for batch in batches:
+            for name in self.columns:
+                codes, keys = canonical_codes(batch.column(name))
+                counts.update((name, "key", None if code < 0 else keys[code]) for code in codes.tolist())
+                for _, units in units_of_column(batch.column(name)):
+                    counts.update((name, "unit", units.kind, each.tobytes()) for each in units.words)
+                counts.update((name, "number", repr(each)) for each in numbers(batch.column(name)).tolist())
         return pickle.dumps(counts)
 
 
@@ -177,9 +197,17 @@ class LocalSpark:
         self.partitions, self.conf = partitions, conf or {}
         self.sparkSession = self
 
-    def selectExpr(self, *expressions):  # noqa: N802
-        names = [re.fullmatch(r"`(.+)` AS c\d+", each)[1].replace("``", "`") for each in expressions]
-        return LocalSpark([[batch.select(names) for batch in part] for part in self.partitions], self.conf)
+    @property
+    def columns(self):
+        return next((batch.schema.names for part in self.partitions for batch in part), [])
+
+    def toDF(self, *names):  # noqa: N802
+        renamed = [[batch.rename_columns(list(names)) for batch in part] for part in self.partitions]
+        return LocalSpark(renamed, self.conf)
+
+    def select(self, *names):
+        chosen = [[batch.select(names) for batch in part] for part in self.partitions]
+        return LocalSpark(chosen, self.conf)
 
     def mapInArrow(self, function, schema):  # noqa: N802
         function, mapped = pickle.loads(cloudpickle.dumps(function)), []
@@ -201,7 +229,7 @@ class LocalSpark:
             [[pyarrow.RecordBatch.from_pylist(part)] if part else [] for part in parts], self.conf
         )
 
-    def toLocalIterator(self, prefetchPartitions):  # noqa: N802, N803
+    def toLocalIterator(self):  # noqa: N802
         rows = (row for part in self.partitions for batch in part for row in batch.to_pylist())
         return (tuple(row.values()) for row in rows)
 

@@ -85,7 +85,8 @@ def warn_if_released(data: Any) -> None:
 
     `attrs` are used for nothing else: anybody can set them, and most operations drop them.
     """
-    provenance = getattr(data, "attrs", {}).get("dp")
+    attrs = getattr(data, "attrs", None)  # of Spark and dask, this may be a column
+    provenance = attrs.get("dp") if isinstance(attrs, dict) else None
     if isinstance(provenance, (dict, str)) and "mechanism" in provenance:
         warn(
             'According to attrs["dp"], the data are already a release: their numbers are noisy, and their '

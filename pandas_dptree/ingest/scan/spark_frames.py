@@ -6,14 +6,15 @@ import importlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
+from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches
 from pandas_dptree.ingest.scan.source import Source, needed
 
-__all__ = ["SparkFrame", "in_utc"]
+__all__ = ["SparkFrame", "in_utc", "numbered"]
 
 PACKED_ROWS = 2**17
 """About how many rows a worker sends at a time."""
@@ -41,13 +42,25 @@ class SparkFrame(Source):
         return {name: _arrow_type(kinds[str(name)]) for name in columns}
 
     def cluster(self, columns: Sequence[Hashable]) -> Any:
-        """Select the columns."""
-        return self._numbered(columns).toDF(*(str(name) for name in columns))
+        """Select the columns. Refuse what fails for some records only, such as types that cannot be read."""
+        _check_settings(self.frame.sparkSession)
+        chosen = numbered(self.frame, columns)
+        kinds = [field.dataType for field in chosen.schema.fields]
+        unread = [name for name, kind in zip(columns, kinds, strict=True) if _arrow_type(kind) is None]
+        if unread:
+            raise ColumnsError(
+                self.argument,
+                "has types that Spark does not pass on, in the columns",
+                columns=unread,
+                hint="convert them before the release, for example by cast(... AS string).",
+            )
+        return chosen.toDF(*(str(name) for name in columns))
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Fetch one partition after the other, as Arrow: other ways convert values, or move times."""
         ipc = importlib.import_module("pyarrow.ipc")
-        packed = self._numbered(columns).mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
+        records = numbered(self.frame, columns)
+        packed = records.mapInArrow(_packing(PACKED_ROWS, PACKED_BYTES), "packed binary")
 
         def parts() -> Iterator[Any]:
             for row in packed.toLocalIterator():
@@ -58,13 +71,26 @@ class SparkFrame(Source):
             named = batch.table.rename_columns([str(name) for name in columns])
             yield ArrowBatch(in_utc(named))
 
-    def _numbered(self, columns: Sequence[Hashable]) -> Any:
-        """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
-        needed("pyarrow", of="dataframes of Spark", extra="spark")
-        names = list(self.frame.columns)
-        numbered = self.frame.toDF(*(f"c{place}" for place in range(len(names))))
-        chosen = numbered.select(*(f"c{names.index(name)}" for name in columns))
-        return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
+
+def numbered(frame: Any, columns: Sequence[Hashable]) -> Any:
+    """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
+    needed("pyarrow", of="dataframes of Spark", extra="spark")
+    names = list(frame.columns)
+    every = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    chosen = every.select(*(f"c{names.index(name)}" for name in columns))
+    return chosen.toDF(*(f"c{place}" for place in range(len(columns))))
+
+
+def _check_settings(session: Any) -> None:
+    """Refuse settings, the default before Spark 4, by which a date before 1582 stops the release."""
+    modes = [f"spark.sql.parquet.{kind}RebaseModeInRead" for kind in ("datetime", "int96")]
+    if failing := [name for name in modes if session.conf.get(name) == "EXCEPTION"]:
+        raise ReadingError(
+            "frame",
+            "is of a Spark session that fails for old dates in Parquet files.",
+            hint=" and ".join(f'spark.conf.set("{name}", "CORRECTED")' for name in failing)
+            + " let it read them.",
+        )
 
 
 def in_utc(table: Any) -> Any:
@@ -77,13 +103,13 @@ def in_utc(table: Any) -> Any:
 
 
 def _arrow_type(kind: Any) -> Any:
-    """Return the Arrow type of a type of Spark; objects if there is none."""
+    """Return the Arrow type of a type of Spark; None if there is none."""
     if kind.typeName() == "timestamp":  # with a zone, which Spark may ask for
         return pd.ArrowDtype(importlib.import_module("pyarrow").timestamp("us", "UTC"))
     try:
         return pd.ArrowDtype(importlib.import_module("pyspark.sql.pandas.types").to_arrow_type(kind))
     except Exception:
-        return np.dtype(object)
+        return None
 
 
 def _packing(rows: int, size: int) -> Callable[[Iterator[Any]], Iterator[Any]]:

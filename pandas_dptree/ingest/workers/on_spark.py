@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.batches import ArrowBatch
-from pandas_dptree.ingest.scan.spark_frames import in_utc
+from pandas_dptree.ingest.scan.spark_frames import in_utc, numbered
 from pandas_dptree.ingest.workers.replies import (
     Functions,
     FunctionsReference,
@@ -28,8 +28,8 @@ __all__ = ["replies"]
 SCHEMA = "bucket int, source int, place int, piece binary"
 """A packet is cut into pieces, numbered by `place`. `source` is the task that made them."""
 
-MOST_LEFT = 8
-"""How many tallies are left for the caller, at most."""
+MOST_MERGING = 8
+"""How many tasks merge tallies, at most, before one merges theirs."""
 
 BATCH_ROWS = 2**17
 """Spark's batches of rows, by default of 10,000, are joined to batches of about this number."""
@@ -54,10 +54,10 @@ class Piece(NamedTuple):
 
 
 def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> Iterator[bytes]:
-    """Run functions on all partitions, and yield a few replies."""
+    """Run functions on all partitions, and yield one reply; none if there are no partitions."""
     session = frame.sparkSession
     size = _piece_size(session)
-    records = _selected(frame, columns)
+    records = numbered(frame, columns)
     with _shared(session, functions) as shared:
 
         def on_workers(frame: Any, function: Callable[..., Any]) -> Any:
@@ -69,17 +69,13 @@ def replies(frame: Any, columns: Sequence[Hashable], functions: Functions) -> It
             n_tasks = min(functions.n_buckets, _most_tasks(session))
             packets = on_workers(records, deal_rows)
             tallies = on_workers(_gathered(packets, n_tasks, "bucket"), work_rows)
-        # Shuffled once more, since a local iterator runs the tasks of the last stage one after the other.
-        sums = on_workers(_gathered(tallies, MOST_LEFT, "source"), merge_rows)
-        rows = sums.toLocalIterator(prefetchPartitions=True)
+        # One task is left, since a local iterator runs a job for each task. If random rows are lost and drawn
+        # again, Spark repeats all that depends on them, but not what another job has returned.
+        for n_left in (MOST_MERGING, 1):
+            tallies = on_workers(_gathered(tallies, n_left, "source"), merge_rows)
+        rows = tallies.toLocalIterator()
         pieces = (Piece(bucket, source, place, bytes(piece)) for bucket, source, place, piece in rows)
         yield from (packet for _, packet in _packets(pieces))
-
-
-def _selected(frame: Any, columns: Sequence[Hashable]) -> Any:
-    """Select columns, under names without the dots that Spark would split."""
-    quoted = ["`" + str(name).replace("`", "``") + "`" for name in columns]
-    return frame.selectExpr(*(f"{name} AS c{place}" for place, name in enumerate(quoted)))
 
 
 def _gathered(pieces: Any, n_tasks: int, by: str) -> Any:

@@ -8,10 +8,13 @@ import sys
 import pandas as pd
 import pytest
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.values import canonical_codes
-from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.scan import spark_frames
+from tests.helpers_cases import each
+from tests.helpers_clusters import keys_of
 
 pyarrow = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -19,9 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 def read(frame, columns, **options):
     found = {name: [] for name in columns}
-    for each in Records(frame, columns).batches(**options):
+    for batch in Records(frame, columns).batches(**options):
         for name in columns:
-            codes, keys = canonical_codes(each.column(name))
+            codes, keys = canonical_codes(batch.column(name))
             found[name] += [None if code < 0 else keys[code] for code in codes.tolist()]
     return found
 
@@ -59,9 +62,40 @@ def test_names_may_be_anything(spark):
     names = ["a.b", "A.b", "x y", "back`tick", "c0"]
     frame = spark.range(3).selectExpr(*(f"id + {place} as c{place}" for place in range(5))).toDF(*names)
     assert read(frame, ["A.b", "c0"]) == {"A.b": [1, 2, 3], "c0": [4, 5, 6]}
-    records = Records(frame, ["back`tick", "a.b"])
-    assert records.cluster.columns == ["back`tick", "a.b"]
+    records = Records(frame, ["back`tick", "a.b", "A.b"])
+    assert records.cluster.columns == ["back`tick", "a.b", "A.b"]
+    for place, name in ((3, "back`tick"), (0, "a.b"), (1, "A.b")):
+        assert keys_of(records.cluster, name) == {("int", number + place): 1 for number in range(3)}
     assert records.n_rows is None and not records.in_memory and not records.read_once
+
+
+@each("value", ["interval 1 month", "array(interval 1 month)", "make_interval(0, 1)"])
+def test_types_that_workers_cannot_read_are_refused(spark, value):
+    """Whether there are rows or not: an error that needs a row would tell that there is one."""
+    frame = spark.sql(f"select 'a' as k, {value} as `the span`")
+    for records in (frame, frame.limit(0)):
+        with pytest.raises(ArgumentError, match="does not pass on, in the columns: 'the span'"):
+            Records(records, ["k", "the span"])
+        Records(records, ["k"])
+
+
+@each("kind", ["datetime", "int96"])
+def test_settings_by_which_one_date_stops_the_release_are_refused(spark, kind):
+    """Before Spark 4 they are the default: it fails for dates before 1582."""
+    name = f"spark.sql.parquet.{kind}RebaseModeInRead"
+    before = spark.conf.get(name)
+    try:
+        spark.conf.set(name, "EXCEPTION")
+        with pytest.raises(ArgumentError, match=f"{name}.*CORRECTED"):
+            Records(spark.range(1), ["id"])
+        spark.conf.set(name, "LEGACY")
+        Records(spark.range(1), ["id"])
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_a_column_may_be_named_attrs(spark):
+    warn_if_released(spark.sql("select 1 as attrs"))
 
 
 def test_partitions_may_be_empty(spark):

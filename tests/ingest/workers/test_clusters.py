@@ -1,6 +1,8 @@
 """Clusters count what this process counts, whatever is lost, done twice, shuffled, or of another type."""
 
+import importlib
 import os
+import secrets
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -177,6 +179,7 @@ def of_functions(monkeypatch):
     monkeypatch.setattr(dask_frames, "exact_frame", lambda frame, columns, argument: frame[list(columns)])
 
 
+@pytest.mark.slow
 def test_a_worker_of_dask_is_killed(of_functions, cluster, tmp_path):
     """While it reads records, whose units are of another type in each partition."""
     marker = str(tmp_path / "killed")
@@ -240,3 +243,17 @@ def test_stages_of_spark_are_run_again(in_spark, spark, tmp_path):
     with deal_again, lose:
         assert_frame_equal(release(in_spark), release(records()))
     assert len(dealt.read_bytes()) > N_PARTS
+
+
+@pytest.mark.slow
+def test_rows_that_move_at_random_count_once(spark, tmp_path):
+    """Spark notices that they are in other partitions when it deals again, and counts all of them again."""
+    if spark.version < "4.3":
+        pytest.skip("this Spark does not compare what it shuffles with what it had shuffled before")
+    udf = importlib.import_module("pyspark.sql.functions").udf(lambda _: secrets.randbelow(100), "int")
+    frame = spark.range(2000).selectExpr("'a' AS k", "1D AS x", "id")
+    moving = frame.withColumn("place", udf.asNondeterministic()("id")).repartition(N_PARTS, "place")
+    lost = tmp_path / "lost"
+    with replaced("Merge", lambda each: LoseShuffled(each, str(spark.log_path.parent), str(lost))):
+        assert sums(moving)[0, 0] == 2000
+    assert lost.exists()

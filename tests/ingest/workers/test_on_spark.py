@@ -11,9 +11,11 @@ import pytest
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.workers import on_spark
-from pandas_dptree.ingest.workers.clusters import has_workers
+from pandas_dptree.ingest.workers.clusters import count_partitions, has_workers
+from tests.helpers_cases import each
 from tests.helpers_clusters import (
     PLANTED,
+    CountForms,
     CountNumbers,
     DealRows,
     Fail,
@@ -26,6 +28,7 @@ from tests.helpers_clusters import (
     first_time,
     keys_of,
     rows,
+    total,
     units_of,
 )
 
@@ -34,8 +37,8 @@ parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
-@pytest.mark.parametrize("length", [0, 1, 4, 5, 9])
-@pytest.mark.parametrize("size", [1, 4, 100])
+@each("length", [0, 1, 4, 5, 9])
+@each("size", [1, 4, 100])
 def test_packets_are_cut_and_joined(length, size):
     packets = [(2, b"abcdefghi"[:length]), (2, b"x"), (3, b"")]
     pieces = [
@@ -63,7 +66,8 @@ def local(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.cloudpickle", cloudpickle)
 
     def make(frame, n_parts=1, size=50, **conf):
-        batches = pyarrow.Table.from_pandas(frame, preserve_index=False).to_batches(size)
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        batches = table.to_batches(size) or [pyarrow.RecordBatch.from_pylist([], schema=table.schema)]
         return LocalSpark([batches[place::n_parts] for place in range(n_parts)], conf)
 
     return make
@@ -176,6 +180,77 @@ def test_collations_do_not_decide_which_texts_are_equal(spark):
         pytest.skip("this Spark has no collations")
     frame = spark.sql("SELECT collate(k, 'UTF8_LCASE') AS k FROM VALUES ('a'), ('A'), ('A ') AS t(k)")
     assert keys_of(frame, "k") == {("str", "a"): 1, ("str", "A"): 1, ("str", "A "): 1}
+
+
+ODD_VALUES = {
+    "bigint": ("1, 7, 9007199254740993", "null, -9223372036854775808, 9223372036854775807"),
+    "float": ("1, 0.5", "null, double('NaN'), -0D, 1e-45, -double('inf')"),
+    "double": ("1, 0.5, 9007199254740992", "null, double('NaN'), -0D, 5e-324, double('inf')"),
+    "decimal(38, 2)": ("1, 1.5, 9007199254740993", "null, 0.01, 1e35, -1e35"),
+    "decimal(38, 38)": ("0.5, 0.1", "null, 1e-38"),
+    "boolean": ("true, false", "null"),
+    "string": (
+        "'1', '01', 'a', 'A', 'a '",
+        "null, '', 'a\\0', 'x', repeat('x', 10000), 'e\\u0301', '\u00e9', cast(x'ff' as string), "
+        "cast(x'61eda080' as string), '=HYPERLINK(1)'",
+    ),
+    "binary": ("x'61', x''", "null, x'ff', x'6100'"),
+    "date": ("date'2024-02-29'", "null, date'0001-01-01', date_from_unix_date(2147483647)"),
+    "timestamp": (
+        "timestamp'2024-11-03 08:30:00Z', timestamp'2024-11-03 09:30:00Z'",
+        "null, timestamp_micros(9223372036854775807), timestamp_micros(-9223372036854775808), "
+        "timestamp'1500-01-01 00:00:00Z', timestamp'9999-12-31 23:59:59.999999Z'",
+    ),
+    "timestamp_ntz": (
+        "timestamp_ntz'2024-03-10 02:30:00'",
+        "null, timestamp_ntz'0001-01-01 00:00:00', timestamp_ntz'290000-01-01 00:00:00'",
+    ),
+    "interval day to second": ("interval '1' day", "null, make_dt_interval(106751990)"),
+    "array<int>": ("array(1)", "null, array(), array(null)"),
+    "map<string, int>": ("map('a', 1)", "null, map()"),
+    "struct<a: int>": ("named_struct('a', 1)", "null, named_struct('a', null)"),
+}
+"""For each type some values, and odd values."""
+
+SETTINGS = [
+    {},
+    {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "3",
+        "spark.sql.session.timeZone": "+05:45",
+    },
+]
+
+
+@pytest.mark.slow
+@each("settings", SETTINGS)
+def test_odd_values_change_no_other(spark, settings):
+    n_rows, n_odd = 30, 10
+
+    def forms(stop):
+        listed = [
+            f"CAST(IF(id < {n_rows}, array({plain})[id % size(array({plain}))], "
+            f"array({odd})[id % size(array({odd}))]) AS {kind}) AS c{place}"
+            for place, (kind, (plain, odd)) in enumerate(ODD_VALUES.items())
+        ]
+        frame = spark.range(0, stop, numPartitions=2).selectExpr(*listed)
+        return Counter(
+            total(count_partitions(frame, frame.columns, count=CountForms(tuple(frame.columns)), merge=added))
+        )
+
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        without, together = forms(n_rows), forms(n_rows + n_odd)
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert without <= together
+    differences = Counter((form[0], form[1]) for form in (together - without).elements())
+    assert len(differences) >= 2 * len(ODD_VALUES) and max(differences.values()) == n_odd
 
 
 @pytest.mark.slow
