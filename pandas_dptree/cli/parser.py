@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     """Return the parser of ``dptree``; each of its commands sets ``run`` to the function of this name."""
-    keys = argparse.ArgumentParser(add_help=False)
+    keys = _Parser(add_help=False)
     keys.add_argument(
         "--by",
         action="append",
@@ -46,13 +46,13 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a key column; repeat from coarse to fine",
     )
-    private = argparse.ArgumentParser(add_help=False)
+    private = _Parser(add_help=False)
     private.add_argument(
         "--private-key", action="append", metavar="COLUMN",
         help="a key column whose keys nobody can list: only those that many units share are released; repeat "
         "for the last columns of --by, in the same order. Needs --delta, and --privacy-unit or --each-row",
     )  # fmt: skip
-    options = argparse.ArgumentParser(add_help=False)
+    options = _Parser(add_help=False)
     options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
     options.add_argument(
         "--delta", type=float, default=0.0, help="the delta of approximate differential privacy"
@@ -106,10 +106,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a column of the domain that is true for structural zeros, otherwise false",
     )
-    noise = argparse.ArgumentParser(add_help=False)
+    noise = _Parser(add_help=False)
     noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
     noise.add_argument("--split", choices=SPLITS, default="optimal", help=_SPLIT)
-    noise_or_factor = argparse.ArgumentParser(add_help=False)
+    noise_or_factor = _Parser(add_help=False)
     noise_or_factor.add_argument(
         "--mechanism", choices=[*dict.fromkeys([*MECHANISMS, *PRIVATE_MECHANISMS]), "multiplicative"],
         default="auto",
@@ -136,14 +136,14 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "--split", choices=list(dict.fromkeys([*SPLITS, *PRIVATE_SPLITS])), default="optimal",
         help=f"{_SPLIT} (optimal, uniform or doubling with --private-key)",
     )  # fmt: skip
-    known = argparse.ArgumentParser(add_help=False)
+    known = _Parser(add_help=False)
     known.add_argument(
         "--known",
         type=Path,
         metavar="FILE",
         help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
     )
-    values = argparse.ArgumentParser(add_help=False)
+    values = _Parser(add_help=False)
     values.add_argument(
         "--column", action="append", metavar="COLUMN", help="a column to add up; repeat for several"
     )
@@ -153,7 +153,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "columns, or once for each",
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="round values to multiples of this")
-    records = argparse.ArgumentParser(add_help=False)
+    records = _Parser(add_help=False)
     records.add_argument(
         "records", nargs="+", metavar="RECORDS",
         help="the records, one row each: .csv, .csv.gz or .parquet files, folders of them or quoted patterns "
@@ -162,7 +162,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     records.add_argument(
         "--table", metavar="NAME", help="the table of a .duckdb database, such as visits or clinic.visits"
     )
-    table = argparse.ArgumentParser(add_help=False)
+    table = _Parser(add_help=False)
     table.add_argument(
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
@@ -198,7 +198,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dptree {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, summary: str, *parents: argparse.ArgumentParser) -> Any:
+    def command(name: str, summary: str, *parents: _Parser) -> Any:
         sub = commands.add_parser(
             name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
             allow_abbrev=False,

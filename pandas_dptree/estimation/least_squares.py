@@ -182,13 +182,14 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
 
 def check_measurements(tree: Tree, measurements: Measurements, variances: Variances) -> None:
     """Refuse measurements of the wrong shape, not finite, or missing where a variance is finite."""
-    of_a_node = np.shape(measurements[-1])[1:]
+    leaves = measurements[-1]
+    of_a_node = () if leaves is None else leaves.shape[1:]
     for level, (measured, noise) in enumerate(zip(measurements, variances.noise, strict=True)):
         if measured is None:
             fits = level < tree.depth and bool(np.isposinf(noise).all())
         else:
             shape = (tree.level_sizes[level], *of_a_node)
-            fits = np.shape(measured) == shape and bool(np.isfinite(measured).all())
+            fits = measured.shape == shape and bool(np.isfinite(measured).all())
         if not fits or not (noise >= 0).all() or (level == tree.depth and not np.isfinite(noise).all()):
             raise ArgumentError(
                 "measurements",
