@@ -59,7 +59,7 @@ def pytest_runtest_call(item):
 
 
 def _slowness():
-    """How many times longer a loop takes than the 0.04 CPU seconds that it has on an idle core, at least 1."""
+    """How many times longer a loop takes than on an idle core (0.04 CPU seconds), at least 1."""
     start = process_time()
     for _ in range(3_000_000):
         pass

@@ -468,6 +468,6 @@ def test_the_table_is_moved_last(counts, tmp_path, monkeypatch):
         else:  # the old description is lost, and the old table does not pass for the new one
             assert after[path.name] == before[path.name] and after.keys() == before.keys()
             refused(path, "was changed")
-        for each in tmp_path.iterdir():
-            each.unlink()
+        for file in tmp_path.iterdir():
+            file.unlink()
         seen.clear()
