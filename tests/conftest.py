@@ -1,6 +1,11 @@
 """What several tests share."""
 
 import os
+
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # there is a process on each core; read by numpy's first import
+
 import shutil
 import sys
 from contextlib import suppress
