@@ -226,7 +226,7 @@ def test_tasks_of_spark_fail(in_spark, tmp_path):
     assert_frame_equal(release(failing), release(records()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", PLACES)
 def test_workers_of_spark_are_killed(in_spark, tmp_path, place):
     check(in_spark, place, lambda each, verb: LoseWorker(each, str(tmp_path / verb)))
