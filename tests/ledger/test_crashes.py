@@ -181,7 +181,7 @@ def check_after_kills(ledger, folder, n_kills, cap):
 @pytest.mark.parametrize(
     ("n_releases", "cap"),
     [
-        pytest.param(20, 0.1, marks=pytest.mark.tripwire, id="few"),
+        pytest.param(32, 0.2, marks=pytest.mark.tripwire, id="few"),
         pytest.param(30, 1.0, marks=pytest.mark.slow, id="room for all"),
         pytest.param(60, 0.4, marks=pytest.mark.slow, id="cap reached"),
         pytest.param(1000, 7.5, marks=pytest.mark.nightly, id="many"),

@@ -250,9 +250,9 @@ def leaves_no_trace(mechanism, public, kind, name, folder):
     assert found == set() and len(table["p"].dropna().unique()) == 2
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_no_key_of_another_library_leaves_a_trace(mechanism, library, tmp_path):
+def test_no_key_of_another_library_leaves_a_trace(library, tmp_path):
+    mechanism = MECHANISMS[list(LIBRARIES).index(library) % 2]
     frame = LIBRARIES[library](records(TEXT, ["apple", "pear"], TEXTS["object"]))
     table, found, _ = places_of([TEXT], planned(mechanism, True), frame, tmp_path)
     assert found == set() and sorted(table["p"].dropna().unique()) == ["apple", "pear"]
@@ -344,7 +344,9 @@ def look_all_the_same(mechanism, public, kind, n_common, rows):
         p = [common[0]] * n_common + [common[1]] * n_common
         p.insert(place, other)
         frame = pd.DataFrame({"p": p, "q": p, "s": "north", "unit": range(len(p))})
-        variants = [frame, frame.astype({"p": object, "q": object})]
+        variants = [frame]
+        if frame["p"].dtype != object:
+            variants.append(frame.astype({"p": object, "q": object}))
         if all(type(value) is type(common[0]) for value in p):
             variants += [frame.astype("category"), frame.iloc[::-1]]
         for variant in variants:
