@@ -191,7 +191,7 @@ def test_processes_that_are_killed(tmp_path, n_releases, cap):
     ledger, folder, n_kills, refused = run_and_kill(tmp_path, 8, n_releases, cap)
     n_charges, n_published, n_marked, n_lost = check_after_kills(ledger, folder, n_kills, cap)
     print(f"{n_charges=} {n_published=} {n_marked=} {n_lost=} {n_kills=} {refused=}")
-    assert n_kills > 10
+    assert n_kills >= n_releases // 10
     if refused:
         assert n_charges == round(cap * 1000)
     else:

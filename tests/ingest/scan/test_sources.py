@@ -78,7 +78,7 @@ def test_types_are_of_the_same_kind(engine, table, tmp_path):
         assert kinds == known
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("engine", ENGINES)
 def test_many_rows(engine, tmp_path):
     table = odd_records(600_000)
