@@ -59,7 +59,7 @@ def test_type_errors_within_a_function_are_left_alone():
     assert not isinstance(caught.value, CallError)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
     pytest.importorskip("mypy")
     script = tmp_path / "script.py"

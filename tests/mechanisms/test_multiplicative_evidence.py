@@ -91,7 +91,7 @@ def most_failures(n: int, n_nodes: int) -> float:
 # --- the promise of each node ---
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_each_node_keeps_the_promise(tree: Tree, alpha: float, calibration: str) -> None:

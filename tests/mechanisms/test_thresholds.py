@@ -114,7 +114,7 @@ def test_numbers_of_any_precision_are_taken_for_floats(number: type) -> None:
         Thresholds(**{**given_, "alpha": np.longdouble(1) - np.finfo(np.longdouble).eps}, depth=3)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 1 - 2**-53, pytest.param(0.001, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("alpha", [0.05, 1 - 2**-53, pytest.param(0.001, marks=pytest.mark.nightly)])
 @given(
     calibration=st.sampled_from(["proof", "exact"]),
     epsilon=st.floats(0, exclude_min=True, allow_infinity=False)

@@ -363,7 +363,7 @@ MANY_VERBS = ["tree_agg", "release_distribution", "calendar of times", "private 
 UNITS_OF_MANY = {**UNITS, "all of each unit": {"privacy_unit": "unit", "max_contributions": 1000}}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_more_records_on_every_engine(tmp_path):
     """Each engine with one verb, in turn."""
     frames = Frames(odd_records(MANY // 20).drop_columns("never"), tmp_path)

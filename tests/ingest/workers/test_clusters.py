@@ -195,7 +195,7 @@ def test_a_worker_of_dask_is_killed(of_functions, cluster, tmp_path):
     assert not first_time(marker)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", PLACES)
 def test_workers_of_dask_are_killed(of_functions, cluster, tmp_path, place):
     """While they deal, count and merge."""
