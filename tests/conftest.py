@@ -2,9 +2,8 @@
 
 import os
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # there is a process on each core; read by numpy's first import
+# Tests run in a process on each core. This is read when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import shutil
 import sys
