@@ -22,6 +22,8 @@ _ACCEPTED = _PARQUET | frozenset(
 
 _NAME = "pandas_dptree_checks_this_relation"
 
+_MACROS = "SELECT 1 FROM duckdb_functions() WHERE function_type LIKE '%macro' AND NOT internal"
+
 _OF_A_FILE = "name, type, type_length, num_children, converted_type, scale, precision, logical_type"
 """What parquet_schema says of a column, but for whether it has missing values, and its number."""
 
@@ -74,15 +76,16 @@ def _check(relation: Any, argument: str) -> None:
             )
     files = [of_one for reader, of_one in scans if reader in _PARQUET]
     found: list[str | None] = []
-    if None in files:
+    if None in files and not _ask(relation, _MACROS):  # which could hide files that no query names
         with suppress(Exception):  # what cannot be listed is refused
-            found.extend(_named_files(relation, relation.sql_query()))
+            found = list(_named_files(relation, relation.sql_query()))
     for each in found if len(found) >= len(files) else files:
         if each is None:
             raise ReadingError(
                 argument,
                 "is a relation of duckdb over files of Parquet that cannot be listed.",
-                hint="name them in the query itself, as in duckdb.read_parquet(files).",
+                hint="name them in the query itself, as in duckdb.read_parquet(files), on a connection "
+                "without macros.",
             )
         _check_files(relation, each, argument)
 

@@ -215,3 +215,16 @@ def test_the_check_runs_no_query(connection):
 def test_plans_of_any_form_are_walked():
     nested = json.loads('[{"a": [{"b": {}}, 1, "c"]}, 2]')
     assert len(list(duckdb_readers._walk(nested))) == 3
+
+
+def test_files_in_a_macro_are_not_taken_for_others_that_the_query_names(tmp_path):
+    """A file that is named and not used must not stand in for files of different types that are not named."""
+    duckdb, pyarrow, parquet = map(pytest.importorskip, ("duckdb", "pyarrow", "pyarrow.parquet"))
+    for name, kind in {"narrow": "int32", "wide": "int64", "unused": "int64"}.items():
+        parquet.write_table(pyarrow.table({"a": pyarrow.array([1], kind)}), tmp_path / f"{name}.parquet")
+    files = ", ".join(f"'{tmp_path}/{name}.parquet'" for name in ("narrow", "wide"))
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE MACRO hidden() AS TABLE SELECT * FROM read_parquet([{files}])")
+        unused = f"WITH unused AS (SELECT * FROM '{tmp_path}/unused.parquet')"
+        with pytest.raises(ArgumentError, match=r"of Parquet that cannot be listed|of different types"):
+            duckdb_readers.check_readers(connection.sql(f"{unused} SELECT * FROM hidden()"), "frame")
