@@ -3,6 +3,8 @@
 Importing this package registers the accessor ``.dp``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from pandas_dptree import arrays, bounds, datasets, distribution, metrics
 from pandas_dptree._version import __version__
 from pandas_dptree.accessors import arrays as _array_accessors  # noqa: F401  # registers .dp
@@ -34,6 +36,7 @@ from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
+from pandas_dptree.old_names import no_attribute
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
 from pandas_dptree.planning.targets import relative
@@ -127,3 +130,10 @@ __all__ = [
 def __dir__() -> list[str]:
     """List only the public names, for completion."""
     return __all__
+
+
+if not TYPE_CHECKING:  # type checkers know which names exist
+
+    def __getattr__(name: str) -> Any:
+        """Raise an error that gives the new name of an old one."""
+        raise no_attribute("dpt", name, f"module 'pandas_dptree' has no attribute {name!r}")

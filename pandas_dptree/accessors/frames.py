@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.old_names import with_old_names
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
@@ -41,6 +42,7 @@ __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
+@with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
 

@@ -1,0 +1,54 @@
+"""Names that changed before 0.1: each raises an error that gives the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Any, Final, TypeVar
+
+__all__ = ["OLD_ARGUMENTS", "OLD_NAMES", "new_argument", "no_attribute", "with_old_names"]
+
+Class = TypeVar("Class", bound=type)
+
+OLD_NAMES: Final = {
+    "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
+    "dpt.released_domain": "counts.dp.domain()",
+    "frame.dp.plan_implicit": "frame.dp.plan(by, ...)",
+}
+"""New names by old ones, as a user writes them: after ``dpt.`` for modules of the package, after the name that
+`with_old_names` gives for instances of a class."""
+
+OLD_ARGUMENTS: Final = {
+    "alpha": 'objective="worst"',
+    "keep_measurements": 'keep=["measurements"]',
+    "tree": "strategy=",
+}
+"""New arguments by the names of old ones; they count where a function takes the new name and not the old one."""
+
+
+def no_attribute(owner: str, name: str, error: str) -> AttributeError:
+    """Return an error that gives the new name if `owner` had an attribute, or else one with the text `error`."""
+    old = f"{owner}.{name}"
+    if old not in OLD_NAMES:
+        return AttributeError(error)
+    return AttributeError(f"`{old}` no longer exists.\nHint: use {OLD_NAMES[old]}.")
+
+
+def with_old_names(owner: str) -> Callable[[Class], Class]:
+    """Make instances of a class, called `owner` in `OLD_NAMES`, raise errors that give the new names."""
+
+    def completed(kind: Class) -> Class:
+        def __getattr__(self: Any, name: str) -> Any:
+            error = no_attribute(owner, name, f"{type(self).__name__!r} object has no attribute {name!r}")
+            error.name, error.obj = name, self  # for Python's suggestions
+            raise error
+
+        kind.__getattr__ = __getattr__  # type: ignore[attr-defined]  # type checkers still see unknown names
+        return kind
+
+    return completed
+
+
+def new_argument(old: str, taken: Container[str]) -> str | None:
+    """Return the new form of an old argument, if a function takes it."""
+    new = OLD_ARGUMENTS.get(old)
+    return new if new is not None and new.partition("=")[0] in taken else None
