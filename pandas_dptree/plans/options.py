@@ -331,6 +331,8 @@ class Running(TypedDict, total=False):
             "once.",
             flag="--note",
             metavar="TEXT",
+            help="what the release is for, such as 2026-03; required with --ledger. The same plan with the "
+            "same note is released only once",
         ),
     ]
     allow_repeat: Annotated[
