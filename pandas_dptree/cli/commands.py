@@ -40,7 +40,7 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import SumOptions, require_supported
+from pandas_dptree.plans.options import SUMS, require_supported
 from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
@@ -254,7 +254,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     plan: Plan
     if len(values["columns"]) > 1 and not private:
         hint = "leave it out, or plan each column separately with its part of the loss."
-        own = require_supported(SumOptions, options, what="a plan for sums of several columns", hint=hint)
+        own = require_supported(SUMS, options, what="a plan for sums of several columns", hint=hint)
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         column = values["columns"][0]  # the only one; with private keys, any of them is refused

@@ -22,12 +22,11 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Origin, Release, carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
-from pandas_dptree.signatures import public
 
 __all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "check_display", "read_only"]
 
@@ -250,7 +249,7 @@ class Plan(ABC):
     def prepared(self, data: Any) -> Release:
         """Check that data can be released by this plan, as far as public arguments tell; read no records."""
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> Any:
         """Spend the budget: measure the data and return the release.
 
