@@ -34,7 +34,7 @@ from pandas_dptree.theory.empirical import (
     max_alpha_rmse,
     smoothed_relative_error,
 )
-from pandas_dptree.theory.factorization_norm import (
+from pandas_dptree.theory.factorization_bound import (
     factorization_error,
     factorization_norm,
     witness,
