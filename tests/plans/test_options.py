@@ -169,6 +169,34 @@ def test_calls_of_every_verb_are_checked():
         assert own == {re.findall(r"\.(\w+)\(", call)[-1] for call in calls}
 
 
+REVEALED = {
+    'dpt.tree_counts(frame, ["a"], epsilon=1)': "pandas.core.frame.DataFrame",
+    'dpt.release_distribution(frame, "v", bins=9, epsilon=1)': "Distribution",
+    "dpt.plan(domain, epsilon=1)": "AdditivePlan",
+    "dpt.plan(domain, epsilon=1, mechanism=dpt.Multiplicative(alpha=0.1))": "MultiplicativePlan",
+    'dpt.plan(domain, epsilon=1, delta=1e-6, private_keys=["b"])': "ImplicitPlan",
+    'dpt.plan_sums(domain, "v", bounds=(0, 1), epsilon=1)': "JointPlan",
+    'dpt.plan_distribution("v", bins=9, epsilon=1)': "DistributionPlan",
+    'dpt.arrays.tree_counts(array, ["a"], epsilon=1)': "DataTree",
+}
+"""Calls, and the types that a type checker infers."""
+
+
+@pytest.mark.nightly
+def test_type_checkers_infer_what_is_returned(tmp_path):
+    pytest.importorskip("mypy")
+    script = tmp_path / "script.py"
+    script.write_text(GOOD + "\n".join(f"reveal_type({call})" for call in REVEALED) + "\n")
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent"]
+    printed = subprocess.run(
+        [*command, f"--cache-dir={tmp_path / 'cache'}", script], capture_output=True, text=True, timeout=600
+    ).stdout
+    found = re.findall(r'Revealed type is "(.*)"', printed)
+    assert len(found) == len(REVEALED), printed
+    for call, given, expected in zip(REVEALED, found, REVEALED.values(), strict=True):
+        assert given.split(".")[-1] == expected.split(".")[-1], call
+
+
 @pytest.mark.nightly
 def test_type_checkers_refuse_misspelled_options(tmp_path):
     pytest.importorskip("mypy")
