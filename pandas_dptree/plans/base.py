@@ -320,9 +320,9 @@ class Plan(ABC):
         sealed = {"version": __version__, "digest": serialize.digest_of(content)}
         return json.dumps({"format": serialize.FORMAT, "kind": self.kind, **sealed, **content})
 
-    @property
-    def _content(self) -> dict[str, Any]:
-        """Everything that a release depends on, as plain JSON."""
+    @cached_property
+    def _content(self) -> Mapping[str, Any]:
+        """Everything that a release depends on, as plain JSON: of a plan that was read, as it was written."""
         return {
             "format": serialize.FORMAT,
             "kind": self.kind,
@@ -391,6 +391,7 @@ class Plan(ABC):
         serialize.check_digest(data, digest)
         plan: Self = serialize.read(found._from_fields, data, domain)
         serialize.check_same_content(data, plan._content)
+        plan.__dict__["_content"] = {key: data[key] for key in plan._content}
         return plan
 
 
