@@ -15,8 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from pandas_dptree import datasets
-from pandas_dptree.cli import verify
+from pandas_dptree.cli import demo, verify
 from pandas_dptree.cli.charging import SHELL_PHRASES, print_charge, running_options
 from pandas_dptree.cli.files import check_out, read, write, write_table
 from pandas_dptree.cli.parser import Run, flag_of, parser_of
@@ -359,18 +358,6 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
     return dict(pairs)
 
 
-def _demo(arguments: argparse.Namespace) -> None:
-    by = ["region", "district", "clinic"]
-    visits = datasets.clinic_visits()
-    plan = visits.dp.plan(
-        by, epsilon=1.0, domain=datasets.clinics(), privacy_unit="person", max_contributions=2
-    )
-    print("A simulated example population: visits to clinics. No person in it exists.\n")
-    print(plan, end="\n\n")
-    released = plan.release(visits)
-    print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
-
-
 _COMMANDS: Mapping[str, Run] = {
     "counts": _counts,
     "sums": _sums,
@@ -378,5 +365,5 @@ _COMMANDS: Mapping[str, Run] = {
     "plan": _plan,
     "release": _release,
     "verify": _verify,
-    "demo": _demo,
+    "demo": demo.run,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
-from pandas_dptree.cli import ledger
+from pandas_dptree.cli import demo, ledger
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.thresholds import Calibration
@@ -227,5 +227,5 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     check.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
 
     ledger.add_to(commands)
-    command("demo", "release counts of a simulated example population; needs no file")
+    demo.add_options(command("demo", "release counts of a simulated example population; needs no file"))
     return parser
