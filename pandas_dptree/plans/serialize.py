@@ -155,15 +155,15 @@ def check_same_content(data: Mapping[str, Any], content: Mapping[str, Any]) -> N
         )
 
 
-def _same(written: Any, found: Any) -> bool:
+def _same(stored: Any, found: Any) -> bool:
     """Whether two values of plain JSON are equal, floats up to rounding."""
-    if isinstance(written, float) and isinstance(found, float):
-        return math.isclose(written, found, rel_tol=_ROUNDING)
-    if isinstance(written, Mapping) and isinstance(found, Mapping):
-        return written.keys() == found.keys() and all(_same(written[key], found[key]) for key in found)
-    if isinstance(written, list) and isinstance(found, list):
-        return len(written) == len(found) and all(map(_same, written, found))
-    return _canonical(written) == _canonical(found)
+    if isinstance(stored, float) and isinstance(found, float):
+        return math.isclose(stored, found, rel_tol=_ROUNDING)
+    if isinstance(stored, Mapping) and isinstance(found, Mapping):
+        return stored.keys() == found.keys() and all(_same(stored[key], found[key]) for key in found)
+    if isinstance(stored, list) and isinstance(found, list):
+        return len(stored) == len(found) and all(map(_same, stored, found))
+    return _canonical(stored) == _canonical(found)
 
 
 def kind_of(data: Any, kinds: Mapping[str, Kind]) -> Kind:
