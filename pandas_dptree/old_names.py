@@ -10,6 +10,9 @@ __all__ = ["OLD_ARGUMENTS", "OLD_NAMES", "new_argument", "no_attribute", "with_o
 Class = TypeVar("Class", bound=type)
 
 OLD_NAMES: Final = {
+    "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
+    "dpt.distribution": "dpt.theory",
+    "dpt.metrics": "dpt.theory",
     "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
     "dpt.released_domain": "counts.dp.domain()",
     "frame.dp.plan_implicit": "frame.dp.plan(by, ...)",
