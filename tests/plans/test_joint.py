@@ -14,7 +14,8 @@ from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_cases import each
 from tests.helpers_json import replaced

@@ -12,6 +12,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.plans.losses import LevelItem, Losses
+from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.gated import gated_zcdp
 from pandas_dptree.privacy.level_losses import (
     approximate_level,
@@ -20,7 +21,7 @@ from pandas_dptree.privacy.level_losses import (
     laplace_level,
     rho_of_epsilon,
 )
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 
 BY = ["region", "district"]
