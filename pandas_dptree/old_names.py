@@ -11,20 +11,12 @@ Class = TypeVar("Class", bound=type)
 
 OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
-    "dpt.distribution": "dpt.theory",
     "dpt.metrics": "dpt.theory",
-    "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
-    "dpt.released_domain": "counts.dp.domain()",
-    "frame.dp.plan_implicit": "frame.dp.plan(by, ...)",
 }
 """New names by old ones, as a user writes them: after ``dpt.`` for modules of the package, after the name that
 `with_old_names` gives for instances of a class."""
 
-OLD_ARGUMENTS: Final = {
-    "alpha": 'objective="worst"',
-    "keep_measurements": 'keep=["measurements"]',
-    "tree": "strategy=",
-}
+OLD_ARGUMENTS: Final[dict[str, str]] = {}
 """New arguments by the names of old ones; they count where a function takes the new name and not the old one."""
 
 

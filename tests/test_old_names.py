@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree import old_names
 from pandas_dptree.old_names import OLD_ARGUMENTS, OLD_NAMES, new_argument, with_old_names
 from pandas_dptree.signatures import public
 
@@ -20,43 +21,44 @@ def test_the_changelog_lists_every_old_name():
     assert not missing
 
 
-def test_old_functions_of_the_package_are_gone_and_named():
+def test_old_names_of_the_package_are_gone_and_named():
     for name in OLD_NAMES:
         owner, _, attribute = name.partition(".")
-        if owner == "dpt" and "." not in attribute and attribute not in dpt.__all__:
+        if owner == "dpt":
             with pytest.raises(AttributeError, match=f"`{name}` no longer exists.\nHint: use "):
                 getattr(dpt, attribute)
     with pytest.raises(AttributeError, match="module 'pandas_dptree' has no attribute 'tree_count'"):
         dpt.tree_count  # noqa: B018
 
 
-def test_instances_of_a_class_name_what_replaces_an_old_method():
+def test_instances_of_a_class_name_what_replaces_an_old_method(monkeypatch):
+    monkeypatch.setattr(old_names, "OLD_NAMES", {"frame.dp.counts": "frame.dp.tree_counts(by, ...)"})
+
     @with_old_names("frame.dp")
     class Accessor:
-        plan = 1
+        pass
 
-    with pytest.raises(
-        AttributeError, match=r"`frame.dp.plan_implicit` no longer exists.\nHint: use frame.dp."
-    ):
-        Accessor().plan_implicit  # noqa: B018
+    with pytest.raises(AttributeError, match=r"`frame.dp.counts` no longer exists.\nHint: use frame.dp.tree"):
+        Accessor().counts  # noqa: B018
     with pytest.raises(AttributeError, match="'Accessor' object has no attribute 'plam'") as caught:
         Accessor().plam  # noqa: B018
     assert caught.value.name == "plam"
     assert not hasattr(pd.DataFrame().dp, "no_such_method")
 
 
-def test_an_old_argument_is_replaced_only_where_the_new_one_is_taken():
-    assert new_argument("keep_measurements", ["keep"]) == 'keep=["measurements"]'
-    assert new_argument("keep_measurements", ["epsilon"]) is None
-    assert new_argument("epsilon", ["epsilon"]) is None
+def test_an_old_argument_is_replaced_only_where_the_new_one_is_taken(monkeypatch):
+    monkeypatch.setattr(old_names, "OLD_ARGUMENTS", {"bin_count": "bins="})
+    assert new_argument("bin_count", ["bins"]) == "bins="
+    assert new_argument("bin_count", ["epsilon"]) is None
+    assert new_argument("bins", ["bins"]) is None
 
     @public
-    def release(frame: object, *, strategy: str = "auto") -> None:
+    def release(frame: object, *, bins: int = 10) -> None:
         return None
 
     with pytest.raises(
-        dpt.CallError, match="`tree` is no longer an argument of release.\nHint: use strategy="
+        dpt.CallError, match="`bin_count` is no longer an argument of release.\nHint: use bins="
     ):
-        release(0, tree="auto")
+        release(0, bin_count=5)
     with pytest.raises(dpt.CallError, match="`alpha` is not an argument of release.\nHint: it takes frame, "):
         release(0, alpha=0.1)
