@@ -13,15 +13,14 @@ OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
     "dpt.metrics": "dpt.theory",
 }
-"""New names by old ones, as a user writes them: after ``dpt.`` for modules of the package, after the name that
-`with_old_names` gives for instances of a class."""
+"""New names by old ones: after ``dpt.`` those of the package, else after the name given to `with_old_names`."""
 
 OLD_ARGUMENTS: Final[dict[str, str]] = {}
-"""New arguments by the names of old ones; they count where a function takes the new name and not the old one."""
+"""New arguments by the names of old ones, for functions that take the new one but not the old."""
 
 
 def no_attribute(owner: str, name: str, error: str) -> AttributeError:
-    """Return an error that gives the new name if `owner` had an attribute, or else one with the text `error`."""
+    """Return an error that gives the new name if `owner` had an attribute, otherwise one with this text."""
     old = f"{owner}.{name}"
     if old not in OLD_NAMES:
         return AttributeError(error)
@@ -31,13 +30,13 @@ def no_attribute(owner: str, name: str, error: str) -> AttributeError:
 def with_old_names(owner: str) -> Callable[[Class], Class]:
     """Make instances of a class, called `owner` in `OLD_NAMES`, raise errors that give the new names."""
 
-    def completed(kind: Class) -> Class:
-        def __getattr__(self: Any, name: str) -> Any:
-            error = no_attribute(owner, name, f"{type(self).__name__!r} object has no attribute {name!r}")
-            error.name, error.obj = name, self  # for Python's suggestions
-            raise error
+    def missing(self: Any, name: str) -> Any:
+        error = no_attribute(owner, name, f"{type(self).__name__!r} object has no attribute {name!r}")
+        error.name, error.obj = name, self  # for Python's suggestions
+        raise error
 
-        kind.__getattr__ = __getattr__  # type: ignore[attr-defined]  # type checkers still see unknown names
+    def completed(kind: Class) -> Class:
+        kind.__getattr__ = missing  # type: ignore[attr-defined]  # type checkers still see unknown names
         return kind
 
     return completed

@@ -57,8 +57,10 @@ def test_an_old_argument_is_replaced_only_where_the_new_one_is_taken(monkeypatch
         return None
 
     with pytest.raises(
-        dpt.CallError, match="`bin_count` is no longer an argument of release.\nHint: use bins="
+        dpt.CallError, match=r"`bin_count` is no longer an argument of release.\nHint: use bins="
     ):
         release(0, bin_count=5)
-    with pytest.raises(dpt.CallError, match="`alpha` is not an argument of release.\nHint: it takes frame, "):
+    with pytest.raises(
+        dpt.CallError, match=r"`alpha` is not an argument of release.\nHint: it takes frame, "
+    ):
         release(0, alpha=0.1)
