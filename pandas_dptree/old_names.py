@@ -13,7 +13,7 @@ OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
     "dpt.metrics": "dpt.theory",
 }
-"""New names by old ones: after ``dpt.`` those of the package, else after the name given to `with_old_names`."""
+"""New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 
 OLD_ARGUMENTS: Final[dict[str, str]] = {}
 """New arguments by the names of old ones, for functions that take the new one but not the old."""
