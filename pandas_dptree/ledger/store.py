@@ -68,7 +68,7 @@ the drive's cache. Recursive triggers also refuse INSERT OR REPLACE."""
 
 
 class Head(NamedTuple):
-    """The last entry of a ledger: its number, and its digest of 64 hexadecimal digits, which stands for all."""
+    """The last entry of a ledger: its number, and its digest, which stands for all entries."""
 
     number: int
     digest: str
