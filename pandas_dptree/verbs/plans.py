@@ -69,7 +69,6 @@ def plan(
     *,
     private_keys: Sequence[Hashable] | None = ...,
     mechanism: Any = ...,
-    alpha: float | None = ...,
     column: Hashable | None = ...,
     bounds: Any = ...,
     granularity: Any = ...,
@@ -104,7 +103,7 @@ def plan(
     Returns
     -------
     AdditivePlan
-        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`. An
+        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``. An
         `ImplicitPlan` with `private_keys`.
 
     Raises
