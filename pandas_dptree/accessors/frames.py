@@ -64,28 +64,32 @@ class DataFrameAccessor:
     @takes(*SUMS, "domain", *RUNNING)
     def tree_sums(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
-        return tables.tree_sums(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
+        return tables.tree_sums(
+            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT, "domain", *RUNNING)
     def tree_means(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
-        return tables.tree_means(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
+        return tables.tree_means(
+            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT, "domain", *RUNNING)
     def tree_agg(
@@ -120,9 +124,9 @@ class DataFrameAccessor:
     @takes(*SUMS)
     def plan_sums(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
@@ -130,14 +134,16 @@ class DataFrameAccessor:
     ) -> JointPlan:
         """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
         public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_sums(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+        return plans.plan_sums(
+            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT)
     def plan_means(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
@@ -145,7 +151,9 @@ class DataFrameAccessor:
     ) -> JointPlan:
         """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
         public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_means(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+        return plans.plan_means(
+            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT)
     def plan_agg(

@@ -40,7 +40,7 @@ PLANS = {
     "gaussian, composed": dpt.plan(TREE, mechanism="gaussian", **DELTA),
     "by node": dpt.plan(DOMAIN, split="nodes", **RHO),
     "by node, composed": dpt.plan(DOMAIN, split="nodes", **DELTA, **UNIT, neighbors="replace"),
-    "sums": dpt.plan_sums(DOMAIN, "cost", bounds=(-1, 3), neighbors="replace", **EPSILON, **UNIT),
+    "sums": dpt.plan_sums(DOMAIN, columns="cost", bounds=(-1, 3), neighbors="replace", **EPSILON, **UNIT),
     "joint": dpt.plan_agg(DOMAIN, COLUMNS, neighbors="replace", **EPSILON, **UNIT),
     "joint in rho": dpt.plan_agg(DOMAIN, COLUMNS, **RHO),
     "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),
