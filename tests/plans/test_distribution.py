@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from scipy.special import ndtr
 
 import pandas_dptree as dpt
-from pandas_dptree.distribution import strategy as strategy_module
+from pandas_dptree.distribution import tree_strategy
 from pandas_dptree.distribution.factorization import FactorizationStrategy
 from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.errors import ArgumentError
@@ -78,7 +78,7 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.noted = []
-        monkeypatch.setattr(strategy_module, "measure", self)
+        monkeypatch.setattr(tree_strategy, "measure", self)
         monkeypatch.setattr(weighted_sums, "measure", self)
 
     def __call__(self, noise, levels, noise_scales, source):
