@@ -245,7 +245,7 @@ class PlanOptions(TypedDict, total=False):
             help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
         ),
     ]
-    tree: Annotated[
+    strategy: Annotated[
         StrategyName | Sequence[int],
         Option(
             "auto",
@@ -426,15 +426,15 @@ JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep_measurements")
-DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "tree", "known")
+DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = ADDITIVE
 
 # Verbs
 COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
-SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "tree", "known", *RUNNING)
+SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
 CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION)
-CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "tree")
+CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "strategy")
 
 
 def takes(*names: str, **defaults: Any) -> Callable[[Function], Function]:
