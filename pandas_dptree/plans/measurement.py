@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ class Measurement(TreePlan):
     objective: Objective
     level_weights: FloatArray
     budget_shares: FloatArray
-    unit_noise_scales: FloatArray = FROM_SHARES
+    unit_noise_scales: FloatArray = field(default_factory=lambda: FROM_SHARES)
 
     def __post_init__(self) -> None:
         """Check the shares and the noise scales; compute noise scales from the shares if none are given."""

@@ -180,7 +180,7 @@ def test_each_variable_has_its_own_of_a_mapping_in_whatever_order(
 
 def test_a_joint_delta_is_used_up(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, epsilon=1.0, delta=1e-6, mechanism="gaussian")
-    pairs = [(np.concatenate(each.node_noise_scales), each.sensitivity) for each in planned.plans.values()]
+    pairs = [(each.unit_noise_scales, each.sensitivity) for each in planned.plans.values()]
     assert 0.999e-6 < joint_gaussian_delta(1.0, pairs) <= 1e-6
 
 

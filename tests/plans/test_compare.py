@@ -141,12 +141,6 @@ def test_compare_leaves_out_what_cannot_be_planned(clinics, options):
 # The best by alpha --------------------------------------------------------------------------------------
 
 
-@each("options", [{"epsilon": 1.0}, BOTH])
-@each("consistency", ["none", "linear"])
-def test_alpha_makes_the_largest_error_small(options, consistency):
-    check_best_by_alpha(options, consistency)
-
-
 def test_equal_raw_levels_are_split_evenly():
     tree = dpt.Tree.from_branching([1] * 60)
     plan = dpt.plan(tree, **BOTH, mechanism="laplace", consistency="none", objective="worst")

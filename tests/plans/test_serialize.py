@@ -82,7 +82,7 @@ def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
     if isinstance(plan, dpt.JointPlan):
-        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+        return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):

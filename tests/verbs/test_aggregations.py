@@ -217,7 +217,7 @@ def test_what_was_checked_cannot_be_changed():
     with pytest.raises(TypeError):
         made.plans["more"] = given["paid"]
     for part in made.plans.values():
-        for array in (*part.node_noise_scales, *part.node_shares, part.level_weights):
+        for array in (part.unit_noise_scales, part.budget_shares, part.level_weights):
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 0
     for copied in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), copy.copy(plan)):
@@ -229,7 +229,7 @@ def test_what_is_measured_counts_and_not_what_shares_say():
     """A plan that spends cannot pass for one that does not."""
     dear = dpt.plan(DOMAIN, epsilon=5.0)
     cheap = dpt.plan(DOMAIN, epsilon=0.1)
-    assert dear.spends and not dear.shares.sum() == 0
+    assert dear.spends and not dear.budget_shares.sum() == 0
     with pytest.raises(dpt.ArgumentError, match="spend more"):
         dpt.JointPlan(loss=cheap.loss, plans={"a": cheap, "b": dear})
 
