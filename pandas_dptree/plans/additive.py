@@ -22,7 +22,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import prepared
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import ESTIMATION, RUNNING, Running, takes
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
@@ -50,7 +50,7 @@ class AdditivePlan(Measurement):
         What is added up: the records, or the values of a column.
     known : Known
         Public counts, and public lower bounds of counts.
-    consistency, fit, confidence, keep_measurements, split, objective
+    consistency, fit, confidence, keep, split, objective
         As the options of `pandas_dptree.plan`; `split` is ``"given"`` for a mapping.
     level_weights : numpy.ndarray, shape (n_levels,)
         The weight of each level's error.
@@ -257,7 +257,10 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in ESTIMATION},
+            "consistency": self.consistency,
+            "fit": self.fit,
+            "confidence": self.confidence,
+            "keep_measurements": "measurements" in self.keep,
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -304,7 +307,10 @@ class AdditivePlan(Measurement):
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=serialize.restored(data["shares"]),
             node_noise_scales=serialize.restored(data["noise_scales"]),
-            **{name: data[name] for name in ESTIMATION},
+            consistency=data["consistency"],
+            fit=data["fit"],
+            confidence=data["confidence"],
+            keep=("measurements",) if data["keep_measurements"] else (),
             **common,
         )
 

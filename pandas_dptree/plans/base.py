@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_names, source_of
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
@@ -28,7 +28,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 
-__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "check_display", "read_only"]
+__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "read_only"]
 
 FORMATS: dict[str, Callable[[float], str]] = {
     "share": "{:.3f}".format,
@@ -470,21 +470,3 @@ class PrefixPlan(Plan):
     def domain_source(self) -> None:
         """None: the keys are not public, and the mechanism protects which nodes are shown."""
         return None
-
-
-def check_display(confidence: float | None, keep_measurements: bool) -> None:
-    """Check the options for additional columns."""
-    if confidence is not None and (
-        isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
-    ):
-        raise ArgumentError(
-            "confidence",
-            f"must be a number between 0 and 1, not {quote(confidence)}.",
-            hint="for example confidence=0.95; None for a table without intervals.",
-        )
-    if not isinstance(keep_measurements, bool):
-        raise ArgumentError(
-            "keep_measurements",
-            f"must be True or False, not {quote(keep_measurements)}.",
-            hint="True adds the noisy values from which the table is computed.",
-        )

@@ -131,7 +131,7 @@ def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hash
     }
     if plan.confidence is not None:
         columns |= _interval_columns(plan, values, prefix)
-    if plan.keep_measurements:
+    if "measurements" in plan.keep:
         columns |= measurement_columns(plan, values, prefix)
     return columns
 

@@ -42,11 +42,12 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
 from pandas_dptree.plans import serialize
-from pandas_dptree.plans.base import Plan, check_display
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -77,8 +78,8 @@ class ImplicitPlan(Plan):
     confidence : float
         The probability with which the column ``error_bound`` holds in all rows; not used with truncated
         Laplace noise, whose bounds are certain.
-    keep_measurements : bool
-        Whether the table shows the noisy counts too.
+    keep : tuple of {"measurements"}
+        What else the table shows: the noisy counts.
     """
 
     kind: ClassVar[str] = "implicit"
@@ -88,7 +89,7 @@ class ImplicitPlan(Plan):
     noise: LevelNoise
     shares: tuple[float, ...]
     confidence: float = 0.95
-    keep_measurements: bool = False
+    keep: tuple[Kept, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the arguments and the noise."""
@@ -96,7 +97,8 @@ class ImplicitPlan(Plan):
             check_prefixes(self.tree)
         super().__post_init__()
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        check_display(self.confidence, self.keep_measurements)
+        check_confidence(self.confidence)
+        object.__setattr__(self, "keep", check_kept(self.keep))
         if self.confidence is None:
             raise ArgumentError(
                 "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."
@@ -214,8 +216,8 @@ class ImplicitPlan(Plan):
             - ``other``: True for a remainder: what a node of the level above holds beside its children in the
               table. Its own key is missing. Each such node has one, unless all its children are in the table.
 
-            With `keep_measurements` also ``measurement``, the noisy count, and its ``noise_scale``; missing
-            where nothing was released.
+            With ``keep=["measurements"]`` also ``measurement``, the noisy count, and its ``noise_scale``;
+            missing where nothing was released.
 
         Raises
         ------
@@ -262,7 +264,7 @@ class ImplicitPlan(Plan):
             estimates,
             bounds,
             bound_name=self.noise.bound_name,
-            noise_scales=self.noise.noise_scales if self.keep_measurements else None,
+            noise_scales=self.noise.noise_scales if "measurements" in self.keep else None,
             attrs=self.attrs(origin),
         )
         prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
@@ -409,7 +411,7 @@ class ImplicitPlan(Plan):
             else [serialize.name("private_keys", each) for each in private],
             "shares": list(self.shares),
             "confidence": self.confidence,
-            "keep_measurements": self.keep_measurements,
+            "keep_measurements": "measurements" in self.keep,
             "noise": self.noise.to_list(),
         }
 
@@ -429,7 +431,7 @@ class ImplicitPlan(Plan):
             noise=kinds[data["mechanism"]].from_list(data["noise"], tree.n_public),
             shares=tuple(float(share) for share in data["shares"]),
             confidence=data["confidence"],
-            keep_measurements=data["keep_measurements"],
+            keep=("measurements",) if data["keep_measurements"] else (),
             **common,
         )
 

@@ -83,7 +83,7 @@ def find_implicit_plan(
         privacy_unit=unit,
         max_contributions=rows,
         confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
-        keep_measurements=given["keep_measurements"],
+        keep=given["keep"],
     )
 
 

@@ -439,7 +439,7 @@ def _mean_columns(
         # They surround the unbiased estimates, and are extended to the means that are shown.
         columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
         columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
-    return columns | (measurement_columns(plan, sums, prefix) if plan.keep_measurements else {})
+    return columns | (measurement_columns(plan, sums, prefix) if "measurements" in plan.keep else {})
 
 
 def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:

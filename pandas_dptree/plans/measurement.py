@@ -21,8 +21,9 @@ from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, check_display, read_only
+from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -42,7 +43,7 @@ class Measurement(TreePlan):
     consistency: Consistency
     fit: Fit
     confidence: float | None
-    keep_measurements: bool
+    keep: tuple[Kept, ...]
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
@@ -64,7 +65,8 @@ class Measurement(TreePlan):
                 "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
             )
         cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
-        check_display(self.confidence, self.keep_measurements)
+        check_confidence(self.confidence)
+        object.__setattr__(self, "keep", check_kept(self.keep))
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)

@@ -69,7 +69,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
     of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
     `ImplicitMultiplicativePlan.release`. Of the options from `split` to `known`, both accept only
-    `split`, `confidence` and `keep_measurements`.
+    `split`, `confidence` and `keep`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
     columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. None of

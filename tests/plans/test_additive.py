@@ -242,7 +242,7 @@ def full(domain, options):
         known = known.assign(region=region)
     elif known is not None:
         known = {**known, "region": {region: 100}}
-    return dpt.plan(domain, confidence=0.9, keep_measurements=True, **{**options, "known": known})
+    return dpt.plan(domain, confidence=0.9, keep=["measurements"], **{**options, "known": known})
 
 
 @pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])

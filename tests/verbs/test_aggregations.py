@@ -43,7 +43,7 @@ def test_columns_are_those_asked_for_in_their_order():
 
 def test_what_else_a_table_can_show_is_named_likewise():
     table = dpt.tree_agg(
-        VISITS, BY, ASKED, rho=0.1, domain=PLACES, confidence=0.9, keep_measurements=True, rng=rng()
+        VISITS, BY, ASKED, rho=0.1, domain=PLACES, confidence=0.9, keep=["measurements"], rng=rng()
     )
     for name in ASKED:
         suffixes = ["", "_std_error", "_lower", "_upper", "_measurement", "_noise_scale"]

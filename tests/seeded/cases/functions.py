@@ -211,7 +211,7 @@ def certificates():
     leaves = scattered(24, 9, 43)
     found = {}
     for fit in ("totals", "joint"):
-        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep_measurements=True, rho=0.5)
+        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep=["measurements"], rho=0.5)
         table = plan.release(leaves, rng=rng())
         names = list(plan.level_names)
         rows = [table[table["level"] == name] for name in names]

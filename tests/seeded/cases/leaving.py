@@ -40,7 +40,7 @@ NODES: dict[str, Any] = {"split": "nodes"}
 def nodes_of_counts():
     return {
         "rho": counts(**NODES, **CONCENTRATED),
-        "approximate": counts(neighbors="replace", keep_measurements=True, **NODES, **APPROXIMATE),
+        "approximate": counts(neighbors="replace", keep=["measurements"], **NODES, **APPROXIMATE),
         "sums": sums(["age", "cost"], bounds=BOUNDS, **NODES, **APPROXIMATE),
         "array": wards().dp.tree_counts(["city", "hospital"], rng=rng(), **NODES, **ONE, **CONCENTRATED),
     }

@@ -210,9 +210,7 @@ def plan_of_numbers_released():
 
 @case
 def plan_of_sums_released():
-    plan = dpt.plan(
-        domain(), column="cost", bounds=(0, 500), keep_measurements=True, **CONCENTRATED, **PEOPLE
-    )
+    plan = dpt.plan(domain(), column="cost", bounds=(0, 500), keep=["measurements"], **CONCENTRATED, **PEOPLE)
     return plan.release(visits(), rng=rng())
 
 
@@ -224,7 +222,7 @@ def _plans() -> dict[str, Any]:
     return {
         "pure": dpt.plan(listed, **PURE),
         "options": dpt.plan(
-            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep_measurements=True,
+            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep=["measurements"],
             fit="joint", consistency="nonnegative", level_weights={"clinic": 3}, objective="cells",
             **APPROXIMATE, **PEOPLE,
         ),
