@@ -12,6 +12,7 @@ Class = TypeVar("Class", bound=type)
 OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
     "dpt.metrics": "dpt.theory",
+    "plan.shares": "plan.budget_shares",
 }
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 

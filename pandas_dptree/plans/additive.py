@@ -81,7 +81,7 @@ class AdditivePlan(Measurement):
         )
 
     @property
-    def remark(self) -> str:
+    def _remark(self) -> str:
         """How close the plan is to the best possible plan."""
         return self.gap_reason
 
@@ -120,8 +120,8 @@ class AdditivePlan(Measurement):
         return pd.DataFrame(
             {
                 "level": list(self.level_names),
-                "nodes": self.n_listed,
-                "share": self.shares,
+                "nodes": self._n_listed,
+                "share": self.budget_shares,
                 "noise_scale": self.noise_scales,
                 "std_error": self.std_errors,
             }
@@ -129,7 +129,7 @@ class AdditivePlan(Measurement):
 
     # Release
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Check the names of the table's columns, and prepare to read the records."""
         return prepared(self, data)
 
@@ -276,13 +276,13 @@ class AdditivePlan(Measurement):
             "noise_scales": serialize.plain(self.node_noise_scales),
         }
 
-    def to_part(self) -> dict[str, Any]:
+    def _to_part(self) -> dict[str, Any]:
         """Serialize what distinguishes this plan from those of other quantities under the same loss."""
         return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        plan = cls.from_part(data, hierarchy, mechanism=data["mechanism"], **common)
+        plan = cls._from_part(data, hierarchy, mechanism=data["mechanism"], **common)
         if plan.quantity.shift:  # only means are measured from the middle of the bounds
             raise ValueError("the values of a sum are shifted")
         if plan.quantity.column is not None:
@@ -290,10 +290,10 @@ class AdditivePlan(Measurement):
         return plan
 
     @classmethod
-    def from_part(
+    def _from_part(
         cls, data: Mapping[str, Any], hierarchy: Domain | Tree, *, mechanism: str, **common: Any
     ) -> Self:
-        """Read what `to_part` serialized. The table may name the quantity differently from its column."""
+        """Read what `_to_part` serialized. The table may name the quantity differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
         return cls(

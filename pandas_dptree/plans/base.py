@@ -20,6 +20,7 @@ from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_na
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
+from pandas_dptree.old_names import with_old_names
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import RUNNING, Running, takes
@@ -37,6 +38,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
 """How to format the columns of a plan's table."""
 
 
+@with_old_names("plan")
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan(ABC):
     """A release, described before it happens.
@@ -69,9 +71,9 @@ class Plan(ABC):
 
     kind: ClassVar[str]
     """The name of this kind of plan in JSON."""
-    kinds: ClassVar[dict[str, type[Plan]]] = {}
+    _kinds: ClassVar[dict[str, type[Plan]]] = {}
     """All kinds of plans that can be read, by their names in JSON."""
-    takes_rho_with_delta: ClassVar[bool] = False
+    _takes_rho_with_delta: ClassVar[bool] = False
     """Whether the loss may be a rho with a delta: only for releases gated by Gaussian thresholds."""
     _max_rows: ClassVar[int | None] = None
     """How many rows of the plan's table to print; None for all."""
@@ -84,13 +86,13 @@ class Plan(ABC):
     def __init_subclass__(cls) -> None:
         """Register the kind of plan, so that it can be read from JSON."""
         if "kind" in vars(cls):
-            Plan.kinds[cls.kind] = cls
+            Plan._kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
         """Check the kind of the loss, and the privacy unit."""
-        if not self.takes_rho_with_delta:
+        if not self._takes_rho_with_delta:
             ungated_loss(self.loss)
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.columns_used)
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self._columns_used)
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)
 
@@ -102,7 +104,7 @@ class Plan(ABC):
         """Names of the levels, from the root to the leaves."""
 
     @property
-    def columns_used(self) -> Collection[Hashable]:
+    def _columns_used(self) -> Collection[Hashable]:
         """Columns that decide where and how a row is counted; none of them can be the privacy unit."""
         return self.level_names[1:]
 
@@ -167,7 +169,7 @@ class Plan(ABC):
         return "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
 
     @property
-    def remark(self) -> str:
+    def _remark(self) -> str:
         """A line to print below the plan's table; empty for most kinds."""
         return ""
 
@@ -176,14 +178,14 @@ class Plan(ABC):
         table = self.to_frame().to_string(
             index=False, formatters=self._formats, max_rows=self._max_rows, na_rep="-"
         )
-        return "\n".join(filter(None, [self.headline, table, self.remark, self._digest_line]))
+        return "\n".join(filter(None, [self.headline, table, self._remark, self._digest_line]))
 
     def _repr_html_(self) -> str:
         """Format the plan for a notebook."""
         table = self.to_frame().to_html(
             index=False, formatters=self._formats, border=0, max_rows=self._max_rows, na_rep="-"
         )
-        below = [f"<p>{escape(line)}</p>" for line in (self.remark, self._digest_line) if line]
+        below = [f"<p>{escape(line)}</p>" for line in (self._remark, self._digest_line) if line]
         return "\n".join([f"<p>{escape(self.headline)}</p>", table, *below])
 
     @property
@@ -220,7 +222,7 @@ class Plan(ABC):
             "version": __version__,
         }
 
-    def attrs(self, origin: Origin | None = None) -> dict[str, Any]:
+    def _attrs(self, origin: Origin | None = None) -> dict[str, Any]:
         """Return the attributes of a released table: ``dp``, and ``dp_plan`` if JSON can hold the plan.
 
         ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text. It is text because operations of
@@ -246,7 +248,7 @@ class Plan(ABC):
     # Release
 
     @abstractmethod
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Check that data can be released by this plan, as far as public arguments tell; read no records."""
 
     @takes(*RUNNING)
@@ -274,7 +276,7 @@ class Plan(ABC):
         what several calls spend. The steps of the progress bar follow from the plan alone. The times that it
         shows may depend on the records, so do not publish them.
         """
-        return carry_out({None: self.prepared(data)}, options)[None]
+        return carry_out({None: self._prepared(data)}, options)[None]
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:
@@ -381,7 +383,7 @@ class Plan(ABC):
             If `data` is not a plan of this kind, was changed, or spends more than it states; or if `digest`
             is that of another plan. `DomainError` if the domain is not the plan's.
         """
-        found = serialize.kind_of(data, cls.kinds)
+        found = serialize.kind_of(data, cls._kinds)
         if not issubclass(found, cls):
             raise ArgumentError(
                 "data",
@@ -434,7 +436,7 @@ class TreePlan(Plan):
         return source_of(self.domain)
 
     @cached_property
-    def labelled(self) -> Domain:
+    def _labelled(self) -> Domain:
         """The domain; without labels, one that numbers the nodes."""
         return self.domain or Domain.from_tree(self.tree)
 
@@ -452,7 +454,7 @@ class PrefixPlan(Plan):
         check_rows_of_records(self.privacy_unit, self.max_contributions)
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The column that decides where a row is counted."""
         return (self.tree.column,)
 

@@ -112,7 +112,7 @@ class DistributionPlan(Plan):
         ]
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The column that is counted, and the keys of the groups."""
         return (self.bins.column, *self.level_names[1:])
 
@@ -181,15 +181,15 @@ class DistributionPlan(Plan):
         released: Distribution = super().release(data, **options)
         return released
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
         if isinstance(data, np.ndarray):
             causes = usual_causes()
         else:
             causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
-        return self.prepared_by(partial(self._exact, data), causes)
+        return self._prepared_by(partial(self._exact, data), causes)
 
-    def prepared_by(self, exact: Callable[[Resources], IntArray], causes: str) -> Release:
+    def _prepared_by(self, exact: Callable[[Resources], IntArray], causes: str) -> Release:
         """Prepare the release of counts of the bins, shape (n_groups, n_bins), which `exact` will read."""
 
         def read(resources: Resources) -> Finish:
@@ -224,7 +224,7 @@ class DistributionPlan(Plan):
             estimates=self._shown(estimates),
             totals=self._shown(self.totals),
             strategy=self.strategy,
-            attrs=self.attrs(origin),
+            attrs=self._attrs(origin),
         )
 
     @property

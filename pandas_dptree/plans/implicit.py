@@ -73,7 +73,7 @@ class ImplicitPlan(Plan):
         The tree of all prefixes; or the public keys, and the columns of the private ones.
     noise : LevelNoise
         The noise and the threshold of each level.
-    shares : tuple of float
+    budget_shares : tuple of float
         Each level's part of the loss. Only their proportions matter.
     confidence : float
         The probability with which the column ``error_bound`` holds in all rows; not used with truncated
@@ -83,11 +83,11 @@ class ImplicitPlan(Plan):
     """
 
     kind: ClassVar[str] = "implicit"
-    takes_rho_with_delta: ClassVar[bool] = True
+    _takes_rho_with_delta: ClassVar[bool] = True
 
     tree: PrefixTree | PrivateKeys
     noise: LevelNoise
-    shares: tuple[float, ...]
+    budget_shares: tuple[float, ...]
     confidence: float = 0.95
     keep: tuple[Kept, ...] = ()
 
@@ -104,8 +104,8 @@ class ImplicitPlan(Plan):
                 "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."
             )
         check_delta(self.loss)
-        if len(self.shares) != len(self.level_names) or not all(
-            math.isfinite(share) and share > 0 for share in self.shares
+        if len(self.budget_shares) != len(self.level_names) or not all(
+            math.isfinite(share) and share > 0 for share in self.budget_shares
         ):
             raise ArgumentError(
                 "shares",
@@ -113,7 +113,7 @@ class ImplicitPlan(Plan):
                 hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
             )
         if self.noise.n_public != self.n_public or not self.noise.keeps_to(
-            self.loss, self.shares, neighbors=self.neighbors, max_contributions=self.max_contributions
+            self.loss, self.budget_shares, neighbors=self.neighbors, max_contributions=self.max_contributions
         ):
             raise ArgumentError(
                 "noise",
@@ -142,7 +142,7 @@ class ImplicitPlan(Plan):
         return self.tree.level_names
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The columns that decide where a row is counted."""
         return self.tree.level_names[1:] if isinstance(self.tree, PrivateKeys) else self.tree.columns
 
@@ -239,7 +239,7 @@ class ImplicitPlan(Plan):
         table: pd.DataFrame = super().release(data, **options)
         return table
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -265,7 +265,7 @@ class ImplicitPlan(Plan):
             bounds,
             bound_name=self.noise.bound_name,
             noise_scales=self.noise.noise_scales if "measurements" in self.keep else None,
-            attrs=self.attrs(origin),
+            attrs=self._attrs(origin),
         )
         prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
         domain = self.hierarchy if isinstance(self.hierarchy, Domain) else None
@@ -409,7 +409,7 @@ class ImplicitPlan(Plan):
             "private_keys": None
             if private is None
             else [serialize.name("private_keys", each) for each in private],
-            "shares": list(self.shares),
+            "shares": list(self.budget_shares),
             "confidence": self.confidence,
             "keep_measurements": "measurements" in self.keep,
             "noise": self.noise.to_list(),
@@ -429,7 +429,7 @@ class ImplicitPlan(Plan):
         return cls(
             tree=tree,
             noise=kinds[data["mechanism"]].from_list(data["noise"], tree.n_public),
-            shares=tuple(float(share) for share in data["shares"]),
+            budget_shares=tuple(float(share) for share in data["shares"]),
             confidence=data["confidence"],
             keep=("measurements",) if data["keep_measurements"] else (),
             **common,

@@ -115,7 +115,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         table: pd.DataFrame = super().release(data, **options)
         return table
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -133,9 +133,9 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         done()
         names, counts = zip(*released, strict=True)
         bounds = [self.error_bound(level) for level in counts]
-        table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self.attrs(origin))
+        table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self._attrs(origin))
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
-        return Outcome(table, self.total_of(table), causes)
+        return Outcome(table, self._total_of(table), causes)
 
     def _provenance_details(self) -> dict[str, Any]:
         return {**RelativeErrorPlan._provenance_details(self), "largest_unseen": self.largest_unseen}

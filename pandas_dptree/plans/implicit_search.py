@@ -78,7 +78,7 @@ def find_implicit_plan(
         tree=tree,
         loss=loss,
         noise=noise,
-        shares=shares,
+        budget_shares=shares,
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=rows,

@@ -58,7 +58,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     """
 
     kind: ClassVar[str] = "multiplicative"
-    implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
+    _implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
     """Values of options that such a plan has in any case: its tables never add up."""
 
     @takes(*RUNNING)
@@ -103,7 +103,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
         table: pd.DataFrame = super().release(data, **options)
         return table
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -126,10 +126,10 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
             bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
         columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
-        table = release_frame(self.labelled, columns, self.attrs(origin))
+        table = release_frame(self._labelled, columns, self._attrs(origin))
         domain = None if isinstance(data, np.ndarray) else self.domain
         causes = usual_causes(domain, privacy_unit=self.privacy_unit)
-        return Outcome(table, self.total_of(table), causes)
+        return Outcome(table, self._total_of(table), causes)
 
     @property
     def headline(self) -> str:

@@ -217,7 +217,9 @@ def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
         tree, epsilon=1.0, objective="cells", consistency=consistency, fit=fit, known={"level_1": some},
         confidence=0.9, keep=["measurements"],
     )  # fmt: skip
-    assert plan.shares[1] == 0 and plan.shares[[0, 2]].all()  # Laplace noise leaves the level out
+    assert (
+        plan.budget_shares[1] == 0 and plan.budget_shares[[0, 2]].all()
+    )  # Laplace noise leaves the level out
     states = plan.release(leaves, rng=rng()).dp.level("level_1")
     assert (states[["count", "lower", "upper"]].iloc[:5] == 48).all(axis=None)
     assert (states["std_error"].iloc[:5] == 0).all() and (states["std_error"].iloc[5:] > 0).all()

@@ -28,14 +28,14 @@ def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
         n_levels = len(tree.level_names)
         best = best_noise(mechanism, split, PrivacyLoss(**LOSS), n_levels, tree.n_public,
                           neighbors="add_remove", max_contributions=1)  # fmt: skip
-        assert (plan.noise, plan.shares) == best and plan.tree is tree
+        assert (plan.noise, plan.budget_shares) == best and plan.tree is tree
         assert (plan.confidence, plan.keep, plan.privacy_unit) == (0.95, (), None)
         assert plan.n_public == tree.n_public and plan.level_names == tree.level_names
 
 
 def test_shares_by_name_reach_the_plan():
     shares = {"total": 0.125, "product": np.float64(0.5), "state": 0.125, "city": 0.25}
-    assert find_implicit_plan(BELOW, "auto", split=shares, **WHOLE).shares == (0.125, 0.125, 0.25, 0.5)
+    assert find_implicit_plan(BELOW, "auto", split=shares, **WHOLE).budget_shares == (0.125, 0.125, 0.25, 0.5)
 
 
 @each(

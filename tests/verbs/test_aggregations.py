@@ -229,7 +229,7 @@ def test_what_is_measured_counts_and_not_what_shares_say():
     """A plan that spends cannot pass for one that does not."""
     dear = dpt.plan(DOMAIN, epsilon=5.0)
     cheap = dpt.plan(DOMAIN, epsilon=0.1)
-    assert dear.spends and not dear.shares.sum() == 0
+    assert dear._spends and not dear.budget_shares.sum() == 0
     with pytest.raises(dpt.ArgumentError, match="spend more"):
         dpt.JointPlan(loss=cheap.loss, plans={"a": cheap, "b": dear})
 

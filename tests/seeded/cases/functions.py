@@ -217,7 +217,7 @@ def certificates():
         rows = [table[table["level"] == name] for name in names]
         measurements = [each["measurement"].to_numpy(dtype=float) for each in rows]
         estimates = [each["count"].to_numpy(dtype=float) for each in rows]
-        certificate = dpt.theory.certify(TREE, measurements, plan.variances, estimates, fit=fit)
+        certificate = dpt.theory.certify(TREE, measurements, plan._variances, estimates, fit=fit)
         found[fit] = certificate.ok
     return found
 
