@@ -167,7 +167,7 @@ class DataFrameAccessor:
         return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
 
     @takes(*RUNNING)
-    def release(self, plan: Plan, **options: Unpack[Running]) -> Any:
+    def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:
         """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
             raise ArgumentError(
@@ -280,7 +280,7 @@ class DataFrameAccessor:
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
-        plan: Plan | None = None,
+        plan: Plan[Any] | None = None,
     ) -> str | None:
         """Format a released table as a self-contained page to print, with its protection in words.
 

@@ -73,7 +73,7 @@ def plan_distribution(
     Notes
     -----
     **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
-    other dimensions of an array: see `DistributionPlan.release`.
+    other dimensions of an array: see `DistributionPlan`.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,6 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import prepared
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
@@ -59,6 +58,19 @@ class AdditivePlan(Measurement):
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
         grid of values); inf where nothing is measured. Computed from the shares, unless they are given.
+
+    Notes
+    -----
+    `release` takes records, or the exact counts of the leaves in the order of the tree, whole numbers of
+    shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
+    `max_contributions`.
+
+    The table has one row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of
+    the unbiased linear estimate (of the noise, with ``consistency="none"``). ``attrs["dp"]`` describes how
+    the table was made; it is for display and proves nothing.
+
+    **Privacy**: the rows, columns and types of the table follow from the plan alone. Records outside the
+    domain are dropped, and their number is not reported.
     """
 
     kind: ClassVar[str] = "additive"
@@ -132,39 +144,6 @@ class AdditivePlan(Measurement):
     def _prepared(self, data: Any) -> Release:
         """Check the names of the table's columns, and prepare to read the records."""
         return prepared(self, data)
-
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table.
-
-        Parameters
-        ----------
-        data : dataframe or numpy.ndarray
-            The records, one row each. Or the exact counts of the leaves in the order of the tree, whole
-            numbers of shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
-            `max_contributions`.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of the
-            unbiased linear estimate (of the noise, with ``consistency="none"``). ``attrs["dp"]`` describes
-            how the table was made; it is for display and proves nothing.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` is neither, or does not fit the plan; `ColumnsError` if a column is missing or repeated,
-            or has a type that cannot equal the domain's labels.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
-        alone. Records outside the domain are dropped, and their number is not reported.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
         r"""Predict each level's root mean squared error beyond a relative error `alpha`.

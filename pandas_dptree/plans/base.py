@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from pandas_dptree.privacy.unit import check_rows_of_records, protected
 
 __all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "read_only"]
 
+Released = TypeVar("Released", covariant=True)
+
 FORMATS: dict[str, Callable[[float], str]] = {
     "share": "{:.3f}".format,
     **dict.fromkeys(("epsilon", "delta", "noise_scale", "std_error"), "{:.4g}".format),
@@ -40,7 +42,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
 
 @with_old_names("plan")
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Plan(ABC):
+class Plan(ABC, Generic[Released]):
     """A release, described before it happens.
 
     A plan is a function of public arguments alone. It can be printed, compared, approved and stored before
@@ -71,7 +73,7 @@ class Plan(ABC):
 
     kind: ClassVar[str]
     """The name of this kind of plan in JSON."""
-    _kinds: ClassVar[dict[str, type[Plan]]] = {}
+    _kinds: ClassVar[dict[str, type[Plan[Any]]]] = {}
     """All kinds of plans that can be read, by their names in JSON."""
     _takes_rho_with_delta: ClassVar[bool] = False
     """Whether the loss may be a rho with a delta: only for releases gated by Gaussian thresholds."""
@@ -252,7 +254,7 @@ class Plan(ABC):
         """Check that data can be released by this plan, as far as public arguments tell; read no records."""
 
     @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> Any:
+    def release(self, data: Any, **options: Unpack[Running]) -> Released:
         """Spend the budget: measure the data and return the release.
 
         Parameters
@@ -261,10 +263,16 @@ class Plan(ABC):
             The records, one row each; some kinds of plans take exact counts as well.
         **options
 
+        Returns
+        -------
+        pandas.DataFrame or Distribution
+            The table, which the documentation of each kind of plan describes.
+
         Raises
         ------
         ArgumentError
-            If `data` cannot be counted, or does not fit the plan.
+            If `data` cannot be counted, or does not fit the plan; `ColumnsError` if a column is missing or
+            repeated, or has a type that cannot be read.
         LedgerError
             If the account refuses the release, or cannot be charged.
         MissingExtraError
@@ -276,7 +284,8 @@ class Plan(ABC):
         what several calls spend. The steps of the progress bar follow from the plan alone. The times that it
         shows may depend on the records, so do not publish them.
         """
-        return carry_out({None: self._prepared(data)}, options)[None]
+        released: Released = carry_out({None: self._prepared(data)}, options)[None]
+        return released
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:
@@ -405,7 +414,7 @@ def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TreePlan(Plan):
+class TreePlan(Plan[pd.DataFrame]):
     """A plan for the nodes of a listed `tree`, with labels if it has a `domain`."""
 
     tree: Tree
@@ -442,7 +451,7 @@ class TreePlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PrefixPlan(Plan):
+class PrefixPlan(Plan[pd.DataFrame]):
     """A plan for an implicit `tree` of all prefixes."""
 
     tree: PrefixTree

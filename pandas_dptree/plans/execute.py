@@ -47,7 +47,7 @@ Levels = Sequence[npt.NDArray[Any]]
 
 
 def prepared(plan: Measurement, data: Any) -> Release:
-    """Prepare the release of records by a plan: see `AdditivePlan.release`."""
+    """Prepare the release of records by a plan: see `AdditivePlan`."""
     name = plan.quantity.name
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")

@@ -18,7 +18,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,6 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.shown_levels import shown_levels
@@ -59,7 +58,7 @@ __all__ = ["ImplicitPlan", "check_delta", "detection_probability"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ImplicitPlan(Plan):
+class ImplicitPlan(Plan[pd.DataFrame]):
     """A release of the large nodes of a hierarchy that nobody can list, described before it happens.
 
     Made by `plan_implicit`, or by `plan` with `private_keys`. It is a function of the hierarchy and the
@@ -80,6 +79,33 @@ class ImplicitPlan(Plan):
         Laplace noise, whose bounds are certain.
     keep : tuple of {"measurements"}
         What else the table shows: the noisy counts.
+
+    Notes
+    -----
+    The released table has, level by level, one row for each node of a public level, and for each released
+    node and its ancestors: ``level`` (ordered categorical), one column per key or per level such as ``ip/8``
+    (missing below a node's depth), and
+
+    - ``count``: whole and non-negative. A node's children and their remainder add up to it.
+    - ``std_error``: that of the noise, as if the node were released in any case. Missing for an ancestor that
+      was not released itself, and for remainders that depend on its noisy count.
+    - ``max_error``, with truncated Laplace noise: how far the true count can be from `count`, with certainty.
+      (True counts are those of the rows that fit the tree and were kept for their unit.)
+    - ``error_bound``, with Gaussian noise: likewise, with the probability `confidence` for all rows of the
+      table together.
+    - ``other``: True for a remainder: what a node of the level above holds beside its children in the table.
+      Its own key is missing. Each such node has one, unless all its children are in the table.
+
+    With ``keep=["measurements"]`` also ``measurement``, the noisy count, and its ``noise_scale``; missing
+    where nothing was released.
+
+    **Privacy**: the columns of the table follow from the plan alone; which nodes appear is covered by delta.
+    Private keys are made afresh, sorted by value, and their type depends on the released ones alone: objects
+    if there are none. Records that do not fit the tree are dropped, and their number is not reported. A
+    record whose private keys are missing from some level on counts on the levels above.
+
+    **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
+    those with positive noise are shown, so their counts are too large on average; see the documentation.
     """
 
     kind: ClassVar[str] = "implicit"
@@ -188,56 +214,6 @@ class ImplicitPlan(Plan):
         if set(whole["largest_unseen"]) == {None}:
             del whole["largest_unseen"]
         return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
-
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table of the large nodes.
-
-        Parameters
-        ----------
-        data : dataframe
-            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            Level by level, one row for each node of a public level, and for each released node and its
-            ancestors: ``level`` (ordered categorical), one column per key or per level such as ``ip/8``
-            (missing below a node's depth), and
-
-            - ``count``: whole and non-negative. A node's children and their remainder add up to it.
-            - ``std_error``: that of the noise, as if the node were released in any case. Missing for an
-              ancestor that was not released itself, and for remainders that depend on its noisy count.
-            - ``max_error``, with truncated Laplace noise: how far the true count can be from `count`, with
-              certainty. (True counts are those of the rows that fit the tree and were kept for their unit.)
-            - ``error_bound``, with Gaussian noise: likewise, with the probability `confidence` for all rows
-              of the table together.
-            - ``other``: True for a remainder: what a node of the level above holds beside its children in the
-              table. Its own key is missing. Each such node has one, unless all its children are in the table.
-
-            With ``keep=["measurements"]`` also ``measurement``, the noisy count, and its ``noise_scale``;
-            missing where nothing was released.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
-            cannot fit the tree.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
-        appear is covered by delta. Private keys are made afresh, sorted by value, and their type depends on
-        the released ones alone: objects if there are none. Records that do not fit the tree are dropped, and
-        their number is not reported. A record whose private keys are missing from some level on counts on the
-        levels above.
-
-        **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
-        those with positive noise are shown, so their counts are too large on average; see the documentation.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
 
     def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""

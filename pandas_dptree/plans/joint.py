@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,6 @@ from pandas_dptree.plans.execute import (
     unbiased,
 )
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
@@ -63,7 +62,7 @@ _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class JointPlan(Plan):
+class JointPlan(Plan[pd.DataFrame]):
     """A release of several quantities under one privacy loss, described before it happens.
 
     Made by `plan_agg`, `plan_sums` and `plan_means` for the records of a frame, and by
@@ -84,6 +83,14 @@ class JointPlan(Plan):
         The name of the plan that counts the records for these means.
     shows_count : bool
         Whether the table shows that count.
+
+    Notes
+    -----
+    The released table has one row per node: ``level``, the keys, and for each quantity its value and its
+    standard error. `release` takes records; ``dataset.dp.release`` releases a plan for a dataset.
+
+    **Privacy**: the loss is spent once for all quantities together. A record that lacks one of the values is
+    dropped from all of them, like one outside the domain.
     """
 
     kind: ClassVar[str] = "joint"
@@ -240,35 +247,6 @@ class JointPlan(Plan):
         """
         spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
-
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table.
-
-        Parameters
-        ----------
-        data : dataframe
-            The records, one row each. (`dataset.dp.release` releases a plan for a dataset.)
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per node: ``level``, the keys, and for each quantity its value and its standard error.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
-            cannot be read.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`; the loss is spent once for all quantities together. A record that
-        lacks one of the values is dropped from all of them, like one outside the domain.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
 
     def _prepared(self, data: Any) -> Release:
         """Check the names of the table's columns, and that records can be read; read none."""

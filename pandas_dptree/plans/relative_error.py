@@ -34,7 +34,7 @@ STEPS = [("comparing with thresholds", 1), ("laying out the table", 1)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RelativeErrorPlan(Plan):
+class RelativeErrorPlan(Plan[pd.DataFrame]):
     """Thresholds, and the errors of counts estimated with them: a function of public arguments alone.
 
     `mechanism` is the guarantee that was asked for. `chain` has the thresholds, for one added or removed row:

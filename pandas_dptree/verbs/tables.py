@@ -64,16 +64,16 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     **Private keys.** With `private_keys`, the last keys need no list. Only nodes with a large noisy count are
     released, each with a bound on its error; all others are pooled in rows with ``other=True``, so all totals
     are kept. That needs a delta, and `privacy_unit` must be stated: labels are published as they are. See
-    `ImplicitPlan.release` for the table. A key that is absent is not zero.
+    `ImplicitPlan` for the table. A key that is absent is not zero.
 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
     of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
-    `ImplicitMultiplicativePlan.release`. Of the options from `split` to `known`, both accept only
+    `ImplicitMultiplicativePlan`. Of the options from `split` to `known`, both accept only
     `split`, `confidence` and `keep`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
     columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. None of
-    the options from `split` to `known` is accepted. See `MultiplicativePlan.release`.
+    the options from `split` to `known` is accepted. See `MultiplicativePlan`.
 
     See Also
     --------
@@ -90,7 +90,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     """
     check_frame(frame)
     domain, private_keys = options.get("domain"), options.get("private_keys")
-    found: Plan
+    found: Plan[pd.DataFrame]
     if isinstance(by, PrefixTree) and private_keys is None:
         found = find_plan_without_list(by, **taken_from((*PLAN, "domain"), options))
     else:
