@@ -16,7 +16,6 @@ from pandas_dptree.plans.options import RUNNING, Running, takes
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
 
-@xr.register_dataarray_accessor("dp")  # type: ignore[no-untyped-call]
 class DataArrayAccessor:
     """Differentially private releases of an array of counts or of values."""
 
@@ -36,7 +35,6 @@ class DataArrayAccessor:
         return arrays.release(plan, self._data, **options)
 
 
-@xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
 class DatasetAccessor:
     """Differentially private releases of several variables, which share one privacy loss."""
 

@@ -29,7 +29,6 @@ __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 _OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "to_file", "to_html")
 
 
-@pd.api.extensions.register_dataframe_accessor("dp")
 @with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
@@ -226,7 +225,6 @@ def _looks_released(frame: pd.DataFrame) -> bool:
     return "dp" in frame.attrs or ("level" in texts and has_errors)
 
 
-@pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:
     """Differentially private releases of the values of a series, each of which is a record."""
 
