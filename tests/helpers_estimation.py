@@ -6,7 +6,7 @@ import numpy as np
 
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import NOISES
+from pandas_dptree.mechanisms.additive import NOISES, Laplace
 
 CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
 
