@@ -36,9 +36,9 @@ class Source(ABC):
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Return the pandas or narwhals types of columns by name, from the schema alone."""
 
-    @abstractmethod
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read some columns, in batches of at most `rows` rows. No others are read, and nothing twice."""
+        raise NotImplementedError  # by an engine that only workers read
 
     def n_rows(self) -> int | None:
         """Return the number of records if it is known without reading."""
