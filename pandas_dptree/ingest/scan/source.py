@@ -55,10 +55,10 @@ def class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}" if held is kind else ""
 
 
-def needed(package: str, *, of: str, extra: str = "engines") -> Any:
+def needed(package: str, *, of: str) -> Any:
     """Import a package that an engine needs, or say how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError:
         name = package.partition(".")[0]
-    raise MissingExtraError(f"reading {of}", package=name, extra=extra)
+    raise MissingExtraError(f"reading {of}", package=name)

@@ -52,7 +52,7 @@ class SparkFrame(Source):
 
 def numbered(frame: Any, columns: Sequence[Hashable]) -> Any:
     """Select columns by position, as c0, c1, ...: names may have dots, or differ in case alone."""
-    needed("pyarrow", of="dataframes of Spark", extra="spark")
+    needed("pyarrow", of="dataframes of Spark")
     names = list(frame.columns)
     every = frame.toDF(*(f"c{place}" for place in range(len(names))))
     chosen = every.select(*(f"c{names.index(name)}" for name in columns))
