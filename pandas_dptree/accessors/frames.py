@@ -48,7 +48,6 @@ from pandas_dptree.verbs.domains import domain_of, public_and_private, released_
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
 
-@pd.api.extensions.register_dataframe_accessor("dp")
 @with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
@@ -334,7 +333,6 @@ class DataFrameAccessor:
         return None
 
 
-@pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:
     """Differentially private releases of the values of a series, each of which is a record."""
 

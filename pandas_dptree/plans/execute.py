@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
@@ -79,8 +78,10 @@ def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     n_nodes = sum(next(iter(plans.values())).tree.level_sizes)
     steps = []
     for name, plan in plans.items():
-        passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode extends the one before
-        steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
+        steps += [
+            (f"adding noise to {name}", n_nodes),
+            (f"estimating {name}", plan.estimator.passes * n_nodes),
+        ]
     return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as integer estimates
 
 
@@ -111,11 +112,7 @@ def measured(
         exact = plan.tree.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
         done()
-        shown = estimate(
-            plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words,
-            least=plan.known.least if plan.quantity.non_negative else None,
-            signed=not plan.quantity.non_negative,
-        )  # fmt: skip
+        shown = plan.estimator.estimate(plan.tree, noisy, plan.variances, words, least=plan.known.least)
         results.append(Measured(noisy, shown))
     return results
 
@@ -153,7 +150,7 @@ def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[Int
 
 def unbiased(plan: Measurement, values: Measured) -> Levels:
     """Return the estimates to which `Measurement.node_std_errors` applies, in units."""
-    if plan.consistency in ("none", "linear"):
+    if plan.estimator.unbiased:
         return values.shown
     return least_squares(plan.tree, values.noisy, plan.variances)
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, quote
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
+from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, estimator_for
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
@@ -64,15 +64,13 @@ class Measurement(TreePlan):
                 "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
             )
         cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
-        check_choice("consistency", self.consistency, CONSISTENCIES)
-        check_choice("fit", self.fit, FITS)
         check_display(self.confidence, self.keep_measurements)
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
         )
         must_measure = np.arange(self.tree.depth + 1) >= (
-            0 if self.consistency == "none" else self.tree.depth
+            self.tree.depth if self.estimator.combines_levels else 0
         )
         if not fits or not all(
             (exact | (share > 0)).all()
@@ -138,6 +136,11 @@ class Measurement(TreePlan):
         column = self.quantity.column
         return (*self.level_names[1:], *([] if column is None else [column]))
 
+    @cached_property
+    def estimator(self) -> Estimator:
+        """How noisy values become those of the table."""
+        return estimator_for(self.consistency, self.fit, signed=not self.quantity.non_negative)
+
     @property
     def spends(self) -> bool:
         """Whether anything is measured; a plan in which all counts are public spends nothing."""
@@ -194,10 +197,8 @@ class Measurement(TreePlan):
     @cached_property
     def _unit_errors(self) -> list[FloatArray]:
         """Standard error of every node, in units."""
-        least_squares = self.consistency != "none"
-        return [
-            np.sqrt(each) for each in (self.variances.final if least_squares else self._measured_variances)
-        ]
+        combined = self.estimator.combines_levels
+        return [np.sqrt(each) for each in (self.variances.final if combined else self._measured_variances)]
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
@@ -215,15 +216,15 @@ class Measurement(TreePlan):
     @cached_property
     def error_cumulants(self) -> list[FloatArray]:
         """Fourth cumulants of the errors in `node_std_errors`, in units to the fourth power."""
-        if self.consistency == "none":
-            return self._noise_cumulants
-        return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+        if self.estimator.combines_levels:
+            return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+        return self._noise_cumulants
 
     @cached_property
     def node_half_widths(self) -> list[FloatArray]:
         """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
-        if self.consistency != "none":
+        if self.estimator.combines_levels:
             return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
         return [
             np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))

@@ -16,7 +16,7 @@ import numpy as np
 
 from pandas_dptree.distribution.strategies import StrategyName
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.estimation.estimators import FITS, Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
@@ -199,14 +199,9 @@ class PlanOptions(TypedDict, total=False):
         Fit,
         Option(
             "totals",
-            '{"totals", "adaptive", "joint"}',
+            "{" + ", ".join(f'"{name}"' for name in FITS) + "}",
             "How negative estimates are corrected.",
-            '``"totals"``: one family at a time (the children of a node), from the root down; totals stay '
-            'as accurate as in least squares. ``"adaptive"``: likewise, but small counts shrink and large '
-            "counts hardly change, to the degree that the level's noisy counts suggest it; more accurate "
-            'where most leaves are empty, and a few times slower. ``"joint"``: one least-squares fit of all '
-            "nodes, closest to the truth as a whole, but with totals that are too large where most leaves "
-            "are empty.",
+            " ".join(f'``"{name}"``: {each.description}' for name, each in FITS.items()),
             flag="--fit",
         ),
     ]

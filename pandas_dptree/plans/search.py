@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, quote
-from pandas_dptree.estimation.consistency import CONSISTENCIES
+from pandas_dptree.estimation.estimators import estimator_for
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
@@ -134,7 +134,7 @@ def find_plan(
     given = with_defaults(ADDITIVE, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
-    check_choice("consistency", given["consistency"], CONSISTENCIES)
+    least_squares = estimator_for(given["consistency"], given["fit"]).combines_levels
     check_choice("objective", given["objective"], OBJECTIVES)
     if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
@@ -145,7 +145,6 @@ def find_plan(
     public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
     sensitivity = quantity.sensitivity(neighbors=given["neighbors"], max_contributions=most)
-    least_squares = given["consistency"] != "none"
     split = given["split"]
     shares = _shares(split, names, public)
     weights = by_level(

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 from hypothesis import given
 
-from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
+from pandas_dptree.estimation.estimators import CONSISTENCIES, estimator_for
 from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths, intervals
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import least_values
@@ -330,8 +330,8 @@ def test_shown_intervals_hold_every_truth_that_the_plain_ones_hold(shape, noise)
         exact = least_squares(tree, noisy, variances)
         widths = half_widths(tree, variances, noise.fourth_cumulant(scales), 0.9)
         for mode in CONSISTENCIES[1:]:
-            shown = estimate(
-                tree, noisy, variances, mode, "totals", lambda n: rng.integers(0, 2**64, n, np.uint64)
+            shown = estimator_for(mode).estimate(
+                tree, noisy, variances, lambda n: rng.integers(0, 2**64, n, np.uint64)
             )
             for level, count in enumerate(truth):
                 lower, upper = intervals(
