@@ -120,10 +120,6 @@ class Account(Chargeable):
         name : str
             One of `parts`.
 
-        Returns
-        -------
-        Account
-
         Raises
         ------
         ArgumentError
@@ -280,10 +276,6 @@ class Account(Chargeable):
             Whether a plan may be charged again with the same note.
         requested : datetime
             When the release was requested, before any record was read. It is stored in seconds.
-
-        Returns
-        -------
-        dict of hashable to Charge
 
         Raises
         ------

@@ -9,6 +9,9 @@ compares them with what this package achieves.
 public if the counts for which they are predicted are. Everything else is a function of public parameters and
 of noisy measurements.
 
+**Errors**: functions raise an `ArgumentError` that names the argument that is out of its range, or a
+`ColumnsError` if a table lacks a column.
+
 **Sources**: Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023;
 Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate CDFs",
 2024.

@@ -84,11 +84,6 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     float
         In squared counts.
 
-    Raises
-    ------
-    ArgumentError
-        If `n_bins` is not a positive integer or a variance is negative or not finite.
-
     Examples
     --------
     >>> epsilon = 0.5
@@ -116,10 +111,6 @@ def histogram_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     total_variance : float, default 0
         The noise variance of the last prefix, the total: 0 if the total is public, and ``n_bins * variance``
         (:math:`K (K + 1)\,v / 2` in all) if it is the sum of all bins.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -164,12 +155,6 @@ def tree_error(
     float
         In squared counts. It is exact with padding, too.
 
-    Raises
-    ------
-    ArgumentError
-        If a branching factor is not an integer of at least 2, their product is below `n_bins`, there is not
-        one variance for each level, or one is negative or not finite.
-
     Examples
     --------
     Two levels of 16 share an epsilon of 1, 256 bins:
@@ -212,11 +197,6 @@ def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
     -------
     float
         In squared counts: at most half of `tree_error`. Least squares on the whole tree is better still.
-
-    Raises
-    ------
-    ArgumentError
-        As `tree_error`.
 
     Examples
     --------
@@ -293,11 +273,6 @@ def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | N
     numpy.ndarray, shape (len(branching),)
         Their sum is `epsilon`. A level gets 0 if no prefix but the last uses it.
 
-    Raises
-    ------
-    ArgumentError
-        If the branching factors are too small or not integers, or `epsilon` is not a positive number.
-
     Examples
     --------
     >>> optimal_budgets([9, 28], epsilon=1.0).round(9).tolist()
@@ -323,11 +298,6 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
     -------
     numpy.ndarray, shape (m,)
         Positive, with the product K. A factor below 2 belongs to no tree: its level has too little budget.
-
-    Raises
-    ------
-    ArgumentError
-        If `budgets` is not a list of positive numbers or `n_bins` not a positive integer.
 
     Examples
     --------
@@ -371,12 +341,6 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
         The branching factor of every level and the squared error, summed over prefixes, in squared counts,
         with a public total and continuous Laplace noise for replaced rows.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range, or the factor would be below 3. The theorem needs factors of at
-        least 3: for 4 bins and two levels, (1 + x, 4 / (1 + x)) is better than (2, 2) for all small x > 0.
-
     Examples
     --------
     >>> optimal_real_tree(256, height=2)
@@ -399,10 +363,6 @@ def best_branching_factor() -> float:
     It minimises :math:`(\beta - 1) / (\log\beta)^3`, and solves :math:`\log\beta = 3 (\beta - 1) / \beta`.
     With :math:`u = -3 / \beta` this is :math:`u e^u = -3 e^{-3}`, so :math:`\beta^* = -3 / W(-3 e^{-3})`
     with Lambert's function W (whose other branch gives :math:`\beta = 1`).
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -59,11 +59,6 @@ def cover(tree: Tree, start: int, stop: int, *, with_root: bool = True) -> list[
     list of NodeRange
         From left to right, at most two ranges per level; empty if `start` equals `stop`.
 
-    Raises
-    ------
-    ArgumentError
-        If `start` and `stop` are not such integers, or the tree is not level-uniform.
-
     Examples
     --------
     >>> [tuple(nodes) for nodes in cover(Tree.from_branching([2, 2, 2]), 1, 6)]
@@ -128,11 +123,6 @@ def interval_estimates(
     -------
     list of IntervalEstimate
         By ascending variance; without "complement" if the root was not measured.
-
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform or another argument does not fit it.
 
     Examples
     --------
@@ -235,11 +225,6 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     -------
     float
         In counts.
-
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform, a scale is negative or not finite, or `queries` is unknown.
 
     Examples
     --------

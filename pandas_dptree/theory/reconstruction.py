@@ -63,11 +63,6 @@ def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
     numpy.ndarray, shape (n_leaves,)
         Sums over the bins 1 … t for t = 1 … n_leaves. Integers stay integers.
 
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform, or a level is missing or does not have one value per node.
-
     Examples
     --------
     >>> tree = Tree.from_branching([2, 2])
@@ -95,10 +90,6 @@ def left_cover_variances(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -
     ----------
     tree, noise_variances : Tree, sequence of array_like
         Level-uniform, and the variance of the measurements of each level.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
 
     Examples
     --------
@@ -133,15 +124,6 @@ def average_covers(
         Of the two estimates: in proportion to their precisions, which is best, or one half each, as in the
         paper's Appendix B.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
-
-    Raises
-    ------
-    ArgumentError
-        If `weights` is unknown, or "equal" without a measured total; or if the tree, a level or a variance
-        does not fit.
 
     Examples
     --------
@@ -172,10 +154,6 @@ def average_covers_variances(
     tree, noise_variances, weights
         As for `average_covers`.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
-
     Examples
     --------
     >>> average_covers_variances(Tree.from_branching([2]), [0.0, 1.0]).tolist()
@@ -193,10 +171,6 @@ def least_squares_prefixes(
     ----------
     tree, measurements, noise_variances
         As for `average_covers`.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
 
     Examples
     --------

@@ -38,11 +38,6 @@ def from_thresholds(tree: Tree, prefix_sums: npt.ArrayLike) -> tuple[npt.NDArray
         totals. With independent noise of variance v on each total a node's variance is 2v, or v
         if the first leaf of the tree is below it.
 
-    Raises
-    ------
-    ArgumentError
-        If there is not one running total per leaf.
-
     Notes
     -----
     **Privacy**: a function of the running totals, and therefore as private as they are.

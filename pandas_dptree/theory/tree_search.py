@@ -129,12 +129,6 @@ def optimal_tree(
         One bin needs no level. If order makes no difference, because the product is K, factors ascend from
         the root down.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range, no tree of that height has two nodes that are not padding on
-        every level, or, without padding, K has no such factors.
-
     Examples
     --------
     >>> optimal_tree(256).branching
