@@ -15,7 +15,9 @@ OLD_NAMES: Final = {
 }
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 
-OLD_ARGUMENTS: Final[dict[str, str]] = {}
+OLD_ARGUMENTS: Final = {
+    "tree": "strategy=",
+}
 """New arguments by the names of old ones, for functions that take the new one but not the old."""
 
 

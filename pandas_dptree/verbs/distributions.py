@@ -131,7 +131,7 @@ def histogram(
 ) -> pd.DataFrame:
     """Count the values of a column in each bin.
 
-    By default, sums over many bins are accurate. If only single bins matter, pass ``tree=[n_bins]``.
+    By default, sums over many bins are accurate. If only single bins matter, pass ``strategy=[n_bins]``.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ PLANS = {
     "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
     "factorization": dpt.plan_distribution(
-        "age", bounds=(0, 80), bins=64, domain=DOMAIN, tree="factorization", **DELTA
+        "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA
     ),
     "truncated": dpt.plan(
         DOMAIN, private_keys=["site"], mechanism="truncated_laplace", neighbors="replace", **DELTA, **UNIT

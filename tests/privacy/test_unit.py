@@ -231,7 +231,7 @@ def test_several_rows_of_each_row_are_as_with_none(unit):
     assert plan.release(np.array([50, 70]), rng=rng()).attrs["dp"]["max_contributions"] == 3
     assert plan.noise_scales.tolist() == [6.0, 6.0]
     bins = {"bins": [0, 100, 500], "epsilon": 1.0, "privacy_unit": unit, "max_contributions": 3}
-    shape = dpt.plan_distribution("cost", tree=[2], **bins)
+    shape = dpt.plan_distribution("cost", strategy=[2], **bins)
     assert shape.release(np.array([50, 70]), rng=rng()).provenance["max_contributions"] == 3
     assert shape.strategy.noise_scales == (math.inf, 3.0)
     with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`"):

@@ -421,7 +421,7 @@ def planted(n=300):
 LETTERS = dpt.Domain.from_frame(pd.DataFrame({"place": ["a", "b"]}), by=["place"])
 LOSS = {"epsilon": 1.0, "mechanism": "laplace", **UNIT}
 PRIVATE = {"epsilon": 1.0, "delta": 1e-9, "mechanism": "truncated_laplace", **UNIT}
-LARGE = {"bounds": (0, 10), "bins": 4, "tree": [4]}
+LARGE = {"bounds": (0, 10), "bins": 4, "strategy": [4]}
 ON_PLANTED = {
     name: plan.release
     for name, plan in {

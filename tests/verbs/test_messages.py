@@ -202,7 +202,7 @@ CALLS = {
     ),
     "factorization_error": (theory.factorization_error, {"tree": TREE, "epsilon": 1.0, "delta": 1e-6}),
     "factorization_norm": (theory.factorization_norm, {"tree": TREE}),
-    "from_thresholds": (theory.from_thresholds, {"tree": TREE, "prefix_sums": [1, 2, 3, 4]}),
+    "from_thresholds": (theory.from_thresholds, {"tree": TREE, "cumulative_sums": [1, 2, 3, 4]}),
     "gaussian_lower_bound": (theory.gaussian_lower_bound, {"tree": TREE}),
     "noise_floor": (theory.noise_floor, {"epsilon": 1.0, "delta": 1e-6}),
     "packing_error": (theory.packing_error, {"tree": TREE, "epsilon": 1.0, "alpha": 0.1}),
@@ -227,7 +227,7 @@ CALLS = {
     "tree_error": (theory.tree_error, {"branching": [4, 4], "variances": [1, 1]}),
     "refined_error": (theory.refined_error, {"branching": [4, 4], "variances": [1, 1]}),
     "threshold_error": (theory.threshold_error, {"n_bins": 16, "variance": 1.0}),
-    "prefix_lower_bound": (theory.prefix_lower_bound, {"n_bins": 16}),
+    "cumulative_lower_bound": (theory.cumulative_lower_bound, {"n_bins": 16}),
 }  # fmt: skip
 MATHEMATICS = {call for call in list(CALLS)[list(CALLS).index("clinic_visits") :]} | {
     "Tree", "SparseVector.error_bound", "Plan.plot", "Distribution.plot", "detection_probability",
