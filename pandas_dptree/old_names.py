@@ -12,6 +12,8 @@ Class = TypeVar("Class", bound=type)
 OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
     "dpt.metrics": "dpt.theory",
+    "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
+    "dpt.released_domain": "counts.dp.domain()",
 }
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 

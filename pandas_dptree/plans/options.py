@@ -365,7 +365,7 @@ class Options(NoisyOptions, Running, total=False):
             None,
             'DataFrame, MultiIndex, Domain, "observed" or "categories"',
             "The public keys, one row per leaf; for a single key column, any list of keys.",
-            '`released_domain` returns those of a released table. ``"observed"`` states that the keys in '
+            '``counts.dp.domain()`` has those of a released table. ``"observed"`` states that the keys in '
             'the records are public. ``"categories"`` states that the categories of the categorical key '
             "columns are public, in every combination. Derived levels have their own domains, which are "
             "crossed with the keys given here; if all levels are derived, leave `domain` out.",

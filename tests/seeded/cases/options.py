@@ -201,7 +201,7 @@ def options_of_prefixes():
     verb = seeded(frame.dp.tree_counts)
     return {
         "counts": each_option(verb, options | measured, by=tree, **loss),
-        "plan": each_option(dpt.plan_implicit, options, tree=tree, **loss),
+        "plan": each_option(dpt.plan, options, domain=tree, **loss),
     }
 
 
