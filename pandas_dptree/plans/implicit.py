@@ -61,7 +61,7 @@ __all__ = ["ImplicitPlan", "check_delta", "detection_probability"]
 class ImplicitPlan(Plan):
     """A release of the large nodes of a hierarchy that nobody can list, described before it happens.
 
-    Made by `plan_implicit`, or by `plan` with `private_keys`. It is a function of the hierarchy and the
+    Made by `plan` for prefixes, or with `private_keys`. It is a function of the hierarchy and the
     privacy parameters alone.
 
     Attributes
@@ -307,7 +307,7 @@ class ImplicitPlan(Plan):
         Examples
         --------
         >>> import pandas_dptree as dpt
-        >>> plan = dpt.plan_implicit(dpt.binary("user", bits=16), epsilon=1.0, delta=1e-6)
+        >>> plan = dpt.plan(dpt.binary("user", bits=16), epsilon=1.0, delta=1e-6)
         >>> found = plan.compare().groupby(["mechanism", "calibration"], sort=False).max()
         >>> found  # doctest: +NORMALIZE_WHITESPACE
                                        found_from  largest_unseen
@@ -481,7 +481,7 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     --------
     >>> import pandas_dptree as dpt
     >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32])
-    >>> plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
+    >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
     >>> detection_probability(plan, [20, 26, 31])["ip/32"].round(3).tolist()
     [0.017, 0.374, 0.953]
     """

@@ -42,7 +42,7 @@ __all__ = ["ImplicitMultiplicativePlan"]
 class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     """A release of large nodes of an implicit tree, with bounded relative error, described before it happens.
 
-    Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
+    Made by `plan` for prefixes with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
     privacy parameters alone. Its attributes are those of `Plan` (the loss has an epsilon and a delta), and:
 
     Attributes
@@ -57,7 +57,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     >>> import numpy as np
     >>> import pandas as pd
     >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6,
+    >>> plan = dpt.plan(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6,
     ...                          mechanism=dpt.Multiplicative(alpha=0.25))
     >>> logins = pd.DataFrame({"user": np.repeat(np.array([7, 2**63], dtype=np.uint64), [50, 20_000])})
     >>> plan.release(logins)["user/64"].max() == 2**63 and plan.largest_unseen

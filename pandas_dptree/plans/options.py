@@ -18,7 +18,7 @@ from pandas_dptree.distribution.strategies import StrategyName
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.estimators import FITS, Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
+from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
@@ -247,7 +247,7 @@ class PlanOptions(TypedDict, total=False):
             help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
         ),
     ]
-    tree: Annotated[
+    strategy: Annotated[
         StrategyName | Sequence[int],
         Option(
             "auto",
@@ -261,6 +261,9 @@ class PlanOptions(TypedDict, total=False):
     ]
 
 
+_NAMES = ", ".join(f'"{name}"' for name in (*MECHANISMS, "truncated_laplace"))
+
+
 class NoisyOptions(PlanOptions, total=False):
     """Options of plans, where the mechanism does not decide their kind."""
 
@@ -268,7 +271,7 @@ class NoisyOptions(PlanOptions, total=False):
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
-            '{"auto", "laplace", "gaussian", "truncated_laplace"}, AdditiveNoise or Multiplicative',
+            f"{{{_NAMES}}}, AdditiveNoise or Multiplicative",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
             "differential privacy. `Multiplicative` gives counts with bounded relative error instead. With "
@@ -362,7 +365,7 @@ class Options(NoisyOptions, Running, total=False):
             None,
             'DataFrame, MultiIndex, Domain, "observed" or "categories"',
             "The public keys, one row per leaf; for a single key column, any list of keys.",
-            '`released_domain` returns those of a released table. ``"observed"`` states that the keys in '
+            '``counts.dp.domain()`` has those of a released table. ``"observed"`` states that the keys in '
             'the records are public. ``"categories"`` states that the categories of the categorical key '
             "columns are public, in every combination. Derived levels have their own domains, which are "
             "crossed with the keys given here; if all levels are derived, leave `domain` out.",
@@ -442,15 +445,15 @@ ADDITIVE: Final = (*JOINT, "target")
 ALPHA: Final = (*LOSS, *UNIT, "mechanism", "split", *ESTIMATION, "known")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep_measurements")
-DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "tree", "known")
+DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = (*ADDITIVE, "alpha")
 
 # Verbs
 COUNTS: Final = (*JOINT, "alpha", "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
-SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "tree", "known", *RUNNING)
+SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
 CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION)
-CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "tree")
+CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "strategy")
 
 
 def takes(*names: str, **defaults: Any) -> Callable[[Function], Function]:

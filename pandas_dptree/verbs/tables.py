@@ -9,13 +9,10 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.ingest.frames import check_frame
-from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.implicit_search import find_plan_without_list
-from pandas_dptree.plans.options import COUNTS, JOINT, PLAN, RUNNING, SUMS, Options, taken_from, takes
+from pandas_dptree.plans.options import COUNTS, JOINT, RUNNING, SUMS, Options, takes
+from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of, public_and_private
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_means, plan_sums
+from pandas_dptree.verbs.record_plans import released
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
 
@@ -88,15 +85,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     >>> list(counts.columns)
     ['level', 'region', 'district', 'count', 'std_error']
     """
-    check_frame(frame)
-    domain, private_keys = options.get("domain"), options.get("private_keys")
-    found: Plan
-    if isinstance(by, PrefixTree) and private_keys is None:
-        found = find_plan_without_list(by, **taken_from((*PLAN, "domain"), options))
-    else:
-        public_keys, private = public_and_private(frame, by, domain, private_keys)
-        found = plan(public_keys, private_keys=private, **taken_from(PLAN, options))
-    table: pd.DataFrame = found.release(frame, **taken_from(RUNNING, options))
+    table: pd.DataFrame = released(record_plans.plan, frame, by, **options)
     return table
 
 
@@ -164,11 +153,9 @@ def tree_sums(
     >>> list(sums.columns)
     ['level', 'region', 'cost', 'cost_std_error']
     """
-    check_frame(frame)
-    own = taken_from(SUMS, options)
-    domain = domain_of(frame, by, options.get("domain"))
-    found = plan_sums(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    values = {"columns": columns, "bounds": bounds, "granularity": granularity}
+    table: pd.DataFrame = released(record_plans.plan_sums, frame, by, **values, **options)
+    return table
 
 
 @takes(*JOINT, "domain", *RUNNING)
@@ -230,11 +217,9 @@ def tree_means(
     >>> list(means.columns)
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
-    check_frame(frame)
-    own = taken_from(JOINT, options)
-    domain = domain_of(frame, by, options.get("domain"))
-    found = plan_means(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    values = {"columns": columns, "bounds": bounds, "granularity": granularity}
+    table: pd.DataFrame = released(record_plans.plan_means, frame, by, **values, **options)
+    return table
 
 
 @takes(*JOINT, "domain", *RUNNING)
@@ -290,7 +275,5 @@ def tree_agg(
     >>> list(table.columns)
     ['level', 'region', 'visits', 'visits_std_error', 'cost', 'cost_std_error']
     """
-    check_frame(frame)
-    own = taken_from(JOINT, options)
-    found = plan_agg(domain_of(frame, by, options.get("domain")), aggregations, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    table: pd.DataFrame = released(record_plans.plan_agg, frame, by, aggregations, **options)
+    return table

@@ -38,7 +38,7 @@ PLANS = {
     "distribution": (
         partial(dpt.plan_distribution, "cost", bins=[0, 10, 50], domain=DOMAIN, epsilon=1.0), 3
     ),
-    "implicit": (partial(dpt.plan_implicit, dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
+    "implicit": (partial(dpt.plan, dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
     "private keys": (
         partial(dpt.plan, None, private_keys=BY, epsilon=1.0, delta=1e-6, privacy_unit=dpt.ROWS), 3
     ),

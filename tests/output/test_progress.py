@@ -52,8 +52,8 @@ def plans():
         "known": dpt.plan(DOMAIN, epsilon=1.0, known={"total": 3, "state": {"a": 1, "b": 2}}),
         "sums": dpt.plan(DOMAIN, rho=1.0, column="pay", bounds=(0, 9), consistency="linear"),
         "factor": dpt.plan(DOMAIN, **APPROXIMATE, mechanism=factor),
-        "prefixes": dpt.plan_implicit(prefixes, **APPROXIMATE),
-        "prefix factors": dpt.plan_implicit(prefixes, **APPROXIMATE, mechanism=factor),
+        "prefixes": dpt.plan(prefixes, **APPROXIMATE),
+        "prefix factors": dpt.plan(prefixes, **APPROXIMATE, mechanism=factor),
         "distribution": dpt.plan_distribution("pay", **options),
     }
 

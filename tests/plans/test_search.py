@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 from tests.helpers_cases import each
 
 BY = ["region", "district", "clinic"]

@@ -461,7 +461,7 @@ def test_records_take_plans_of_every_kind(visits, clinics):
     plans = [
         dpt.plan(domain, epsilon=1.0),
         dpt.plan(domain, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)),
-        dpt.plan_implicit(dpt.prefixes("clinic", chars=[1]), epsilon=1.0, delta=1e-6),
+        dpt.plan(dpt.prefixes("clinic", chars=[1]), epsilon=1.0, delta=1e-6),
     ]
     for plan in plans:
         pd.testing.assert_frame_equal(visits.dp.release(plan, rng=rng(3)), plan.release(visits, rng=rng(3)))

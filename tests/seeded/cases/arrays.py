@@ -169,7 +169,7 @@ def array_cdf():
         "gaussian": ages().dp.cdf(
             "age", mechanism="gaussian", neighbors="replace", rng=rng(), rho=0.5, **ONE
         ),
-        "tree": ages().dp.cdf("age", tree=[2, 4], max_contributions=2, rng=rng(), **PURE),
+        "tree": ages().dp.cdf("age", strategy=[2, 4], max_contributions=2, rng=rng(), **PURE),
         "nobody": ages().isel(state=slice(0)).dp.cdf("age", rng=rng(), **PURE, **ONE),
     }
 
@@ -179,7 +179,7 @@ def array_quantiles():
     return {
         "groups": ages().dp.quantiles("age", [0.1, 0.5, 0.9], rng=rng(), **PURE, **ONE),
         "one": ages().dp.quantiles(
-            "age", 0.5, confidence=0.5, tree="factorization", rng=rng(), rho=0.5, **ONE
+            "age", 0.5, confidence=0.5, strategy="factorization", rng=rng(), rho=0.5, **ONE
         ),
         "dask": ages().chunk({"state": 1}).dp.quantiles("age", 0.5, rng=rng(), **PURE, **ONE),
     }

@@ -94,14 +94,14 @@ def plan_of_prefixes():
             "level_names": list(plan.level_names),
         }
         for name, tree in TREES.items()
-        for plan in [dpt.plan_implicit(tree, neighbors="replace", **APPROXIMATE, **PEOPLE)]
+        for plan in [dpt.plan(tree, neighbors="replace", **APPROXIMATE, **PEOPLE)]
     }
 
 
 @case
 def plan_of_prefixes_multiplicative():
     guarantee = dpt.Multiplicative(alpha=0.25, calibration="proof")
-    plan = dpt.plan_implicit(IPS, mechanism=guarantee, **APPROXIMATE)
+    plan = dpt.plan(IPS, mechanism=guarantee, **APPROXIMATE)
     return {
         "frame": plan.to_frame(),
         "largest_unseen": plan.largest_unseen,
@@ -112,14 +112,14 @@ def plan_of_prefixes_multiplicative():
 
 @case
 def plan_of_prefixes_compared():
-    plan = dpt.plan_implicit(USERS, **APPROXIMATE)
+    plan = dpt.plan(USERS, **APPROXIMATE)
     return {"default": plan.compare(), "failure": plan.compare(alpha=0.5, failure_probability=1e-3)}
 
 
 @case
 def plan_of_prefixes_released():
-    plan = dpt.plan_implicit(IPS, keep_measurements=True, **APPROXIMATE)
-    factors = dpt.plan_implicit(CODES, mechanism=dpt.Multiplicative(alpha=0.9), epsilon=8.0, delta=0.1)
+    plan = dpt.plan(IPS, keep_measurements=True, **APPROXIMATE)
+    factors = dpt.plan(CODES, mechanism=dpt.Multiplicative(alpha=0.9), epsilon=8.0, delta=0.1)
     return {
         "plan": plan.release(logins(), rng=rng(3)),
         "accessor": logins().dp.release(plan, rng=rng(4)),
@@ -130,7 +130,7 @@ def plan_of_prefixes_released():
 @case
 def detection_of_prefixes():
     plans = {
-        mechanism: dpt.plan_implicit(IPS, mechanism=mechanism, split="uniform", **APPROXIMATE)
+        mechanism: dpt.plan(IPS, mechanism=mechanism, split="uniform", **APPROXIMATE)
         for mechanism in ("truncated_laplace", "gaussian")
     }
     return {
