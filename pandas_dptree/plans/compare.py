@@ -88,8 +88,8 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
     largest = np.zeros(plan.tree.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
         exact = plan.known.exact[level]
-        if plan.estimator.combines_levels:
-            variances = plan.variances.final[level]
+        if plan._estimator.combines_levels:
+            variances = plan._variances.final[level]
             errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
         else:
             scales = plan.unit_noise_scales[level : level + 1]
@@ -108,7 +108,7 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         split=split,
         level_weights=plan.level_weights,
         objective=plan.objective,
-        least_squares=plan.estimator.combines_levels,
+        least_squares=plan._estimator.combines_levels,
         known=plan.known.exact,
     )
     return replace(plan, noise=noise, split=split, budget_shares=shares, unit_noise_scales=FROM_SHARES)

@@ -20,8 +20,9 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, check_display, read_only
+from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -44,7 +45,7 @@ class Measurement(TreePlan):
     consistency: Consistency
     fit: Fit
     confidence: float | None
-    keep_measurements: bool
+    keep: tuple[Kept, ...]
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
@@ -65,11 +66,12 @@ class Measurement(TreePlan):
             raise ArgumentError(
                 "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
             )
-        cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
-        check_display(self.confidence, self.keep_measurements)
+        cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
+        check_confidence(self.confidence)
+        object.__setattr__(self, "keep", check_kept(self.keep))
         shares, depth = self.budget_shares, self.tree.depth
         fits = shares.shape == (depth + 1,) and np.isfinite(shares).all() and (shares >= 0).all()
-        must_measure = slice(depth if self.estimator.combines_levels else 0, None)
+        must_measure = slice(depth if self._estimator.combines_levels else 0, None)
         if not fits or not (self.known.levels | (shares > 0))[must_measure].all():
             raise ArgumentError(
                 "split",
@@ -95,7 +97,7 @@ class Measurement(TreePlan):
 
     def _keeps_to_loss(self) -> bool:
         """Check that given noise scales follow from the shares, and spend at most the loss."""
-        total = 1.0 if self.spends else 0.0
+        total = 1.0 if self._spends else 0.0
         return (
             shares_match(self.noise, self.loss, self.budget_shares, self.unit_noise_scales)
             and math.isclose(self.budget_shares.sum(), total, abs_tol=_SHARES_SUM)
@@ -110,23 +112,23 @@ class Measurement(TreePlan):
         ]
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The keys, and the column that is added up."""
         column = self.quantity.column
         return (*self.level_names[1:], *([] if column is None else [column]))
 
     @cached_property
-    def estimator(self) -> Estimator:
+    def _estimator(self) -> Estimator:
         """How noisy values become those of the table."""
         return estimator_for(self.consistency, self.fit, signed=not self.quantity.non_negative)
 
     @property
-    def spends(self) -> bool:
+    def _spends(self) -> bool:
         """Whether anything is measured; a plan in which all counts are public spends nothing."""
         return bool(np.isfinite(self.unit_noise_scales).any())
 
     @property
-    def n_listed(self) -> list[int]:
+    def _n_listed(self) -> list[int]:
         """The number of nodes of each level in the table."""
         return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
 
@@ -138,7 +140,7 @@ class Measurement(TreePlan):
     @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in the column's unit; inf if it is not measured."""
-        return self.in_column_units(self.unit_noise_scales)
+        return self._in_column_units(self.unit_noise_scales)
 
     @cached_property
     def _measured_variances(self) -> list[FloatArray]:
@@ -150,7 +152,7 @@ class Measurement(TreePlan):
         ]
 
     @cached_property
-    def variances(self) -> Variances:
+    def _variances(self) -> Variances:
         """The variances of the measurements, propagated through the two passes of least squares."""
         noise = [
             np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
@@ -161,13 +163,13 @@ class Measurement(TreePlan):
     @cached_property
     def _unit_errors(self) -> list[FloatArray]:
         """Standard error of every node, in units."""
-        combined = self.estimator.combines_levels
-        return [np.sqrt(each) for each in (self.variances.final if combined else self._measured_variances)]
+        combined = self._estimator.combines_levels
+        return [np.sqrt(each) for each in (self._variances.final if combined else self._measured_variances)]
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
         """Standard errors of each level's nodes, in the column's unit: shape (level_sizes[l],) or (1,)."""
-        return list(map(self.in_column_units, self._unit_errors))
+        return list(map(self._in_column_units, self._unit_errors))
 
     @cached_property
     def _noise_cumulants(self) -> list[FloatArray]:
@@ -180,30 +182,30 @@ class Measurement(TreePlan):
     @cached_property
     def error_cumulants(self) -> list[FloatArray]:
         """Fourth cumulants of the errors in `node_std_errors`, in units to the fourth power."""
-        if self.estimator.combines_levels:
-            return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+        if self._estimator.combines_levels:
+            return estimate_cumulants(self.tree, self._variances, self._noise_cumulants)
         return self._noise_cumulants
 
     @cached_property
-    def node_half_widths(self) -> list[FloatArray]:
+    def _node_half_widths(self) -> list[FloatArray]:
         """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
-        if self.estimator.combines_levels:
-            return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
+        if self._estimator.combines_levels:
+            return half_widths(self.tree, self._variances, self._noise_cumulants, self.confidence)
         return [
             np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
             for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
         ]
 
     @cached_property
-    def possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
+    def _possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
         """The least and the most that each node can hold according to public knowledge, in units."""
         if self.quantity.non_negative:
             return self.known.least, self.known.most(self.tree)
         least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
         return least, [-low for low in least]
 
-    def in_column_units(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _in_column_units(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert units to the unit of the column that is added up; counts are unchanged."""
         return units if self.quantity == COUNT else self.quantity.from_units(units)
 
@@ -216,7 +218,7 @@ class Measurement(TreePlan):
     @property
     def expected_error(self) -> float:
         """Root of the expected squared error that the objective measures, in the unit of `std_errors`."""
-        weights = cost_weights(self.n_listed, self.objective, self.level_weights)
+        weights = cost_weights(self._n_listed, self.objective, self.level_weights)
         return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
 
     @property

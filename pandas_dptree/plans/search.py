@@ -75,7 +75,9 @@ def _find_multiplicative_plan(
     """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
-    own = require_supported(RELATIVE_ERROR, options, implied=MultiplicativePlan.implied, what=what, hint=hint)
+    own = require_supported(
+        RELATIVE_ERROR, options, implied=MultiplicativePlan._implied, what=what, hint=hint
+    )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
     given = with_defaults(RELATIVE_ERROR, own)

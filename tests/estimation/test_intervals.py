@@ -19,7 +19,7 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_estimation import ALL_NOISES, CONFIDENCES, probabilities
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
@@ -171,7 +171,7 @@ def lattice_error(noise, weights, scales):
 # Errors in steps, against exact convolutions.
 
 
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("case", LATTICES)
 def test_errors_in_steps_are_held_almost_as_often_as_promised(case, noise):
     weights, divisor = LATTICES[case]
@@ -290,7 +290,7 @@ def planned_scales(tree, noise, epsilon, *, linear):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.nightly) for e in (10.0, 0.1))])
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
     """Half a percentage point is allowed, of which chance takes a tenth (one standard error) at 90 %."""
@@ -314,7 +314,7 @@ def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
                 assert np.mean(np.abs(error) <= width + 1e-9) >= confidence - 0.005
 
 
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_shown_intervals_hold_every_truth_that_the_plain_ones_hold(shape, noise):
     """In every mode: so their coverage is that of least squares, or of the noisy counts, or more."""

@@ -184,9 +184,9 @@ def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
     matplotlib.pyplot.close("all")
 
 
-def test_plotting_without_matplotlib_names_the_extra(domain, monkeypatch):
+def test_plotting_without_matplotlib_names_it(domain, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+    with pytest.raises(dpt.MissingExtraError, match="pip install matplotlib"):
         dpt.plan(domain, rho=0.1).plot()
 
 
@@ -234,7 +234,7 @@ def full(domain, options):
         known = known.assign(region=region)
     elif known is not None:
         known = {**known, "region": {region: 100}}
-    return dpt.plan(domain, confidence=0.9, keep_measurements=True, **{**options, "known": known})
+    return dpt.plan(domain, confidence=0.9, keep=["measurements"], **{**options, "known": known})
 
 
 @pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])

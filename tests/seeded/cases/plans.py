@@ -210,9 +210,7 @@ def plan_of_numbers_released():
 
 @case
 def plan_of_sums_released():
-    plan = dpt.plan(
-        domain(), column="cost", bounds=(0, 500), keep_measurements=True, **CONCENTRATED, **PEOPLE
-    )
+    plan = dpt.plan(domain(), column="cost", bounds=(0, 500), keep=["measurements"], **CONCENTRATED, **PEOPLE)
     return plan.release(visits(), rng=rng())
 
 
@@ -224,7 +222,7 @@ def _plans() -> dict[str, Any]:
     return {
         "pure": dpt.plan(listed, **PURE),
         "options": dpt.plan(
-            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep_measurements=True,
+            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep=["measurements"],
             fit="joint", consistency="nonnegative", level_weights={"clinic": 3}, objective="cells",
             **APPROXIMATE, **PEOPLE,
         ),
@@ -347,7 +345,7 @@ def what_plans_say():
         "several": dpt.plan_means(domain(), columns="age", bounds=(0, 100), **PURE),
         "relative error": dpt.plan(domain(), mechanism=dpt.Multiplicative(alpha=0.25), **APPROXIMATE),
         "distribution": dpt.plan_distribution("age", bounds=(0, 100), bins=64, **APPROXIMATE, **PEOPLE),
-        "prefixes": dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 32]), **APPROXIMATE),
+        "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 32]), **APPROXIMATE),
         "private keys": dpt.plan(domain(), private_keys=["doctor"], **APPROXIMATE, **PEOPLE),
     }
     return {name: {"headline": plan.headline, "repr": repr(plan)} for name, plan in plans.items()}
