@@ -64,7 +64,7 @@ def test_without_noise_it_is_groupby(cube: xr.DataArray, name: str) -> None:
     [
         {"epsilon": 1.0},
         {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.9, "keep": ["measurements"]},
-        {"rho": 0.1, "split": "nodes", "consistency": "linear"},
+        {"rho": 0.1, "split": "geometric", "consistency": "linear"},
         {"epsilon": 0.5, "fit": "adaptive", "neighbors": "replace"},
         {"epsilon": 0.5, "fit": "joint", "consistency": "nonnegative"},
         {"epsilon": 1.0, "known": {"total": 900}},

@@ -152,25 +152,6 @@ def test_equal_raw_levels_are_split_evenly():
     )
 
 
-@each(
-    "options, argument",
-    [
-        ({"alpha": -0.1}, "alpha"),
-        ({"alpha": float("nan")}, "alpha"),
-        ({"alpha": "tenth"}, "alpha"),
-        ({"alpha": 0.1, "objective": "cells"}, "objective"),
-        ({"alpha": 0.1, "level_weights": {"total": 2}}, "level_weights"),
-        ({"alpha": 0.1, "target": {"total": 2}}, "target"),
-        ({"alpha": 0.1, "mechanism": dpt.Multiplicative(alpha=0.1)}, "alpha"),
-        ({"alpha": 0.1, "mechanism": "cauchy"}, "mechanism"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, argument):
-    with pytest.raises(ArgumentError, match=rf"`{argument}`[^.]*\.") as caught:
-        dpt.plan(RAGGED, **{**BOTH, **options})
-    assert str(caught.value).rstrip().endswith((".", ")"))
-
-
 def test_other_errors(clinics):
     plan = dpt.plan(clinics, **BOTH)
     with pytest.raises(ArgumentError, match="`counts`"):

@@ -233,7 +233,7 @@ def _kept(noise, parts, own, most, most_delta):
 
 
 CASES = {
-    laplace: 9_000, rho_of_either: 5_000, divided: 2_000, sparse_vector: 2_000,
+    laplace: 10_000, rho_of_either: 5_000, divided: 2_000, sparse_vector: 2_000,
     truncated: 400, independent_levels: 100, gated_rho: 300, gated: 16, relative_error: 50,
     composed: 300, plans: 200, joint_plans: 60, distribution_plans: 40,
 }  # fmt: skip

@@ -89,7 +89,7 @@ OF_FACTORS = {"mechanism": FACTOR, "delta": 1e-6}
 
 
 @each("name", ["tree_counts", "plan", "frame.dp.plan", "frame.dp.tree_counts"])
-@each("more", [OF_FACTORS, {"alpha": 0.5, "delta": 1e-6}, {"target": {"region": 5.0}}])
+@each("more", [OF_FACTORS, {"objective": "worst", "delta": 1e-6}, {"target": {"region": 5.0}}])
 def test_so_it_does_for_every_kind_of_plan(name, more):
     if "target" in more and not takes("target", of=FUNCTIONS[name]):
         return
