@@ -194,7 +194,7 @@ class ImplicitPlan(Plan):
         Parameters
         ----------
         data : dataframe
-            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+            The records, one row each: a dataframe of any supported engine.
         **options
 
         Returns

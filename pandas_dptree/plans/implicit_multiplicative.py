@@ -82,7 +82,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         Parameters
         ----------
         data : dataframe
-            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+            The records, one row each: a dataframe of any supported engine.
         **options
 
         Returns

@@ -28,7 +28,7 @@ def release_distribution(
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     column : hashable
         The name of a column of numbers, timestamps or durations.
     bins : int or sequence

@@ -24,7 +24,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     by : sequence of hashable, BitPrefixes or CharPrefixes
         The key columns, from the coarsest to the finest; a single one needs no list. Derived levels are
         allowed too: from `calendar`, `cut`, `mapping` or `quadtree`, and in a list from `prefixes` or
@@ -64,13 +64,13 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     `ImplicitPlan.release` for the table. A key that is absent is not zero.
 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
-    of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
-    `ImplicitMultiplicativePlan.release`. Of the options from `split` to `known`, both accept only
-    `split`, `confidence` and `keep_measurements`.
+    of table. Of the options from `split` to `known`, both accept only `split`, `confidence` and
+    `keep_measurements`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
-    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. None of
-    the options from `split` to `known` is accepted. See `MultiplicativePlan.release`.
+    columns ``count`` and ``error_bound``, and does not add up; of all prefixes it shows those that reach a
+    threshold, and pools nothing. It needs an epsilon and a delta, and accepts none of the options from
+    `split` to `known`. See `MultiplicativePlan.release` and `ImplicitMultiplicativePlan.release`.
 
     See Also
     --------
@@ -104,7 +104,7 @@ def tree_sums(
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     by : sequence of hashable
         The key columns, from the coarsest to the finest.
     columns : hashable or list of hashable
@@ -190,10 +190,8 @@ def tree_means(
 
     The sums are those of the values' differences from the middle of their bounds, which at least halves the
     noise. A mean is such a sum divided by the released count, plus the middle, and clipped to the bounds. So
-    means times counts add up as the counts do, wherever nothing is clipped or missing. (Quotients of the
-    unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than ten
-    of its standard errors, and as accurate above.) The standard error is that of the quotient to first order
-    (the delta method).
+    means times counts add up as the counts do, wherever nothing is clipped or missing. The standard error is
+    that of the quotient to first order (the delta method).
 
     A mean and its error are missing if the released count is less than one, or less than four times its
     standard error: the quotient would be noise, and its error unknown.

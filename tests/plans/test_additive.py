@@ -194,9 +194,9 @@ def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
     matplotlib.pyplot.close("all")
 
 
-def test_plotting_without_matplotlib_names_the_extra(domain, monkeypatch):
+def test_plotting_without_matplotlib_names_it(domain, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+    with pytest.raises(dpt.MissingExtraError, match="pip install matplotlib"):
         dpt.plan(domain, rho=0.1).plot()
 
 
