@@ -12,11 +12,10 @@ from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import check_prefixes
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS, PrivateMechanism
 from pandas_dptree.planning.private_split import (
-    PRIVATE_MECHANISMS,
     PRIVATE_SPLITS,
-    PrivateMechanism,
     PrivateSplit,
     best_noise,
 )

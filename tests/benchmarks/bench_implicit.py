@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.verbs.plans import plan_implicit
 from tests.benchmarks.bench_release import peak_gigabytes, seconds
 
