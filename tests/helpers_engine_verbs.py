@@ -165,7 +165,7 @@ PLANS = {
     "distribution": partial(
         dpt.plan_distribution, "amount", **BOUNDS, bins=8, strategy=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
     ),
-    "prefixes": partial(dpt.plan_implicit, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
+    "prefixes": partial(dpt.plan, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "private keys": partial(
         dpt.plan, DOMAIN_OF_STATES, private_keys=["county", "city"], **APPROXIMATE,
         mechanism="truncated_laplace",

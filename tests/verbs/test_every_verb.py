@@ -136,8 +136,8 @@ FUNCTIONS = {
         RECORDS.dp.plan_sums(BY, columns="v", **KEYS, **BOUNDS, **NOISY).release, RECORDS
     ),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),
-    "ImplicitPlan.release": partial(dpt.plan_implicit(PREFIXES, **LARGE).release, NUMBERS),
-    "ImplicitMultiplicativePlan.release": partial(dpt.plan_implicit(PREFIXES, **FACTOR).release, NUMBERS),
+    "ImplicitPlan.release": partial(dpt.plan(PREFIXES, **LARGE).release, NUMBERS),
+    "ImplicitMultiplicativePlan.release": partial(dpt.plan(PREFIXES, **FACTOR).release, NUMBERS),
     "MultiplicativePlan.release": factors,
     "SparseVector": answers,
     "TruncatedLaplace.release": partial(dpt.TruncatedLaplace(1e-5, 1e-6).release, [1, 2]),
