@@ -391,7 +391,7 @@ def test_counts_with_bounded_relative_error(files, capsys):
             ["--mechanism", "laplace", "--failure-probability", "0.1"],
             "`--failure-probability` has no meaning with",
         ),
-        (["--calibration", "exact", "--alpha", "0.25"], "`--calibration` has no meaning with"),
+        (["--calibration", "exact", "--alpha", "0.25"], "`--alpha` has no meaning with"),
         (["--clip"], "`--clip` has no meaning with"),
         (["--alpha", "0.25", "--objective", "worst"], "`--alpha` has no meaning with"),
         ([*FACTOR[:2], "--alpha", "0.25"], "`--delta` must be above 0"),
