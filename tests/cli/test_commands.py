@@ -302,6 +302,12 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     assert printed.err.startswith("dptree: `--known`") and not out.exists()
 
 
+@each("more", [["--known", "nothing.csv"], ["--structural-zeros", "nothing"]])
+def test_public_files_are_read_before_records(files, capsys, more):
+    assert run(files, "counts", "--epsilon", "1", *more, records="nothing.csv") == 2
+    assert "`records`" not in capsys.readouterr().err
+
+
 @each(
     ("verb", "more", "said"),
     [
