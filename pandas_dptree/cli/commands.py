@@ -235,8 +235,8 @@ def _plan(arguments: argparse.Namespace) -> None:
     values: dict[str, Any] = {"columns": []}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
-    domain: Any = _domain(arguments, _public_levels(arguments))
     options = _options(arguments, (*PLAN, "private_keys"))
+    domain: Any = _domain(arguments, _public_levels(arguments))
     plan: Plan
     if len(values["columns"]) > 1 and arguments.private_keys is None:
         hint = "leave it out, or plan each column separately with its part of the loss."
