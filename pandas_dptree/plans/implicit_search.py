@@ -77,12 +77,12 @@ def find_implicit_plan(
         tree=tree,
         loss=loss,
         noise=noise,
-        shares=shares,
+        budget_shares=shares,
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=rows,
         confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
-        keep_measurements=given["keep_measurements"],
+        keep=given["keep"],
     )
 
 

@@ -309,7 +309,7 @@ def test_compare_is_of_the_same_unit():
         ("epsilon", {"epsilon": -1.0}),
         ("split", {"split": "uniform"}),
         ("split", {"split": {"total": 0.5, "zip/1": 0.25, "zip/3": 0.25}}),
-        ("keep_measurements", {"keep_measurements": True}),
+        ("keep", {"keep": ["measurements"]}),
         ("max_contributions", {"max_contributions": 2}),
         ("max_contributions", {"max_contributions": 0}),
         ("privacy_unit", {"privacy_unit": "zip"}),

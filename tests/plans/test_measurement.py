@@ -129,7 +129,7 @@ def test_the_digest_covers_all_but_the_version():
 def test_plans_that_json_cannot_hold_have_no_digest():
     plan = dpt.plan(TREE, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=1)
     assert plan.digest is None and "Digest" not in repr(plan) and plan.provenance()["digest"] is None
-    assert plan.attrs().keys() == {"dp"}
+    assert plan._attrs().keys() == {"dp"}
 
 
 def test_shares_that_are_exchanged_are_refused():

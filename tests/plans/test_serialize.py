@@ -23,7 +23,7 @@ from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_mo
 from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
-KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
+KINDS = {kind.__name__: kind for kind in dpt.Plan._kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 REGIONS = dpt.Domain.from_frame(PLACES[["region"]].drop_duplicates(), by=["region"])
 
@@ -82,7 +82,7 @@ def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
     if isinstance(plan, dpt.JointPlan):
-        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+        return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):
