@@ -14,10 +14,12 @@ OLD_NAMES: Final = {
     "dpt.metrics": "dpt.theory",
     "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
     "dpt.released_domain": "counts.dp.domain()",
+    "plan.shares": "plan.budget_shares",
 }
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 
 OLD_ARGUMENTS: Final = {
+    "keep_measurements": 'keep=["measurements"]',
     "tree": "strategy=",
 }
 """New arguments by the names of old ones, for functions that take the new one but not the old."""

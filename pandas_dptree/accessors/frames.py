@@ -58,7 +58,7 @@ class DataFrameAccessor:
     plan_distribution = method(record_plans.plan_distribution)
 
     @takes(*RUNNING)
-    def release(self, plan: Plan, **options: Unpack[Running]) -> Any:
+    def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:
         """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
             raise ArgumentError(
@@ -165,7 +165,7 @@ class DataFrameAccessor:
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
-        plan: Plan | None = None,
+        plan: Plan[Any] | None = None,
     ) -> str | None:
         """Format a released table as a self-contained page to print, with its protection in words.
 

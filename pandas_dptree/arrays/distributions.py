@@ -73,7 +73,7 @@ def plan_distribution(
     Notes
     -----
     **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
-    other dimensions of an array: see `DistributionPlan.release`.
+    other dimensions of an array: see `DistributionPlan`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _released(
             counts = np.zeros(n_bins, dtype=np.int64)
         return bin_counts(counts.reshape(n_groups, n_bins), n_groups, n_bins)
 
-    release = replace(side_by_side.prepared_by(exact, usual_causes()), plan=plan)
+    release = replace(side_by_side._prepared_by(exact, usual_causes()), plan=plan)
     return carry_out({None: release}, taken_from(RUNNING, options))[None], others
 
 

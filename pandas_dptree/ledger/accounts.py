@@ -210,7 +210,7 @@ class Account(Chargeable):
     @public
     def release(
         self,
-        plans: Mapping[Hashable, Plan],
+        plans: Mapping[Hashable, Plan[Any]],
         data: Any,
         *,
         note: str,

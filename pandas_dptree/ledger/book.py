@@ -240,7 +240,7 @@ class Ledger:
     @public
     def release(
         self,
-        plans: Mapping[str, Mapping[Hashable, Plan]],
+        plans: Mapping[str, Mapping[Hashable, Plan[Any]]],
         data: Any,
         *,
         note: str,

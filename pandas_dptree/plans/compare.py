@@ -12,9 +12,9 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.plans.measurement import Measurement
@@ -32,7 +32,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
         variant(plan, noise, split)
         for noise in candidate_noises("auto", plan.loss)
         for split in SPLITS
-        if split != "nodes" or (noise.euclidean and plan.estimator.combines_levels)
+        if split != "nodes" or (noise.euclidean and plan._estimator.combines_levels)
         if (noise, split) != (plan.noise, plan.split)
     ]
     if alpha is None:
@@ -89,8 +89,8 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
     largest = np.zeros(plan.tree.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
         exact = plan.known.exact[level]
-        if plan.estimator.combines_levels:
-            variances = plan.variances.final[level]
+        if plan._estimator.combines_levels:
+            variances = plan._variances.final[level]
             errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
         else:
             scales = plan.node_noise_scales[level]
@@ -109,7 +109,7 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         split=split,
         level_weights=plan.level_weights,
         objective=plan.objective,
-        least_squares=plan.estimator.combines_levels,
+        least_squares=plan._estimator.combines_levels,
         known=plan.known.exact,
     )
     return replace(plan, noise=noise, split=split, node_shares=shares, node_noise_scales=())

@@ -19,11 +19,12 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.estimators import FITS, Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.charging import Chargeable
+from pandas_dptree.plans.shown_columns import Kept
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import Option, options_of, public
@@ -219,15 +220,17 @@ class PlanOptions(TypedDict, total=False):
             metavar="P",
         ),
     ]
-    keep_measurements: Annotated[
-        bool,
+    keep: Annotated[
+        Sequence[Kept] | None,
         Option(
-            False,
-            "bool",
-            "Whether to add the noisy values and their noise scales.",
-            "The columns ``measurement`` and ``noise_scale``: the values from which the estimates are "
-            "computed, and the scales of their noise.",
-            flag="--keep-measurements",
+            None,
+            'list of {"measurements"}',
+            "What else the table shows.",
+            '``"measurements"``: the columns ``measurement`` and ``noise_scale``, the noisy values from '
+            "which the estimates are computed, and the scales of their noise.",
+            flag="--keep",
+            metavar="COLUMNS",
+            help='what else to show: "measurements", the noisy values and their noise scales',
         ),
     ]
     known: Annotated[
@@ -435,7 +438,7 @@ OPTIONS: Final = MappingProxyType(options_of(DistributionOptions))
 LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
 ERROR: Final = ("split", "level_weights", "objective")
-ESTIMATION: Final = ("consistency", "fit", "confidence", "keep_measurements")
+ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
 RUNNING: Final = ("rng", "progress", "ledger", "note", "allow_repeat", "temp_folder")
 
 # Kinds of plans
@@ -444,7 +447,7 @@ JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
 ALPHA: Final = (*LOSS, *UNIT, "mechanism", "split", *ESTIMATION, "known")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
-IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep_measurements")
+IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = (*ADDITIVE, "alpha")
 

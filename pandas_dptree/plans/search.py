@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
-from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import SMALLEST_ALPHA, Multiplicative
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
@@ -90,7 +90,7 @@ def _find_plan_by_alpha(
         own = {**alpha_options, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan._implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
     mechanism = Multiplicative(alpha=alpha, clip=True)
@@ -110,7 +110,9 @@ def _find_multiplicative_plan(
     """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
-    own = require_supported(RELATIVE_ERROR, options, implied=MultiplicativePlan.implied, what=what, hint=hint)
+    own = require_supported(
+        RELATIVE_ERROR, options, implied=MultiplicativePlan._implied, what=what, hint=hint
+    )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
     given = with_defaults(RELATIVE_ERROR, own)

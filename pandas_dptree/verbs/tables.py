@@ -61,16 +61,16 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     **Private keys.** With `private_keys`, the last keys need no list. Only nodes with a large noisy count are
     released, each with a bound on its error; all others are pooled in rows with ``other=True``, so all totals
     are kept. That needs a delta, and `privacy_unit` must be stated: labels are published as they are. See
-    `ImplicitPlan.release` for the table. A key that is absent is not zero.
+    `ImplicitPlan` for the table. A key that is absent is not zero.
 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
     of table. Of the options from `split` to `known`, both accept only `split`, `confidence` and
-    `keep_measurements`.
+    `keep`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
     columns ``count`` and ``error_bound``, and does not add up; of all prefixes it shows those that reach a
     threshold, and pools nothing. It needs an epsilon and a delta, and accepts none of the options from
-    `split` to `known`. See `MultiplicativePlan.release` and `ImplicitMultiplicativePlan.release`.
+    `split` to `known`. See `MultiplicativePlan` and `ImplicitMultiplicativePlan`.
 
     See Also
     --------

@@ -6,8 +6,8 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.plans.additive import AdditivePlan as Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -199,9 +199,11 @@ def test_tree_counts_takes_alpha(clinics):
 def test_equal_raw_levels_are_split_evenly():
     tree = dpt.Tree.from_branching([1] * 60)
     plan = dpt.plan(tree, **BOTH, mechanism="laplace", consistency="none", objective="worst")
-    np.testing.assert_array_equal(plan.shares, np.full(61, 1 / 61))
+    np.testing.assert_array_equal(plan.budget_shares, np.full(61, 1 / 61))
     skewed = dpt.plan(RAGGED, epsilon=1.0, consistency="none", objective="worst", level_weights={"total": 4})
-    np.testing.assert_allclose(np.ptp(skewed.std_errors**2 * [4, 1, 1, 1][: len(skewed.shares)]), 0, atol=1)
+    np.testing.assert_allclose(
+        np.ptp(skewed.std_errors**2 * [4, 1, 1, 1][: len(skewed.budget_shares)]), 0, atol=1
+    )
 
 
 @each(

@@ -96,7 +96,7 @@ class Recorder:
         """Give everything that is measured of a frame, and the scale of the noise of each."""
         self.noted = []
         origin = Origin(rng())
-        planned.prepared(frame).read(Resources(origin.source))(origin, nothing)
+        planned._prepared(frame).read(Resources(origin.source))(origin, nothing)
         return np.array([value for value, _ in self.noted]), np.array([scale for _, scale in self.noted])
 
 

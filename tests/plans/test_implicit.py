@@ -17,12 +17,13 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.sparse_counts import large_counts
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing
@@ -212,7 +213,7 @@ def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
     """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
     split = {"total": 0.05, "x/2": 0.7, "x/4": 0.25}
     tree = prefixes("x", bits=[2, 4], width=4)
-    plan = dpt.plan(tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True, mechanism=mechanism)
+    plan = dpt.plan(tree, epsilon=1.5, delta=0.03, split=split, keep=["measurements"], mechanism=mechanism)
     each = 2 * plan.noise.thresholds[-1] + 1 + math.ceil(10 * plan.noise.noise_scales[-1])
     frame = pd.DataFrame({"x": np.repeat(np.arange(16), each)})
     rng = np.random.default_rng(4)
@@ -287,7 +288,7 @@ def test_mechanisms_are_compared_level_by_level():
 @functools.cache
 def plan_with_little_noise(tree, epsilon, delta, mechanism):
     return dpt.plan(
-        tree, epsilon=epsilon, delta=delta, mechanism=mechanism, confidence=1 - 1e-9, keep_measurements=True
+        tree, epsilon=epsilon, delta=delta, mechanism=mechanism, confidence=1 - 1e-9, keep=["measurements"]
     )
 
 
@@ -425,7 +426,7 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'doubling', 'uniform' or"),
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
-        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep=["linear"]), "must be a list"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_used_are_refused(make, fact):

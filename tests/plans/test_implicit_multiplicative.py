@@ -16,12 +16,12 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.multiplicative import (
+from pandas_dptree.mechanisms.multiplicative.counts import (
     ClippedThresholds,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
-from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import Thresholds, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed, records_of_sizes
@@ -309,7 +309,7 @@ def test_compare_is_of_the_same_unit():
         ("epsilon", {"epsilon": -1.0}),
         ("split", {"split": "uniform"}),
         ("split", {"split": {"total": 0.5, "zip/1": 0.25, "zip/3": 0.25}}),
-        ("keep_measurements", {"keep_measurements": True}),
+        ("keep", {"keep": ["measurements"]}),
         ("max_contributions", {"max_contributions": 2}),
         ("max_contributions", {"max_contributions": 0}),
         ("privacy_unit", {"privacy_unit": "zip"}),

@@ -28,14 +28,14 @@ def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
         n_levels = len(tree.level_names)
         best = best_noise(mechanism, split, PrivacyLoss(**LOSS), n_levels, tree.n_public,
                           neighbors="add_remove", max_contributions=1)  # fmt: skip
-        assert (plan.noise, plan.shares) == best and plan.tree is tree
-        assert (plan.confidence, plan.keep_measurements, plan.privacy_unit) == (0.95, False, None)
+        assert (plan.noise, plan.budget_shares) == best and plan.tree is tree
+        assert (plan.confidence, plan.keep, plan.privacy_unit) == (0.95, (), None)
         assert plan.n_public == tree.n_public and plan.level_names == tree.level_names
 
 
 def test_shares_by_name_reach_the_plan():
     shares = {"total": 0.125, "product": np.float64(0.5), "state": 0.125, "city": 0.25}
-    assert find_implicit_plan(BELOW, mechanism="auto", split=shares, **WHOLE).shares == (
+    assert find_implicit_plan(BELOW, mechanism="auto", split=shares, **WHOLE).budget_shares == (
         0.125,
         0.125,
         0.25,
@@ -78,14 +78,14 @@ def test_relative_errors_are_for_prefixes_alone():
     with pytest.raises(ArgumentError, match="`mechanism`") as error:
         find_implicit_plan(ALONE, mechanism=HALF, **WHOLE)
     assert "Multiplicative(" not in error.value.hint
-    for option in ({"split": "uniform"}, {"confidence": 0.9}, {"keep_measurements": True}, {"rho": 0.1}):
+    for option in ({"split": "uniform"}, {"confidence": 0.9}, {"keep": ["measurements"]}, {"rho": 0.1}):
         with pytest.raises(ArgumentError, match=f"`{next(iter(option))}`"):
             find_implicit_plan(ZIPS, mechanism=HALF, **LOSS, **option)
 
 
 def test_a_confidence_and_measurements_reach_the_plan():
-    plan = find_implicit_plan(ALONE, mechanism="gaussian", **WHOLE, confidence=0.5, keep_measurements=True)
-    assert (plan.confidence, plan.keep_measurements) == (0.5, True)
+    plan = find_implicit_plan(ALONE, mechanism="gaussian", **WHOLE, confidence=0.5, keep=["measurements"])
+    assert (plan.confidence, plan.keep) == (0.5, ("measurements",))
 
 
 @each("tree", [ZIPS, ALONE])

@@ -263,7 +263,7 @@ def test_losses_are_pickled_with_their_plans():
 
 
 def test_all_kinds_of_plans_are_here():
-    assert {plan.kind for plan in PLANS.values()} == dpt.Plan.kinds.keys()
+    assert {plan.kind for plan in PLANS.values()} == dpt.Plan._kinds.keys()
 
 
 def test_levels_that_are_not_measured_spend_nothing():

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.helpers_cases import each
 from tests.helpers_json import replaced
@@ -129,7 +129,7 @@ def test_the_digest_covers_all_but_the_version():
 def test_plans_that_json_cannot_hold_have_no_digest():
     plan = dpt.plan(TREE, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=1)
     assert plan.digest is None and "Digest" not in repr(plan) and plan.provenance()["digest"] is None
-    assert plan.attrs().keys() == {"dp"}
+    assert plan._attrs().keys() == {"dp"}
 
 
 def test_shares_that_are_exchanged_are_refused():

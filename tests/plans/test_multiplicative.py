@@ -13,8 +13,8 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_privacy import LOSS
@@ -265,7 +265,7 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
         ({"objective": "worst"}, "`objective` has no meaning"),
         ({"target": {"total": 1.0}}, "`target` has no meaning"),
         ({"fit": "joint"}, "`fit` has no meaning"),
-        ({"keep_measurements": True}, "`keep_measurements` has no meaning"),
+        ({"keep": ["measurements"]}, "`keep` has no meaning"),
         ({"column": "cost", "bounds": (0, 5)}, "`column` has no meaning"),
         ({"neighbors": "x"}, "`neighbors` is unknown"),
         ({"max_contributions": 0}, "`max_contributions` must be"),

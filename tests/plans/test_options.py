@@ -220,7 +220,7 @@ def test_type_checkers_refuse_misspelled_options(tmp_path):
 
 
 def test_what_is_left_at_its_default_is_not_set():
-    left = {"split": "optimal", "known": None, "keep_measurements": False, "confidence": None}
+    left = {"split": "optimal", "known": None, "keep": None, "confidence": None}
     assert unsupported_options(RELATIVE_ERROR, left) == []
     assert unsupported_options(RELATIVE_ERROR, {**left, "fit": "joint"}) == ["fit"]
     assert unsupported_options(RELATIVE_ERROR, {"consistency": "none"}, {"consistency": "none"}) == []

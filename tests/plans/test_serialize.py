@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
 from pandas_dptree.plans import serialize
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -23,7 +23,7 @@ from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_mo
 from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
-KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
+KINDS = {kind.__name__: kind for kind in dpt.Plan._kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16])
 REGIONS = dpt.Domain.from_frame(PLACES[["region"]].drop_duplicates(), by=["region"])
 
@@ -82,7 +82,7 @@ def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
     if isinstance(plan, dpt.JointPlan):
-        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+        return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):

@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
 from tests.helpers_random import rng
 from tests.strategies import objects
 
@@ -245,7 +246,7 @@ def test_no_key_of_any_pandas_column_leaves_a_trace(mechanism, public, kind, nam
 def leaves_no_trace(mechanism, public, kind, name, folder):
     secret, keys, columns = KINDS[kind]
     frame = records(secret, keys, columns[name])
-    plan = planned(mechanism, public, keep_measurements=public)
+    plan = planned(mechanism, public, keep=["measurements"] if public else [])
     table, found, _ = places_of([secret, UNIT, OUTSIDE], plan, frame, folder)
     assert found == set() and len(table["p"].dropna().unique()) == 2
 

@@ -157,7 +157,7 @@ def cases() -> dict[str, Case]:
     options: dict[str, Any] = {
         **none, "delta": 0.0, "rho": None, "neighbors": "add_remove", "max_contributions": None,
         "mechanism": "laplace", "level_weights": None, "objective": "levels", "fit": "totals",
-        "confidence": None, "keep_measurements": True,
+        "confidence": None, "keep": ["measurements"],
     }  # fmt: skip
     quantities = [Quantity.of("v", (-2, 10), 0.5), Quantity.of("w", (0, 5), 1)]
     year = {"start": "2020-01-01", "end": "2020-12-31"}

@@ -22,7 +22,7 @@ from tests.helpers_random import rng
 OPTIONS = [
     {},
     {"neighbors": "replace", "split": "uniform"},
-    {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
+    {"privacy_unit": "person", "max_contributions": 2, "keep": ["measurements"]},
     {"mechanism": "truncated_laplace", "split": "doubling"},
     {"mechanism": "gaussian", "confidence": 0.9},
 ]
@@ -103,7 +103,7 @@ def test_the_names_of_the_package_are_the_public_ones():
         ("split", {**LOSS, "split": {"zip/1": 1.0}}),
         ("max_contributions", {**LOSS, "max_contributions": 2}),
         ("privacy_unit", {**LOSS, "privacy_unit": "zip"}),
-        ("keep_measurements", {**LOSS, "keep_measurements": "yes"}),
+        ("keep", {**LOSS, "keep": "measurements"}),
         ("neighbors", {**LOSS, "neighbors": "swap"}),
         ("rng", {**LOSS, "rng": 7}),
     ],
@@ -208,7 +208,7 @@ def test_nodes_are_found_by_number_or_text():
 @pytest.mark.parametrize("tree", TREES)
 def test_parquet_keeps_the_table(tree, tmp_path):
     pytest.importorskip("pyarrow")
-    table = released(tree, keep_measurements=True)
+    table = released(tree, keep=["measurements"])
     table.to_parquet(tmp_path / "counts.parquet")
     back = pd.read_parquet(tmp_path / "counts.parquet")
     pd.testing.assert_frame_equal(back, table)

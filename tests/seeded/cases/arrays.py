@@ -33,7 +33,7 @@ def array_counts():
 
 @case
 def array_counts_of_several_trees():
-    options = {"confidence": 0.9, "keep_measurements": True, **ONE}
+    options = {"confidence": 0.9, "keep": ["measurements"], **ONE}
     return wards().dp.tree_counts(["city", "hospital"], rng=rng(), **options, **PURE)
 
 
@@ -197,7 +197,7 @@ def dataset_counts():
             ["street"], variables=["people", "calls"], max_contributions=MOST, rng=rng(), **PURE
         ),
         "approximate": meters().dp.tree_counts(
-            ["street"], variables=["calls", "people"], confidence=0.9, keep_measurements=True, rng=rng(),
+            ["street"], variables=["calls", "people"], confidence=0.9, keep=["measurements"], rng=rng(),
             **APPROXIMATE, **ONE,
         ),
     }  # fmt: skip

@@ -214,13 +214,13 @@ def certificates():
     leaves = scattered(24, 9, 43)
     found = {}
     for fit in ("totals", "joint"):
-        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep_measurements=True, rho=0.5)
+        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep=["measurements"], rho=0.5)
         table = plan.release(leaves, rng=rng())
         names = list(plan.level_names)
         rows = [table[table["level"] == name] for name in names]
         measurements = [each["measurement"].to_numpy(dtype=float) for each in rows]
         estimates = [each["count"].to_numpy(dtype=float) for each in rows]
-        certificate = dpt.theory.certify(TREE, measurements, plan.variances, estimates, fit=fit)
+        certificate = dpt.theory.certify(TREE, measurements, plan._variances, estimates, fit=fit)
         found[fit] = certificate.ok
     return found
 

@@ -37,12 +37,12 @@ def prefixes_of_numbers():
 @case
 def prefixes_of_texts():
     frame = pa.Table.from_pandas(logins(), preserve_index=False)
-    return dpt.tree_counts(frame, CODES, rng=rng(), keep_measurements=True, epsilon=4.0, delta=1e-4)
+    return dpt.tree_counts(frame, CODES, rng=rng(), keep=["measurements"], epsilon=4.0, delta=1e-4)
 
 
 @case
 def binary_tree():
-    return large(USERS, keep_measurements=True, epsilon=8.0, delta=1e-3)
+    return large(USERS, keep=["measurements"], epsilon=8.0, delta=1e-3)
 
 
 @default
@@ -58,7 +58,7 @@ def prefixes_of_units():
 @case
 def prefixes_splits():
     shares = {"total": 0.1, "ip/8": 0.2, "ip/16": 0.2, "ip/24": 0.2, "ip/32": 0.3}
-    return {"given": large(IPS, split=shares, keep_measurements=True), "uniform": large(IPS, split="uniform")}
+    return {"given": large(IPS, split=shares, keep=["measurements"]), "uniform": large(IPS, split="uniform")}
 
 
 @case
@@ -118,7 +118,7 @@ def plan_of_prefixes_compared():
 
 @case
 def plan_of_prefixes_released():
-    plan = dpt.plan(IPS, keep_measurements=True, **APPROXIMATE)
+    plan = dpt.plan(IPS, keep=["measurements"], **APPROXIMATE)
     factors = dpt.plan(CODES, mechanism=dpt.Multiplicative(alpha=0.9), epsilon=8.0, delta=0.1)
     return {
         "plan": plan.release(logins(), rng=rng(3)),

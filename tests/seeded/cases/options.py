@@ -38,7 +38,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "consistency": {"consistency": "nonnegative"},
     "fit": {"fit": "joint"},
     "confidence": {"confidence": 0.9},
-    "keep_measurements": {"keep_measurements": True},
+    "keep_measurements": {"keep": ["measurements"]},
 }
 TABLES = LOSSES | SPENT | SHOWN
 KNOWN: dict[str, dict[str, Any]] = {"known": {"known": {"total": 90}}}
@@ -197,7 +197,7 @@ def options_of_prefixes():
         "mechanism": {"mechanism": dpt.Multiplicative(alpha=0.9)},
         **UNITS,
     }
-    measured = {"keep_measurements": {"keep_measurements": True}}
+    measured = {"keep_measurements": {"keep": ["measurements"]}}
     verb = seeded(frame.dp.tree_counts)
     return {
         "counts": each_option(verb, options | measured, by=tree, **loss),
@@ -291,7 +291,7 @@ def options_of_the_shell():
         "consistency": ["--consistency", "linear"],
         "fit": ["--fit", "joint"],
         "confidence": ["--confidence", "0.9"],
-        "keep_measurements": ["--keep-measurements"],
+        "keep_measurements": ["--keep", "measurements"],
         "mechanism": ["--mechanism", "gaussian", "--delta", "1e-6"],
         "zeros": ["--structural-zeros", "closed"],
     }
