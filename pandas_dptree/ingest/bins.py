@@ -11,10 +11,9 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.ingest.times import times
 
@@ -36,8 +35,7 @@ def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unp
             hint="name another column: an identifier is not an amount.",
         )
     tally = BinTally(bins, domain)
-    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
-    warn_if_released(frame)
+    records = opened(frame, tally, bounding)
     if domain is not None:
         check_records(records, domain)
     _check_kind(records.types([bins.column])[bins.column], bins)

@@ -16,10 +16,9 @@ from pandas_dptree.hierarchy.columns import may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
-from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
-from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
@@ -43,8 +42,7 @@ def leaf_totals(
             f"is also a column to be added up: {quote(unit)}.",
             hint="name another column: an identifier is not an amount.",
         )
-    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
-    warn_if_released(frame)
+    records = opened(frame, tally, bounding)
     check_records(records, domain)
     _check_numeric(records.types(tally.summed))
     _, sums = tallied(records, tally, bounding)

@@ -17,9 +17,8 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.readers import check_readable, read_column
-from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 
 __all__ = ["KeyCounts", "PrefixNodes", "check_prefixes", "nonempty_levels", "sorted_keys"]
@@ -42,11 +41,10 @@ def sorted_keys(frame: Any, tree: PrefixTree, **bounding: Unpack[Bounding]) -> K
 
     Records that do not fit the tree, and those without a unit, are dropped; then units are bounded.
     """
-    unit = bounding.get("privacy_unit")
-    records = Records(frame, [tree.column, *([] if unit is None else [unit])])
-    warn_if_released(frame)
+    tally = PrefixTally(tree)
+    records = opened(frame, tally, bounding)
     check_readable([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
-    return tallied(records, PrefixTally(tree), bounding)
+    return tallied(records, tally, bounding)
 
 
 class KeyCounts(NamedTuple):

@@ -20,9 +20,8 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, sort_key
-from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
-from pandas_dptree.ingest.reading import Bounding, tallied
+from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 from pandas_dptree.ingest.units import form_hashes, mixed
 
@@ -87,9 +86,7 @@ def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Boun
     dropped before units are bounded.
     """
     tally = PathTally(tree)
-    unit = bounding.get("privacy_unit")
-    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
-    warn_if_released(frame)
+    records = opened(frame, tally, bounding)
     if tree.domain is not None:
         check_records(records, tree.domain)
     return _nodes(tree, tallied(records, tally, bounding))

@@ -18,12 +18,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.ingest.spill import Buckets
 from pandas_dptree.ingest.steps import (
@@ -39,7 +39,7 @@ from pandas_dptree.ingest.steps import (
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions, has_workers
 
-__all__ = ["Bounding", "in_threads", "tallied"]
+__all__ = ["Bounding", "in_threads", "opened", "tallied"]
 
 Counted = TypeVar("Counted")
 Item = TypeVar("Item")
@@ -63,6 +63,14 @@ class Bounding(TypedDict, total=False):
     max_contributions: int
     random_words: Callable[[int], npt.NDArray[np.uint64]]
     temp_folder: str | os.PathLike[str] | None
+
+
+def opened(frame: Any, tally: Tally[Any], bounding: Bounding) -> Records:
+    """Open what is counted of a frame, and warn if it seems to be a release."""
+    unit = bounding.get("privacy_unit")
+    records = Records(frame, [*tally.columns, *([] if unit is None else [unit])])
+    warn_if_released(frame)
+    return records
 
 
 def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Counted:
