@@ -16,6 +16,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 import pandas_dptree as dpt
+import pandas_dptree.api  # so that no test takes the time of it
 
 # What lands is decided by the same examples every time; elsewhere each run tries new ones.
 FEW, MANY = 25, 100

@@ -18,7 +18,7 @@ from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.scan.source import Source
 from pandas_dptree.ingest.scan.sources import open_source
 
-__all__ = ["BATCH_ROWS", "Records", "check_columns", "warn_if_released"]
+__all__ = ["BATCH_ROWS", "Records", "check_columns", "check_frame", "warn_if_released"]
 
 Answer = TypeVar("Answer")
 
@@ -56,6 +56,11 @@ class Records:
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[Batch]:
         """Read each record once, in any order, in batches of at most `rows`. Close the iterator to stop."""
         return self._source.batches(self.columns, rows)
+
+
+def check_frame(frame: Any) -> None:
+    """Check that the records are in a supported dataframe."""
+    _opened(frame, "frame")
 
 
 def warn_if_released(data: Any) -> None:

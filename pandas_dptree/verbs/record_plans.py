@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.ingest.frames import check_frame
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import DISTRIBUTION, JOINT, PLAN, RUNNING, SUMS, NoisyOptions, takes
@@ -112,5 +113,6 @@ def plan_distribution(
 
 def released(planned: Callable[..., Any], frame: Any, *arguments: Any, **options: Any) -> Any:
     """Release records by the plan that a function above makes of them, with the options of both."""
+    check_frame(frame)
     running = {name: options.pop(name) for name in RUNNING if name in options}
     return planned(frame, *arguments, **options).release(frame, **running)
