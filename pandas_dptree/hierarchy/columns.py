@@ -28,6 +28,7 @@ from pandas_dptree.hierarchy.dataframe_libraries import supported
 __all__ = [
     "ALL_MISSING",
     "ANY",
+    "NO_KEYS",
     "arrow_column",
     "arrow_of",
     "chunks",
@@ -46,6 +47,9 @@ __all__ = [
 
 ANY = "objects"
 """Kind of a column that may hold values of any kind."""
+
+NO_KEYS = ("decimals", "bytes", "times of day")
+"""Kinds of columns whose values are never keys."""
 
 ALL_MISSING = np.dtype(np.float64)
 """The type that pandas gives to an empty column, which may therefore be of any type."""
@@ -187,6 +191,9 @@ def kind_of(dtype: Any) -> str:
         return "text"
     if dtype == nw.Boolean:
         return "booleans"
+    odd = dict(zip((nw.Decimal, nw.Binary, nw.Time), NO_KEYS, strict=True))
+    if dtype in odd:
+        return odd[dtype]
     if dtype.is_numeric():
         return "numbers"
     if dtype == nw.Datetime and dtype.time_zone is not None:
@@ -199,7 +206,7 @@ def kind_of(dtype: Any) -> str:
 def may_hold_numbers(dtype: Any) -> bool:
     """Whether a value of a pandas or narwhals data type may be a number, or text that represents one."""
     if (kind := kind_of(dtype)) != ANY:
-        return kind in {"numbers", "booleans", "text"}
+        return kind in {"numbers", "decimals", "booleans", "text"}
     dtype = plain_type(dtype)
     if not isinstance(dtype, nw.dtypes.DType):
         if dtype.kind in "cSV":  # numpy's complex numbers, bytes and records
