@@ -9,14 +9,19 @@ import pandas_dptree as dpt
 
 visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
 by = ["region", "district", "clinic"]
-# Rows are the unit and the seed is fixed, so that the released counts have the truth to be compared with.
-counts = visits.dp.tree_counts(by, epsilon=1.0, domain=clinics, rng=np.random.default_rng(0))
+# The seed is fixed, so that the picture is the same whenever it is drawn.
+counts = visits.dp.tree_counts(
+    by, epsilon=1.0, domain=clinics, privacy_unit="person", max_contributions=2, rng=np.random.default_rng(0)
+)
+# The simulated truth: of a person with n visits, each is kept with probability 2 / n.
+kept = (2 / visits.groupby("person")["person"].transform("size")).clip(upper=1)
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained", width_ratios=[1, 1.6])
 places = [("district", ("Corrow",)), ("clinic", ("Corrow", "Heronby"))]
 for ax, (level, place) in zip(axes, places, strict=True):
     released = counts.dp.level(level).xs(place)
-    truth = visits.groupby(by[: len(place) + 1]).size().xs(place).reindex(released.index, fill_value=0)
+    truth = kept.groupby([visits[key] for key in by[: len(place) + 1]]).sum().xs(place)
+    truth = truth.reindex(released.index, fill_value=0)
     ax.bar(released.index, released["count"], yerr=2 * released["std_error"], capsize=2, alpha=0.5)
     ax.plot(released.index, truth, "kx", label="truth (simulated)")
     plt.setp(ax.get_xticklabels(), rotation=60, ha="right", rotation_mode="anchor")

@@ -3,7 +3,7 @@
 Importing this package registers the accessor ``.dp``.
 """
 
-from pandas_dptree import arrays, bounds, datasets, distribution, metrics
+from pandas_dptree import arrays, datasets, theory
 from pandas_dptree._version import __version__
 from pandas_dptree.accessors import arrays as _array_accessors  # noqa: F401  # registers .dp
 from pandas_dptree.accessors import frames as _frame_accessors  # noqa: F401
@@ -89,18 +89,15 @@ __all__ = [
     "__version__",
     "arrays",
     "binary",
-    "bounds",
     "calendar",
     "cdf",
     "cut",
     "datasets",
     "derived_domain",
     "detection_probability",
-    "distribution",
     "histogram",
     "mapping",
     "mean",
-    "metrics",
     "plan",
     "plan_agg",
     "plan_distribution",
@@ -116,6 +113,7 @@ __all__ = [
     "release_distribution",
     "released_domain",
     "sum",
+    "theory",
     "to_file",
     "tree_agg",
     "tree_counts",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Hashable, Mapping
-from functools import cache, wraps
+from collections.abc import Callable, Mapping
+from functools import wraps
 from textwrap import fill
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from pandas_dptree.errors import CallError, did_you_mean
 
-__all__ = ["Option", "options_of", "public", "with_texts_of"]
+__all__ = ["Option", "options_of", "public"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,54 +39,45 @@ _EXAMPLES = {
 
 
 class Option(NamedTuple):
-    """Default and documentation of an option, as the annotation of a key of a TypedDict.
+    """An option: its default and documentation, and how the shell takes it.
 
-    Attributes
-    ----------
-    default : object
-    values : str
-        The possible values, for the documentation.
-    text : str
-        The description.
+    `values` are the possible values, `summary` is the first sentence of the documentation, and `details` are
+    the others. The shell takes the option by its `flag`, and shows `metavar` and `help`, by default the
+    summary.
     """
 
     default: Any
     values: str
-    text: str
+    summary: str
+    details: str = ""
+    flag: str | None = None
+    metavar: str | None = None
+    help: str | None = None
+    annotation: Any = Any
 
 
 def options_of(kind: type[Any]) -> dict[str, Option]:
-    """Return the options of a TypedDict by name.
-
-    Examples
-    --------
-    >>> from pandas_dptree.plans.options import Running
-    >>> options_of(Running)["progress"].default
-    False
-    """
-    return _options_of(cast(Hashable, kind))
+    """Return the options of a TypedDict by name, each the annotation of a key."""
+    hints = {name: get_args(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return {name: option._replace(annotation=annotation) for name, (annotation, option) in hints.items()}
 
 
-@cache
-def _options_of(kind: Any) -> dict[str, Option]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {
-        name: next(each for each in get_args(hint) if isinstance(each, Option))
-        for name, hint in hints.items()
-    }
+_NO_OPTIONS: Mapping[str, Option] = MappingProxyType({})
 
 
-def public(function: Function) -> Function:
+def public(
+    function: Function,
+    options: Mapping[str, Option] = _NO_OPTIONS,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> Function:
     """Complete the signature and docstring of a public function, and add hints to the errors of bad calls.
 
-    Options given by ``**options: Unpack[...]`` are listed one by one in the signature, and in the docstring
-    in place of the line ``**options``. Type checkers see the same.
+    The signature lists the options in place of ``**options``, and so does the docstring, except for those
+    that it describes itself. `defaults` are passed to the function if the caller gives no other value.
     """
-    signature, document = inspect.signature(function), function.__doc__
-    options_type = _unpacked(function)
-    if options_type is not None:
-        signature = _with_options(signature, options_type)
-        document = _documented(document, options_type)
+    signature = inspect.signature(function)
+    if options:
+        signature = _with_options(signature, options)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -93,57 +85,47 @@ def public(function: Function) -> Function:
             signature.bind(*args, **kwargs)
         except TypeError:
             raise _misfit(function.__name__, signature, len(args), kwargs) from None
-        return function(*args, **kwargs)
+        return function(*args, **{**defaults, **kwargs})
 
-    call.__signature__, call.__doc__ = signature, document  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__doc__ = _documented(function.__doc__, options)
     return cast(Function, call)
 
 
-def with_texts_of(kind: type[Any]) -> Callable[[Function], Function]:
-    """Document the options of a function whose signature is written out in full."""
-
-    def document(function: Function) -> Function:
-        function.__doc__ = _documented(function.__doc__, kind)
-        return function
-
-    return document
-
-
-def _unpacked(function: Callable[..., Any]) -> type[Any] | None:
-    """Return the TypedDict whose keys a function takes as options, or None."""
-    last = next(iter([*inspect.signature(function).parameters.values()][-1:]), None)
-    if last is None or last.kind is not last.VAR_KEYWORD:
-        return None
-    (kind,) = get_args(get_type_hints(function, include_extras=True)[last.name])
-    return cast(type[Any], kind)
-
-
-def _with_options(signature: inspect.Signature, kind: type[Any]) -> inspect.Signature:
+def _with_options(signature: inspect.Signature, options: Mapping[str, Option]) -> inspect.Signature:
     """Replace ``**options`` in a signature by the options."""
     *own, _ = signature.parameters.values()
-    types = get_type_hints(kind)
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=types[name])
-        for name, each in options_of(kind).items()
+    stated = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation
+        )
+        for name, each in options.items()
+        if name not in signature.parameters
     ]
-    return signature.replace(parameters=[*own, *options])
+    return signature.replace(parameters=[*own, *stated])
 
 
-def _documented(document: str | None, kind: type[Any]) -> str | None:
-    """Replace the line ``**options`` in a docstring by the descriptions of the options."""
+def _documented(document: str | None, options: Mapping[str, Option]) -> str | None:
+    """Replace the line ``**options`` in a docstring by descriptions of the options that it leaves out."""
     if document is None:  # with python -OO
         return None
+    described = {
+        name
+        for names in re.findall(r"^ *(\w+(?:, \w+)*)(?: : .*)?$", document, flags=re.MULTILINE)
+        for name in names.split(", ")
+    }
 
     def entries(line: re.Match[str]) -> str:
-        shift = line[1]
+        indent = f"{line[1]}    "
         lines = []
-        for name, each in options_of(kind).items():
-            default = "optional" if each.default is None else f"default {each.default!r}"
-            indent = f"{shift}    "
-            lines += [f"{shift}{name} : {each.values}, {default}"]
-            lines += [
-                fill(each.text, 108, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-            ]
+        for name, each in options.items():
+            if name not in described:
+                default = "optional" if each.default is None else f"default {each.default!r}"
+                text = f"{each.summary} {each.details}".rstrip()
+                lines += [f"{line[1]}{name} : {each.values}, {default}"]
+                lines += [
+                    fill(text, 108, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+                ]
         return "\n".join(lines)
 
     return re.sub(r"^( *)\*\*options$", entries, document, count=1, flags=re.MULTILINE)

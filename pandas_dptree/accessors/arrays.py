@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Unpack
 
 import xarray as xr
@@ -13,14 +13,14 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import CellDistributionOptions, CellOptions, Running
-from pandas_dptree.signatures import public
-from pandas_dptree.verbs.options import (
-    PlanArray,
-    ReleaseArrayCounts,
-    ReleaseArraySums,
-    ReleaseCells,
-    ReleaseSeveral,
+from pandas_dptree.plans.options import (
+    CELL_DISTRIBUTION,
+    CELLS,
+    RUNNING,
+    NoisyOptions,
+    Options,
+    Running,
+    takes,
 )
 
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
@@ -33,55 +33,54 @@ class DataArrayAccessor:
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
 
-    @public
-    def tree_counts(self, by: By, **options: Unpack[ReleaseArrayCounts]) -> xr.DataTree:
+    @takes(*CELLS, "known", *RUNNING)
+    def tree_counts(self, by: By, **options: Unpack[Options]) -> xr.DataTree:
         """Count the records of every node of a hierarchy: see `pandas_dptree.arrays.tree_counts`."""
         return arrays.tree_counts(self._array, by, **options)
 
-    @public
+    @takes(*CELLS, *RUNNING)
     def tree_sums(
-        self, by: By, *, bounds: Any, granularity: Any = None, **options: Unpack[ReleaseArraySums]
+        self, by: By, *, bounds: Any, granularity: Any = None, **options: Unpack[Options]
     ) -> xr.DataTree:
         """Add up the values of every node of a hierarchy: see `pandas_dptree.arrays.tree_sums`."""
         return arrays.tree_sums(self._array, by, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*CELLS, "known", "target")
     def plan(
-        self, by: By, *, bounds: Any = None, granularity: Any = None, **options: Unpack[PlanArray]
+        self, by: By, *, bounds: Any = None, granularity: Any = None, **options: Unpack[NoisyOptions]
     ) -> AdditivePlan:
         """Plan a release of this array: see `pandas_dptree.arrays.plan`."""
         return arrays.plan(self._array, by, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*RUNNING)
     def release(self, plan: AdditivePlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
         return arrays.release(plan, self._array, **options)
 
-    @public
+    @takes(*CELL_DISTRIBUTION)
     def plan_distribution(
         self,
         dim: Hashable,
         *,
         edges: Sequence[Any] | None = None,
-        **options: Unpack[CellDistributionOptions],
+        **options: Unpack[NoisyOptions],
     ) -> DistributionPlan:
         """Plan a release of a distribution: see `pandas_dptree.arrays.plan_distribution`."""
         return arrays.plan_distribution(self._array, dim, edges=edges, **options)
 
-    @public
+    @takes("confidence", *CELL_DISTRIBUTION, *RUNNING)
     def cdf(
         self,
         dim: Hashable,
         *,
         edges: Sequence[Any] | None = None,
         plan: DistributionPlan | None = None,
-        confidence: float | None = None,
-        **options: Unpack[ReleaseCells],
+        **options: Unpack[Options],
     ) -> xr.Dataset:
         """Estimate the cumulative distribution along a dimension: see `pandas_dptree.arrays.cdf`."""
-        return arrays.cdf(self._array, dim, edges=edges, plan=plan, confidence=confidence, **options)
+        return arrays.cdf(self._array, dim, edges=edges, plan=plan, **options)
 
-    @public
+    @takes("confidence", *CELL_DISTRIBUTION, *RUNNING, confidence=0.95)
     def quantiles(
         self,
         dim: Hashable,
@@ -89,11 +88,10 @@ class DataArrayAccessor:
         *,
         edges: Sequence[Any] | None = None,
         plan: DistributionPlan | None = None,
-        confidence: float = 0.95,
-        **options: Unpack[ReleaseCells],
+        **options: Unpack[Options],
     ) -> xr.Dataset:
         """Estimate quantiles along a dimension: see `pandas_dptree.arrays.quantiles`."""
-        return arrays.quantiles(self._array, dim, q, edges=edges, plan=plan, confidence=confidence, **options)
+        return arrays.quantiles(self._array, dim, q, edges=edges, plan=plan, **options)
 
 
 @xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
@@ -103,21 +101,18 @@ class DatasetAccessor:
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
 
-    @public
+    @takes(*CELLS, *RUNNING)
     def tree_counts(
         self,
         by: By,
         *,
         variables: Sequence[Hashable] | None = None,
-        max_contributions: int | Mapping[Hashable, int] | None = None,
-        **options: Unpack[ReleaseSeveral],
+        **options: Unpack[Options],
     ) -> xr.DataTree:
         """Count the records of several variables: see `pandas_dptree.arrays.several.tree_counts`."""
-        return several.tree_counts(
-            self._dataset, by, variables=variables, max_contributions=max_contributions, **options
-        )
+        return several.tree_counts(self._dataset, by, variables=variables, **options)
 
-    @public
+    @takes(*CELLS, *RUNNING)
     def tree_sums(
         self,
         by: By,
@@ -125,8 +120,7 @@ class DatasetAccessor:
         bounds: Any,
         granularity: Any = None,
         variables: Sequence[Hashable] | None = None,
-        max_contributions: int | Mapping[Hashable, int] | None = None,
-        **options: Unpack[ReleaseSeveral],
+        **options: Unpack[Options],
     ) -> xr.DataTree:
         """Add up the values of several variables: see `pandas_dptree.arrays.several.tree_sums`."""
         return several.tree_sums(
@@ -135,11 +129,10 @@ class DatasetAccessor:
             bounds=bounds,
             granularity=granularity,
             variables=variables,
-            max_contributions=max_contributions,
             **options,
         )
 
-    @public
+    @takes(*CELLS)
     def plan(
         self,
         by: By,
@@ -147,8 +140,7 @@ class DatasetAccessor:
         variables: Sequence[Hashable] | None = None,
         bounds: Any = None,
         granularity: Any = None,
-        max_contributions: int | Mapping[Hashable, int] | None = None,
-        **options: Unpack[CellOptions],
+        **options: Unpack[NoisyOptions],
     ) -> JointPlan:
         """Plan a release of several variables: see `pandas_dptree.arrays.several.plan`."""
         return several.plan(
@@ -157,11 +149,10 @@ class DatasetAccessor:
             variables=variables,
             bounds=bounds,
             granularity=granularity,
-            max_contributions=max_contributions,
             **options,
         )
 
-    @public
+    @takes(*RUNNING)
     def release(self, plan: JointPlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this dataset: see `pandas_dptree.arrays.several.release`."""
         return several.release(plan, self._dataset, **options)

@@ -24,18 +24,25 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.options import DistributionOptions, JointOptions, PlanOptions, Running, SumOptions
+from pandas_dptree.plans.options import (
+    COUNTS,
+    DISTRIBUTION,
+    GROUPS,
+    JOINT,
+    PLAN,
+    RUNNING,
+    SERIES,
+    SUMS,
+    DistributionOptions,
+    NoisyOptions,
+    Options,
+    Running,
+    takes,
+)
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, plans, tables
 from pandas_dptree.verbs.aggregations import Aggregation
 from pandas_dptree.verbs.domains import domain_of, public_and_private, released_domain
-from pandas_dptree.verbs.options import (
-    ReleaseCounts,
-    ReleaseDistribution,
-    ReleaseSeries,
-    ReleaseSums,
-    ReleaseTogether,
-)
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
@@ -47,12 +54,12 @@ class DataFrameAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    @public
-    def tree_counts(self, by: By | PrefixTree, **options: Unpack[ReleaseCounts]) -> pd.DataFrame:
+    @takes(*COUNTS)
+    def tree_counts(self, by: By | PrefixTree, **options: Unpack[Options]) -> pd.DataFrame:
         """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
         return tables.tree_counts(self._frame, by, **options)
 
-    @public
+    @takes(*SUMS, "domain", *RUNNING)
     def tree_sums(
         self,
         columns: Hashable | list[Hashable],
@@ -60,12 +67,12 @@ class DataFrameAccessor:
         *,
         bounds: Any,
         granularity: Any = None,
-        **options: Unpack[ReleaseSums],
+        **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
         return tables.tree_sums(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*JOINT, "domain", *RUNNING)
     def tree_means(
         self,
         columns: Hashable | list[Hashable],
@@ -73,22 +80,22 @@ class DataFrameAccessor:
         *,
         bounds: Any,
         granularity: Any = None,
-        **options: Unpack[ReleaseTogether],
+        **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
         return tables.tree_means(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*JOINT, "domain", *RUNNING)
     def tree_agg(
         self,
         by: By,
         aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
-        **options: Unpack[ReleaseTogether],
+        **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Release counts, sums and means in one table: see `pandas_dptree.tree_agg`."""
         return tables.tree_agg(self._frame, by, aggregations, **options)
 
-    @public
+    @takes(*PLAN)
     def plan(
         self,
         by: By,
@@ -98,7 +105,7 @@ class DataFrameAccessor:
         column: Hashable | None = None,
         bounds: Any = None,
         granularity: Any = None,
-        **options: Unpack[PlanOptions],
+        **options: Unpack[NoisyOptions],
     ) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
         """Plan a release of these records: see `pandas_dptree.plan`.
 
@@ -108,7 +115,7 @@ class DataFrameAccessor:
         own: Any = {"column": column, "bounds": bounds, "granularity": granularity, **options}
         return plans.plan(public_keys, private_keys=private, **own)
 
-    @public
+    @takes(*SUMS)
     def plan_sums(
         self,
         columns: Hashable | list[Hashable],
@@ -117,13 +124,13 @@ class DataFrameAccessor:
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
-        **options: Unpack[SumOptions],
+        **options: Unpack[NoisyOptions],
     ) -> JointPlan:
         """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
         public_keys = domain_of(self._frame, by, domain)
         return plans.plan_sums(public_keys, columns, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*JOINT)
     def plan_means(
         self,
         columns: Hashable | list[Hashable],
@@ -132,25 +139,25 @@ class DataFrameAccessor:
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
-        **options: Unpack[JointOptions],
+        **options: Unpack[NoisyOptions],
     ) -> JointPlan:
         """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
         public_keys = domain_of(self._frame, by, domain)
         return plans.plan_means(public_keys, columns, bounds=bounds, granularity=granularity, **options)
 
-    @public
+    @takes(*JOINT)
     def plan_agg(
         self,
         by: By,
         aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
         *,
         domain: Any = None,
-        **options: Unpack[JointOptions],
+        **options: Unpack[NoisyOptions],
     ) -> JointPlan:
         """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
         return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
 
-    @public
+    @takes(*RUNNING)
     def release(self, plan: Plan, **options: Unpack[Running]) -> Any:
         """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
@@ -159,7 +166,7 @@ class DataFrameAccessor:
             )
         return plan.release(self._frame, **options)
 
-    @public
+    @takes(*DISTRIBUTION)
     def plan_distribution(
         self,
         column: Hashable,
@@ -168,7 +175,7 @@ class DataFrameAccessor:
         bounds: Any = None,
         by: By | None = None,
         domain: Any = None,
-        **options: Unpack[DistributionOptions],
+        **options: Unpack[NoisyOptions],
     ) -> DistributionPlan:
         """Plan a release of a distribution: see `pandas_dptree.plan_distribution`.
 
@@ -178,51 +185,49 @@ class DataFrameAccessor:
         groups = distributions.groups_of(self._frame, by, domain)
         return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
 
-    @public
+    @takes(*GROUPS)
     def release_distribution(
-        self, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+        self, column: Hashable, *, bins: Any, **options: Unpack[DistributionOptions]
     ) -> Distribution:
         """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
         return distributions.release_distribution(self._frame, column, bins=bins, **options)
 
-    @public
+    @takes("confidence", *GROUPS)
     def cdf(
         self,
         column: Hashable,
         *,
         bins: Any,
-        confidence: float | None = None,
-        **options: Unpack[ReleaseDistribution],
+        **options: Unpack[DistributionOptions],
     ) -> pd.DataFrame:
         """Estimate the cumulative distribution of a column: see `pandas_dptree.cdf`."""
-        return distributions.cdf(self._frame, column, bins=bins, confidence=confidence, **options)
+        return distributions.cdf(self._frame, column, bins=bins, **options)
 
-    @public
+    @takes(*GROUPS)
     def histogram(
-        self, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+        self, column: Hashable, *, bins: Any, **options: Unpack[DistributionOptions]
     ) -> pd.DataFrame:
         """Count the values of a column in each bin: see `pandas_dptree.histogram`."""
         return distributions.histogram(self._frame, column, bins=bins, **options)
 
-    @public
+    @takes(*GROUPS)
     def range_counts(
-        self, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
+        self, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[DistributionOptions]
     ) -> pd.DataFrame:
         """Count the values of a column in ranges: see `pandas_dptree.range_counts`."""
         return distributions.range_counts(self._frame, column, ranges, bins=bins, **options)
 
-    @public
+    @takes("confidence", *GROUPS, confidence=0.95)
     def quantiles(
         self,
         column: Hashable,
         q: Any,
         *,
         bins: Any = 1000,
-        confidence: float = 0.95,
-        **options: Unpack[ReleaseDistribution],
+        **options: Unpack[DistributionOptions],
     ) -> pd.DataFrame:
         """Estimate quantiles of a column: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(self._frame, column, q, bins=bins, confidence=confidence, **options)
+        return distributions.quantiles(self._frame, column, q, bins=bins, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as by ``groupby``.
@@ -332,33 +337,29 @@ class SeriesAccessor:
         name = "value" if self._series.name is None else self._series.name
         return pd.DataFrame({name: self._series}), name
 
-    @public
-    def release_distribution(self, *, bins: Any, **options: Unpack[ReleaseSeries]) -> Distribution:
+    @takes(*SERIES)
+    def release_distribution(self, *, bins: Any, **options: Unpack[DistributionOptions]) -> Distribution:
         """Measure the distribution of the values once: see `pandas_dptree.release_distribution`."""
         return distributions.release_distribution(*self._frame, bins=bins, **options)
 
-    @public
-    def cdf(
-        self, *, bins: Any, confidence: float | None = None, **options: Unpack[ReleaseSeries]
-    ) -> pd.DataFrame:
+    @takes("confidence", *SERIES)
+    def cdf(self, *, bins: Any, **options: Unpack[DistributionOptions]) -> pd.DataFrame:
         """Estimate the cumulative distribution of the values: see `pandas_dptree.cdf`."""
-        return distributions.cdf(*self._frame, bins=bins, confidence=confidence, **options)
+        return distributions.cdf(*self._frame, bins=bins, **options)
 
-    @public
-    def histogram(self, *, bins: Any, **options: Unpack[ReleaseSeries]) -> pd.DataFrame:
+    @takes(*SERIES)
+    def histogram(self, *, bins: Any, **options: Unpack[DistributionOptions]) -> pd.DataFrame:
         """Count the values in each bin: see `pandas_dptree.histogram`."""
         return distributions.histogram(*self._frame, bins=bins, **options)
 
-    @public
+    @takes(*SERIES)
     def range_counts(
-        self, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseSeries]
+        self, ranges: Sequence[Any], *, bins: Any, **options: Unpack[DistributionOptions]
     ) -> pd.DataFrame:
         """Count the values in ranges: see `pandas_dptree.range_counts`."""
         return distributions.range_counts(*self._frame, ranges, bins=bins, **options)
 
-    @public
-    def quantiles(
-        self, q: Any, *, bins: Any = 1000, confidence: float = 0.95, **options: Unpack[ReleaseSeries]
-    ) -> pd.DataFrame:
+    @takes("confidence", *SERIES, confidence=0.95)
+    def quantiles(self, q: Any, *, bins: Any = 1000, **options: Unpack[DistributionOptions]) -> pd.DataFrame:
         """Estimate quantiles of the values: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(*self._frame, q, bins=bins, confidence=confidence, **options)
+        return distributions.quantiles(*self._frame, q, bins=bins, **options)

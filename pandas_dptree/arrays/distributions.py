@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -24,22 +24,27 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
-from pandas_dptree.plans.options import CellDistributionOptions, Running, taken_from
+from pandas_dptree.plans.options import (
+    CELL_DISTRIBUTION,
+    RUNNING,
+    NoisyOptions,
+    Options,
+    taken_from,
+    takes,
+)
 from pandas_dptree.plans.running import Resources, carry_out
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.signatures import public
-from pandas_dptree.verbs.options import ReleaseCells
 
 __all__ = ["cdf", "plan_distribution", "quantiles"]
 
 
-@public
+@takes(*CELL_DISTRIBUTION)
 def plan_distribution(
     array: xr.DataArray,
     dim: Hashable,
     *,
     edges: Sequence[Any] | None = None,
-    **options: Unpack[CellDistributionOptions],
+    **options: Unpack[NoisyOptions],
 ) -> DistributionPlan:
     """Plan the release of a distribution along a dimension. Spends nothing, and reads no cell.
 
@@ -96,15 +101,14 @@ def plan_distribution(
     return replace(found, source="observed") if edges is None else found
 
 
-@public
+@takes("confidence", *CELL_DISTRIBUTION, *RUNNING)
 def cdf(
     array: xr.DataArray,
     dim: Hashable,
     *,
     edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
-    confidence: float | None = None,
-    **options: Unpack[ReleaseCells],
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Release how many records, and what share of them, lie below the end of each bin along a dimension.
 
@@ -148,13 +152,14 @@ def cdf(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
+    confidence = options.pop("confidence", None)
     found, others = _released(array, dim, plan, edges, options)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
     return table.assign(std_error=(dim, found.std_errors[0]))
 
 
-@public
+@takes("confidence", *CELL_DISTRIBUTION, *RUNNING, confidence=0.95)
 def quantiles(
     array: xr.DataArray,
     dim: Hashable,
@@ -162,8 +167,7 @@ def quantiles(
     *,
     edges: Sequence[Any] | None = None,
     plan: DistributionPlan | None = None,
-    confidence: float = 0.95,
-    **options: Unpack[ReleaseCells],
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Release quantiles of the records along a dimension of bins.
 
@@ -197,6 +201,7 @@ def quantiles(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
+    confidence: Any = options.pop("confidence")
     found, others = _released(array, dim, plan, edges, options)
     return _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
 
@@ -206,14 +211,14 @@ def _released(
     dim: Hashable,
     plan: DistributionPlan | None,
     edges: Sequence[Any] | None,
-    options: ReleaseCells,
+    options: Mapping[str, Any],
 ) -> tuple[Distribution, list[Hashable]]:
     """Release the distribution at each index of the other dimensions, and return these as well.
 
     If there is no index, one empty group is measured, so that the result has its types.
     """
     check_cells(array)
-    own = taken_from(CellDistributionOptions, options)
+    own = taken_from(CELL_DISTRIBUTION, options)
     if plan is None:
         plan = plan_distribution(array, dim, edges=edges, **own)
     else:
@@ -233,7 +238,7 @@ def _released(
         return bin_counts(counts.reshape(n_groups, n_bins), n_groups, n_bins)
 
     release = replace(side_by_side.prepared_by(exact, usual_causes()), plan=plan)
-    return carry_out({None: release}, taken_from(Running, options))[None], others
+    return carry_out({None: release}, taken_from(RUNNING, options))[None], others
 
 
 def _check_plan(array: xr.DataArray, dim: Hashable, plan: DistributionPlan, given: Sequence[str]) -> None:

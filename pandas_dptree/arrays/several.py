@@ -13,10 +13,8 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_jointly, scale_of_sum
-from pandas_dptree.plans.options import CellOptions, Running, taken_from
+from pandas_dptree.plans.options import CELLS, RUNNING, NoisyOptions, Options, Running, taken_from, takes
 from pandas_dptree.plans.running import carry_out
-from pandas_dptree.signatures import public
-from pandas_dptree.verbs.options import ReleaseSeveral
 
 __all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
@@ -26,14 +24,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@public
+@takes(*CELLS, *RUNNING)
 def tree_counts(
     dataset: xr.Dataset,
     by: By,
     *,
     variables: Sequence[Hashable] | None = None,
-    max_contributions: int | Mapping[Hashable, int] | None = None,
-    **options: Unpack[ReleaseSeveral],
+    **options: Unpack[Options],
 ) -> xr.DataTree:
     r"""Count the records of several variables over every node of a hierarchy, under one privacy loss.
 
@@ -95,12 +92,12 @@ def tree_counts(
     >>> list(tree["hospital"].data_vars)
     ['visits', 'visits_std_error', 'deaths', 'deaths_std_error']
     """
-    own = taken_from(CellOptions, options)
-    prepared = plan(dataset, by, variables=variables, max_contributions=max_contributions, **own)
-    return release(prepared, dataset, **taken_from(Running, options))
+    own = taken_from(CELLS, options)
+    prepared = plan(dataset, by, variables=variables, **own)
+    return release(prepared, dataset, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*CELLS, *RUNNING)
 def tree_sums(
     dataset: xr.Dataset,
     by: By,
@@ -108,8 +105,7 @@ def tree_sums(
     bounds: Any,
     granularity: Any = None,
     variables: Sequence[Hashable] | None = None,
-    max_contributions: int | Mapping[Hashable, int] | None = None,
-    **options: Unpack[ReleaseSeveral],
+    **options: Unpack[Options],
 ) -> xr.DataTree:
     """Sum several variables over every node of a hierarchy, under one privacy loss.
 
@@ -164,13 +160,12 @@ def tree_sums(
         variables=variables,
         bounds=bounds,
         granularity=granularity,
-        max_contributions=max_contributions,
-        **taken_from(CellOptions, options),
+        **taken_from(CELLS, options),
     )
-    return release(prepared, dataset, **taken_from(Running, options))
+    return release(prepared, dataset, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*CELLS)
 def plan(
     dataset: xr.Dataset,
     by: By,
@@ -178,8 +173,7 @@ def plan(
     variables: Sequence[Hashable] | None = None,
     bounds: Any = None,
     granularity: Any = None,
-    max_contributions: int | Mapping[Hashable, int] | None = None,
-    **options: Unpack[CellOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of several variables. Spends nothing, and reads only names, types and coordinates.
 
@@ -217,13 +211,13 @@ def plan(
     )
     domain = keys_of(dataset, by)
     check_variables(dataset, names, domain)
-    most = per_variable("max_contributions", max_contributions, names)
+    most = per_variable("max_contributions", options.pop("max_contributions", None), names)
     quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
     scales = [scale_of_sum(each) for each in quantities.values()]
     return plan_jointly(domain, quantities, scales, contributions=most, **options)
 
 
-@public
+@takes(*RUNNING)
 def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) -> xr.DataTree:
     """Spend the budget of a plan on a dataset.
 

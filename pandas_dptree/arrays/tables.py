@@ -12,22 +12,29 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.datatree import is_hash
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.options import AdditiveOptions, Running, taken_from
+from pandas_dptree.plans.options import (
+    ADDITIVE,
+    CELLS,
+    RUNNING,
+    NoisyOptions,
+    Options,
+    Running,
+    taken_from,
+    takes,
+)
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.signatures import public
-from pandas_dptree.verbs.options import PlanArray, ReleaseArrayCounts, ReleaseArraySums
 
 __all__ = ["plan", "release", "tree_counts", "tree_sums"]
 
 
-@public
+@takes(*CELLS, "known", *RUNNING)
 def tree_counts(
     array: xr.DataArray,
     by: By,
-    **options: Unpack[ReleaseArrayCounts],
+    **options: Unpack[Options],
 ) -> xr.DataTree:
     r"""Count the records of every node of a hierarchy, from an array of counts, under differential privacy.
 
@@ -104,18 +111,18 @@ def tree_counts(
     >>> dict(tree["quad_3"].sizes), dict(tree["quad_8"].sizes)
     ({'y': 8, 'x': 8}, {'y': 256, 'x': 256})
     """
-    prepared = plan(array, by, **taken_from(PlanArray, options))
-    return release(prepared, array, **taken_from(Running, options))
+    prepared = plan(array, by, **taken_from(ADDITIVE, options))
+    return release(prepared, array, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*CELLS, *RUNNING)
 def tree_sums(
     array: xr.DataArray,
     by: By,
     *,
     bounds: Any,
     granularity: Any = None,
-    **options: Unpack[ReleaseArraySums],
+    **options: Unpack[Options],
 ) -> xr.DataTree:
     """Sum an array of values over every node of a hierarchy, under differential privacy.
 
@@ -161,19 +168,19 @@ def tree_sums(
             "must be given: they limit how much one cell can change a sum.",
             hint="for example bounds=(0, 500), known without looking at the cells.",
         )
-    own = taken_from(PlanArray, options)
+    own = taken_from(ADDITIVE, options)
     prepared = plan(array, by, bounds=bounds, granularity=granularity, **own)
-    return release(prepared, array, **taken_from(Running, options))
+    return release(prepared, array, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*CELLS, "known", "target")
 def plan(
     array: xr.DataArray,
     by: By,
     *,
     bounds: Any = None,
     granularity: Any = None,
-    **options: Unpack[PlanArray],
+    **options: Unpack[NoisyOptions],
 ) -> AdditivePlan:
     """Plan a release of an array. Spends nothing, and reads only coordinates.
 
@@ -219,12 +226,12 @@ def plan(
             "cannot be used with several trees: it does not say which tree it is for.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    found = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
+    found = find_plan(domain, quantity, **options)
     warn_if_useless(found.loss)
     return found
 
 
-@public
+@takes(*RUNNING)
 def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running]) -> xr.DataTree:
     """Spend the budget of a plan on an array.
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from pandas_dptree import datasets
-from pandas_dptree.cli import verify
+from pandas_dptree.cli import demo, verify
 from pandas_dptree.cli.charging import SHELL_PHRASES, print_charge, running_options
 from pandas_dptree.cli.files import check_out, read, write, write_table
-from pandas_dptree.cli.parser import Run, parser_of
+from pandas_dptree.cli.parser import Run, flag_of, parser_of
 from pandas_dptree.cli.records import open_records, reported
 from pandas_dptree.errors import (
     ArgumentError,
@@ -40,7 +39,7 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import SumOptions, require_supported
+from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS, require_supported
 from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
@@ -98,14 +97,8 @@ def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
 
 def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
     """Replace the names of Python arguments by those of the shell."""
-    names = _shell_names(arguments)
-    names |= {
-        "columns": "--column",
-        "level_weights": "--level-weight",
-        "private_keys": "--private-key",
-        "frame": "records",
-        "parts": "--part",
-    }
+    names = {name: flag for name, option in OPTIONS.items() if (flag := option.flag)}
+    names |= _shell_names(arguments) | {"columns": "--column", "frame": "records", "parts": "--part"}
     if getattr(arguments, "share", None):
         names["split"] = names["share"]
     for phrase, in_shell in SHELL_PHRASES.items():
@@ -115,35 +108,31 @@ def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
 
 def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the shell's names of a command's options, by their names in Python."""
-    return {name: f"--{name.replace('_', '-')}" for name in vars(arguments) if name not in ("run", "records")}
+    return {name: flag_of(name) for name in vars(arguments) if name not in ("run", "records")}
 
 
 def _counts(arguments: argparse.Namespace) -> None:
-    private, running = _private_keys(arguments), running_options(arguments)
-    frame, domain = _records_and_domain(arguments)
-    options = {"known": _known(arguments), **_options(arguments), **private, **running}
-    with reported(frame):
-        released = tables.tree_counts(frame, arguments.by, domain=domain, **options)
-    write_table(released, arguments.out, force=arguments.force)
-    print_charge(running)
+    _release_table(arguments, tables.tree_counts, COUNTS)
 
 
 def _sums(arguments: argparse.Namespace) -> None:
-    values, running = _values(arguments), running_options(arguments)
-    frame, domain = _records_and_domain(arguments)
-    options = {**values, **_options(arguments), **running}
-    with reported(frame):
-        released = tables.tree_sums(frame, by=arguments.by, domain=domain, **options)
-    write_table(released, arguments.out, force=arguments.force)
-    print_charge(running)
+    _release_table(arguments, tables.tree_sums, SUMS, **_values(arguments))
 
 
 def _means(arguments: argparse.Namespace) -> None:
-    values, running = _values(arguments), running_options(arguments)
+    _release_table(arguments, tables.tree_means, JOINT, **_values(arguments))
+
+
+def _release_table(
+    arguments: argparse.Namespace, verb: Callable[..., pd.DataFrame], names: Sequence[str], **values: Any
+) -> None:
+    """Release a table of records by a verb that takes the named options, and print or write it."""
+    running = running_options(arguments)
+    _check_private_choices(arguments)
     frame, domain = _records_and_domain(arguments)
-    options = {**values, "known": _known(arguments), **_options(arguments), **running}
+    options = {**values, **_options(arguments, names), **running}
     with reported(frame):
-        released = tables.tree_means(frame, by=arguments.by, domain=domain, **options)
+        released = verb(frame, by=arguments.by, domain=domain, **options)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
 
@@ -166,15 +155,14 @@ def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
 
 def _public_levels(arguments: argparse.Namespace) -> list[Any]:
     """List the key columns whose keys are public."""
-    if getattr(arguments, "private_key", None) is None:
-        return list(arguments.by)
-    return split_by(arguments.by, arguments.private_key)[0]
+    private = getattr(arguments, "private_keys", None)
+    return list(arguments.by) if private is None else split_by(arguments.by, private)[0]
 
 
-def _private_keys(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns of private keys, after a check of the options that only these have."""
-    if arguments.private_key is not None:
-        return {"private_keys": arguments.private_key}
+def _check_private_choices(arguments: argparse.Namespace) -> None:
+    """Check that no mechanism or split for private keys is chosen without them."""
+    if getattr(arguments, "private_keys", None) is not None:
+        return
     for name, value, only in (
         ("mechanism", arguments.mechanism, set(PRIVATE_MECHANISMS) - set(MECHANISMS)),
         ("split", arguments.split, set(PRIVATE_SPLITS) - set(SPLITS)),
@@ -185,7 +173,6 @@ def _private_keys(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"is for private keys, and there are none: {value}.",
                 hint="name the columns whose keys nobody can list by --private-key, or choose another.",
             )
-    return {}
 
 
 def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | None:
@@ -247,14 +234,14 @@ def _plan(arguments: argparse.Namespace) -> None:
     values: dict[str, Any] = {"columns": []}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
-    private = _private_keys(arguments)
+    _check_private_choices(arguments)
     domain: Any = _domain(arguments, _public_levels(arguments))
-    target, known = _by_level("target", arguments.target), _known(arguments)
-    options = {"target": target, "known": known, **_options(arguments), **private}
+    options = _options(arguments, (*PLAN, "private_keys"))
     plan: Plan
-    if len(values["columns"]) > 1 and not private:
+    if len(values["columns"]) > 1 and arguments.private_keys is None:
         hint = "leave it out, or plan each column separately with its part of the loss."
-        own = require_supported(SumOptions, options, what="a plan for sums of several columns", hint=hint)
+        of_plan = {name: given for name, given in options.items() if name != "private_keys"}
+        own = require_supported(SUMS, of_plan, what="a plan for sums of several columns", hint=hint)
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         column = values["columns"][0]  # the only one; with private keys, any of them is refused
@@ -322,15 +309,16 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = (
-        "epsilon", "delta", "rho", "neighbors", "privacy_unit", "max_contributions", "objective",
-        "consistency", "fit", "confidence", "keep_measurements",
-    )  # fmt: skip
-    options = {name: getattr(arguments, name) for name in names}
+def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named options of a plan, read from the arguments."""
+    given = vars(arguments)
+    options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
     options["split"] = _by_level("share", arguments.share) or arguments.split
-    options["level_weights"] = _by_level("level_weight", arguments.level_weight)
+    for name in {"level_weights", "target"} & set(options):
+        options[name] = _by_level(name, options[name])
+    if "known" in options:
+        options["known"] = _known(arguments)
     return options
 
 
@@ -370,18 +358,6 @@ def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] |
     return dict(pairs)
 
 
-def _demo(arguments: argparse.Namespace) -> None:
-    by = ["region", "district", "clinic"]
-    visits = datasets.clinic_visits()
-    plan = visits.dp.plan(
-        by, epsilon=1.0, domain=datasets.clinics(), privacy_unit="person", max_contributions=2
-    )
-    print("A simulated example population: visits to clinics. No person in it exists.\n")
-    print(plan, end="\n\n")
-    released = plan.release(visits)
-    print(released.to_string(index=False, max_rows=24, na_rep="", formatters={"std_error": "{:.1f}".format}))
-
-
 _COMMANDS: Mapping[str, Run] = {
     "counts": _counts,
     "sums": _sums,
@@ -389,5 +365,5 @@ _COMMANDS: Mapping[str, Run] = {
     "plan": _plan,
     "release": _release,
     "verify": _verify,
-    "demo": _demo,
+    "demo": demo.run,
 }

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
-from pandas_dptree.cli import ledger
+from pandas_dptree.cli import demo, ledger
 from pandas_dptree.errors import visible
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.planning.objective import OBJECTIVES
-from pandas_dptree.planning.private_split import PRIVATE_MECHANISMS, PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.signatures import Option
 
-__all__ = ["Run", "parser_of"]
+__all__ = ["Run", "flag_of", "parser_of"]
 
 Run = Callable[[argparse.Namespace], int | None]
 """Runs a command. Returns the exit status if it is not 0."""
 
-_SPLIT = "how to divide the budget among the levels"
 _FORCE = "replace the file of --out if it exists"
+_WITH_PRIVATE_KEYS = {
+    "mechanism": "truncated_laplace or gaussian with --private-key; multiplicative gives counts with bounded "
+    "relative error, by the options from --alpha to --clip",
+    "split": "optimal, uniform or doubling with --private-key",
+}
 _NOT_IF_ALL_ARE_PRIVATE = "left out if all keys are private"
 
 
@@ -36,8 +40,71 @@ class _Parser(argparse.ArgumentParser):
         super().error(visible(message, lines=True))
 
 
+def flag_of(name: str) -> str:
+    """Return the shell's name of an argument."""
+    flag = OPTIONS[name].flag if name in OPTIONS else None
+    return flag or f"--{name.replace('_', '-')}"
+
+
+def _flags(*names: str) -> _Parser:
+    """Return a parser of options, to be a parent of those of commands."""
+    parser = _Parser(add_help=False)
+    for name in names:
+        option = OPTIONS[name]
+        if option.flag is None:
+            continue
+        group: Any = parser.add_mutually_exclusive_group() if name == "privacy_unit" else parser
+        group.add_argument(option.flag, dest=name, default=option.default, **_reading(name, option, names))
+        if name == "privacy_unit":
+            group.add_argument(
+                "--each-row", dest=name, action="store_const", const=ROWS,
+                help="each row is a unit of its own (the default without --private-key, stated explicitly)",
+            )  # fmt: skip
+    return parser
+
+
+def _reading(name: str, option: Option, names: Sequence[str]) -> dict[str, Any]:
+    """Return how the parser reads an option, by its type."""
+    text = option.help or option.summary.removeprefix("Whether to ").removesuffix(".")
+    text = re.sub(r"(?<!`)`(\w+)`", lambda found: flag_of(found[1]), text).replace("``", "")
+    text = text[0].lower() + text[1:]
+    kinds = get_args(option.annotation) or (option.annotation,)
+    if "private_keys" in names and name in _WITH_PRIVATE_KEYS:
+        text = f"{text} ({_WITH_PRIVATE_KEYS[name]})"
+    literals = [kind for kind in (option.annotation, *kinds) if get_origin(kind) is Literal]
+    if bool in kinds:
+        return {"action": "store_true", "help": text}
+    if literals:
+        choices = [each for kind in literals for each in get_args(kind)]
+        return {"choices": _choices(name, choices, names), "help": text}
+    reading: dict[str, Any] = {"metavar": option.metavar, "help": text}
+    if int in kinds or float in kinds:
+        return {"type": int if int in kinds else float, **reading}
+    if {Mapping, Sequence} & {get_origin(kind) for kind in kinds}:
+        more = "" if option.help else "; repeat for others"
+        return {"action": "append", "metavar": option.metavar, "help": f"{text}{more}"}
+    return {"type": Path if option.metavar in ("FILE", "FOLDER") else str, **reading}
+
+
+def _choices(name: str, choices: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the choices of a command, without those that are for private keys if it has none."""
+    private = "private_keys" in names
+    own = [*choices, "multiplicative"] if name == "mechanism" and private else choices
+    only = {"mechanism": MECHANISMS, "split": SPLITS}.get(name, own)
+    return list(dict.fromkeys(own if private else only))
+
+
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     """Return the parser of ``dptree``; each of its commands sets ``run`` to the function of this name."""
+    records = _Parser(add_help=False)
+    records.add_argument(
+        "records", nargs="+", metavar="RECORDS",
+        help="the records, one row each: .csv, .csv.gz or .parquet files, folders of them or quoted patterns "
+        "such as \"visits/*.parquet\"; or a .duckdb database with --table",
+    )  # fmt: skip
+    records.add_argument(
+        "--table", metavar="NAME", help="the table of a .duckdb database, such as visits or clinic.visits"
+    )
     keys = _Parser(add_help=False)
     keys.add_argument(
         "--by",
@@ -46,102 +113,16 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a key column; repeat from coarse to fine",
     )
-    private = _Parser(add_help=False)
-    private.add_argument(
-        "--private-key", action="append", metavar="COLUMN",
-        help="a key column whose keys nobody can list: only those that many units share are released; repeat "
-        "for the last columns of --by, in the same order. Needs --delta, and --privacy-unit or --each-row",
-    )  # fmt: skip
-    options = _Parser(add_help=False)
-    options.add_argument("--epsilon", type=float, help="privacy loss: pure, or approximate with --delta")
-    options.add_argument(
-        "--delta", type=float, default=0.0, help="the delta of approximate differential privacy"
-    )
-    options.add_argument("--rho", type=float, help="privacy loss: zero-concentrated, instead of --epsilon")
-    options.add_argument(
-        "--neighbors", choices=["add_remove", "replace"], default="add_remove",
-        help="how neighbouring data sets differ: one unit is added or removed, or its data are replaced",
-    )  # fmt: skip
-    unit = options.add_mutually_exclusive_group()
-    unit.add_argument("--privacy-unit", metavar="COLUMN", help="the column that identifies whom to protect")
-    unit.add_argument(
-        "--each-row", dest="privacy_unit", action="store_const", const=ROWS,
-        help="each row is a unit of its own (the default without --private-key, stated explicitly)",
-    )  # fmt: skip
-    options.add_argument(
-        "--max-contributions", type=int, metavar="K",
-        help="the maximum number of rows to keep of each unit, at random; the others are not counted. Noise "
-        "grows with it. Required with --privacy-unit",
-    )  # fmt: skip
-    options.add_argument(
-        "--share",
-        action="append",
-        metavar="LEVEL=SHARE",
-        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
-    )
-    options.add_argument(
-        "--objective", choices=OBJECTIVES, default="levels", help="the error that --split optimal minimizes"
-    )
-    options.add_argument(
-        "--level-weight",
-        action="append",
-        metavar="LEVEL=WEIGHT",
-        help="the weight of a level's error; repeat for other levels",
-    )
-    options.add_argument(
-        "--consistency", choices=CONSISTENCIES, default="integer", help="how noisy values become estimates"
-    )
-    options.add_argument("--fit", choices=FITS, default="totals", help="how negative estimates are corrected")
-    options.add_argument(
-        "--confidence",
-        type=float,
-        metavar="P",
-        help="add intervals that hold the true value with this probability",
-    )
-    options.add_argument(
-        "--keep-measurements", action="store_true", help="add the noisy values and their noise scales"
-    )
-    options.add_argument(
+    keys.add_argument(
         "--structural-zeros",
         metavar="COLUMN",
         help="a column of the domain that is true for structural zeros, otherwise false",
     )
-    noise = _Parser(add_help=False)
-    noise.add_argument("--mechanism", choices=MECHANISMS, default="auto", help="the noise")
-    noise.add_argument("--split", choices=SPLITS, default="optimal", help=_SPLIT)
-    noise_or_factor = _Parser(add_help=False)
-    noise_or_factor.add_argument(
-        "--mechanism", choices=[*dict.fromkeys([*MECHANISMS, *PRIVATE_MECHANISMS]), "multiplicative"],
-        default="auto",
-        help="the noise (truncated_laplace or gaussian with --private-key); or counts with bounded relative "
-        "error, which take the next five options",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--alpha", type=float,
-        help="the relative error, below 1; with other mechanisms, minimize the errors beyond it",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--threshold", type=float, metavar="T",
-        help="the error of counts below this is relative to it; by default the smallest possible",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--failure-probability", type=float, metavar="P",
-        help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
-    )  # fmt: skip
-    noise_or_factor.add_argument(
-        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
-    )
-    noise_or_factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
-    noise_or_factor.add_argument(
-        "--split", choices=list(dict.fromkeys([*SPLITS, *PRIVATE_SPLITS])), default="optimal",
-        help=f"{_SPLIT} (optimal, uniform or doubling with --private-key)",
-    )  # fmt: skip
-    known = _Parser(add_help=False)
-    known.add_argument(
-        "--known",
-        type=Path,
-        metavar="FILE",
-        help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
+    keys.add_argument(
+        "--share",
+        action="append",
+        metavar="LEVEL=SHARE",
+        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
     )
     values = _Parser(add_help=False)
     values.add_argument(
@@ -153,41 +134,31 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "columns, or once for each",
     )  # fmt: skip
     values.add_argument("--granularity", type=float, help="round values to multiples of this")
-    records = _Parser(add_help=False)
-    records.add_argument(
-        "records", nargs="+", metavar="RECORDS",
-        help="the records, one row each: .csv, .csv.gz or .parquet files, folders of them or quoted patterns "
-        "such as \"visits/*.parquet\"; or a .duckdb database with --table",
+    factor = _Parser(add_help=False)
+    factor.add_argument(
+        "--alpha", type=float,
+        help="the relative error of --mechanism multiplicative, below 1; with other mechanisms, minimize the "
+        "errors beyond it",
     )  # fmt: skip
-    records.add_argument(
-        "--table", metavar="NAME", help="the table of a .duckdb database, such as visits or clinic.visits"
+    factor.add_argument(
+        "--threshold", type=float, metavar="T",
+        help="the error of counts below this is relative to it; by default the smallest possible",
+    )  # fmt: skip
+    factor.add_argument(
+        "--failure-probability", type=float, metavar="P",
+        help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
+    )  # fmt: skip
+    factor.add_argument(
+        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
     )
+    factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
     table = _Parser(add_help=False)
     table.add_argument(
         "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
     )
     table.add_argument("--force", action="store_true", help=_FORCE)
-    table.add_argument("--progress", action="store_true", help="show a progress bar on standard error")
-    table.add_argument(
-        "--temp-folder", type=Path, metavar="FOLDER",
-        help="where rows are kept that do not fit into memory, in a file without a name that vanishes with "
-        "the process; by default the folder for temporary files of the system",
-    )  # fmt: skip
-    table.add_argument(
-        "--ledger", type=Path, metavar="FILE",
-        help="the ledger to charge before any noise is drawn, from `dptree ledger create`",
-    )  # fmt: skip
     table.add_argument("--account", metavar="NAME", help="the account of the ledger; required with --ledger")
     table.add_argument("--part", metavar="NAME", help="the part of the account that the records belong to")
-    table.add_argument(
-        "--note", metavar="TEXT",
-        help="what the release is for, such as 2026-03; required with --ledger. The same plan with the same "
-        "note is released only once",
-    )  # fmt: skip
-    table.add_argument(
-        "--allow-repeat", action="store_true",
-        help="release the same plan with the same note again, which is charged in full again",
-    )  # fmt: skip
 
     parser = _Parser(
         prog="dptree",
@@ -208,15 +179,15 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
 
     counts = command(
         "counts", "count the records of every node of a hierarchy",
-        records, keys, private, options, noise_or_factor, known, table,
+        records, keys, _flags(*COUNTS), factor, table,
     )  # fmt: skip
     sums = command(
         "sums", "add up columns over the records of every node",
-        records, keys, values, options, noise, table,
+        records, keys, values, _flags(*SUMS, *RUNNING), table,
     )  # fmt: skip
     means = command(
         "means", "average columns over the records of every node",
-        records, keys, values, options, noise, known, table,
+        records, keys, values, _flags(*JOINT, *RUNNING), table,
     )  # fmt: skip
     for verb in (counts, sums, means):
         verb.add_argument(
@@ -228,22 +199,18 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
 
     plan = command(
         "plan", "plan a release without spending anything",
-        keys, private, values, options, noise_or_factor, known,
+        keys, values, _flags(*PLAN, "private_keys"), factor,
     )  # fmt: skip
     plan.add_argument(
         "--domain", type=Path, metavar="FILE",
         help=f"a .csv or .parquet file of the public keys; {_NOT_IF_ALL_ARE_PRIVATE}",
     )  # fmt: skip
-    plan.add_argument(
-        "--target",
-        action="append",
-        metavar="LEVEL=ERROR",
-        help="find the smallest privacy loss that gives a level this standard error; repeat for others",
-    )
     plan.add_argument("--out", type=Path, metavar="FILE", help="a .json file for `dptree release`")
     plan.add_argument("--force", action="store_true", help=_FORCE)
 
-    release = command("release", "release records according to a stored plan", records, table)
+    release = command(
+        "release", "release records according to a stored plan", records, _flags(*RUNNING), table
+    )
     release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
     release.add_argument(
         "--domain", type=Path, metavar="FILE",
@@ -260,5 +227,5 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     check.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
 
     ledger.add_to(commands)
-    command("demo", "release counts of a simulated example population; needs no file")
+    demo.add_options(command("demo", "release counts of a simulated example population; needs no file"))
     return parser

@@ -22,10 +22,9 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import prepared
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import Estimation, Running
+from pandas_dptree.plans.options import ESTIMATION, RUNNING, Running, takes
 from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.signatures import options_of, public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,7 +133,7 @@ class AdditivePlan(Measurement):
         """Check the names of the table's columns, and prepare to read the records."""
         return prepared(self, data)
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table.
 
@@ -258,7 +257,7 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in options_of(Estimation)},
+            **{name: getattr(self, name) for name in ESTIMATION},
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -305,7 +304,7 @@ class AdditivePlan(Measurement):
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=serialize.restored(data["shares"]),
             node_noise_scales=serialize.restored(data["noise_scales"]),
-            **{name: data[name] for name in options_of(Estimation)},
+            **{name: data[name] for name in ESTIMATION},
             **common,
         )
 

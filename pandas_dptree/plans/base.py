@@ -22,12 +22,11 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Origin, Release, carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
-from pandas_dptree.signatures import public
 
 __all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "check_display", "read_only"]
 
@@ -250,7 +249,7 @@ class Plan(ABC):
     def prepared(self, data: Any) -> Release:
         """Check that data can be released by this plan, as far as public arguments tell; read no records."""
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> Any:
         """Spend the budget: measure the data and return the release.
 
@@ -321,9 +320,9 @@ class Plan(ABC):
         sealed = {"version": __version__, "digest": serialize.digest_of(content)}
         return json.dumps({"format": serialize.FORMAT, "kind": self.kind, **sealed, **content})
 
-    @property
-    def _content(self) -> dict[str, Any]:
-        """Everything that a release depends on, as plain JSON."""
+    @cached_property
+    def _content(self) -> Mapping[str, Any]:
+        """Everything that a release depends on, as plain JSON: of a plan that was read, as it was written."""
         return {
             "format": serialize.FORMAT,
             "kind": self.kind,
@@ -392,6 +391,7 @@ class Plan(ABC):
         serialize.check_digest(data, digest)
         plan: Self = serialize.read(found._from_fields, data, domain)
         serialize.check_same_content(data, plan._content)
+        plan.__dict__["_content"] = {key: data[key] for key in plan._content}
         return plan
 
 

@@ -15,10 +15,10 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import Calibration
-from pandas_dptree.metrics.predicted import estimate_alpha_rmse, predicted_alpha_rmse
 from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.predicted_errors import estimate_alpha_rmse, predicted_alpha_rmse
 from pandas_dptree.privacy.quantity import COUNT
 
 __all__ = ["compare", "level_alpha_rmse", "variant"]

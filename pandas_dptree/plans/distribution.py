@@ -29,11 +29,10 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
-from pandas_dptree.signatures import public
 
 __all__ = ["DistributionPlan", "check_columns", "known_totals"]
 
@@ -142,7 +141,7 @@ class DistributionPlan(Plan):
         error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
         return np.array([error[each] for each in known])
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> Distribution:
         r"""Spend the budget: count the records in bins, and estimate their distribution.
 

@@ -10,7 +10,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.plans.distribution import DistributionPlan, check_columns, known_totals
-from pandas_dptree.plans.options import DistributionOptions, stated_loss, with_defaults
+from pandas_dptree.plans.options import DISTRIBUTION, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
@@ -26,10 +26,10 @@ def find_distribution_plan(
     bins: Any,
     bounds: Any = None,
     domain: Domain | None = None,
-    **options: Unpack[DistributionOptions],
+    **options: Unpack[NoisyOptions],
 ) -> DistributionPlan:
     """Find the plan of least expected error: see `pandas_dptree.plan_distribution`."""
-    given = with_defaults(DistributionOptions, options)
+    given = with_defaults(DISTRIBUTION, options)
     column_bins = Bins.of(column, bounds=bounds, bins=bins)
     check_columns(column, domain)
     n_groups = 1 if domain is None else max(domain.tree.level_sizes)

@@ -45,7 +45,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan, check_display
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.level_losses import NOTHING
@@ -187,7 +187,7 @@ class ImplicitPlan(Plan):
             del whole["largest_unseen"]
         return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table of the large nodes.
 

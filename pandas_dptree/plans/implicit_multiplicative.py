@@ -31,10 +31,9 @@ from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.base import PrefixPlan
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
-from pandas_dptree.signatures import public
 
 __all__ = ["ImplicitMultiplicativePlan"]
 
@@ -76,7 +75,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         """
         return int(self.thresholds.bounds[0])
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,9 +23,8 @@ from pandas_dptree.planning.private_split import (
 from pandas_dptree.plans.implicit import ImplicitPlan, check_delta
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.options import (
-    AllOptions,
-    ImplicitOptions,
-    RelativeErrorOptions,
+    IMPLICIT,
+    RELATIVE_ERROR,
     require_supported,
     with_defaults,
 )
@@ -41,10 +40,10 @@ _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounde
 def find_implicit_plan(
     tree: PrefixTree | PrivateKeys,
     mechanism: PrivateMechanism | Multiplicative,
-    **options: Unpack[ImplicitOptions],
+    **options: Any,
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for a hierarchy that nobody can list: see `pandas_dptree.plan_implicit`."""
-    given = with_defaults(ImplicitOptions, options)
+    given = with_defaults(IMPLICIT, options)
     if isinstance(tree, PrivateKeys):
         taken, or_else = tree.level_names[1:], ""
     else:
@@ -89,16 +88,16 @@ def find_implicit_plan(
 
 
 def _find_multiplicative_plan(
-    tree: PrefixTree, mechanism: Multiplicative, options: ImplicitOptions
+    tree: PrefixTree, mechanism: Multiplicative, options: Mapping[str, Any]
 ) -> ImplicitMultiplicativePlan:
     """Plan counts with bounded relative error of a tree of prefixes."""
     own = require_supported(
-        RelativeErrorOptions,
+        RELATIVE_ERROR,
         options,
         what="counts with bounded relative error",
         hint='leave it out, or use mechanism="truncated_laplace" or "gaussian".',
     )
-    given = with_defaults(RelativeErrorOptions, own)
+    given = with_defaults(RELATIVE_ERROR, own)
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"])
     warn_if_useless(loss)
     unit: dict[str, Any] = {name: given[name] for name in ("neighbors", "privacy_unit", "max_contributions")}
@@ -125,7 +124,7 @@ def _shares(split: object, names: Sequence[Hashable]) -> PrivateSplit | tuple[fl
 
 
 def find_plan_without_list(
-    tree: PrefixTree | PrivateKeys, **options: Unpack[AllOptions]
+    tree: PrefixTree | PrivateKeys, **options: Any
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Find the plan for a hierarchy that nobody can list, if the options of `tree_counts` allow it."""
     mechanism: Any = options.pop("mechanism", "auto")
@@ -133,5 +132,5 @@ def find_plan_without_list(
         what, hint = "tables with private keys", "leave it out, or list the keys in `domain`."
     else:
         what, hint = "a tree of all prefixes", "leave it out, or list the leaves."
-    own = require_supported(ImplicitOptions, options, what=what, hint=hint)
+    own = require_supported(IMPLICIT, options, what=what, hint=hint)
     return find_implicit_plan(tree, mechanism, **own)

@@ -38,13 +38,12 @@ from pandas_dptree.plans.execute import (
     unbiased,
 )
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import public
 
 __all__ = ["JointPlan", "joint_delta"]
 
@@ -241,7 +240,7 @@ class JointPlan(Plan):
         spending = {str(name): plan for name, plan in self.plans.items() if plan.spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         """Spend the budget: measure the records and return the table.
 

@@ -14,7 +14,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.joint import JointPlan, joint_delta
-from pandas_dptree.plans.options import JointOptions, stated_loss, with_defaults
+from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
@@ -28,7 +28,7 @@ __all__ = ["plan_jointly", "plan_means", "plan_sums", "scale_of_count", "scale_o
 def plan_sums(
     domain: Domain,
     quantities: Sequence[Quantity],
-    **options: Unpack[JointOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan the sums of several columns; each error is scaled by the most that a row can add."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
@@ -36,7 +36,7 @@ def plan_sums(
     return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
 
 
-def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack[JointOptions]) -> JointPlan:
+def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack[NoisyOptions]) -> JointPlan:
     """Plan the means of columns, and the counts of the records that are averaged."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     centred = {each.name: each.centred() for each in quantities}
@@ -76,7 +76,7 @@ def plan_jointly(
     means: tuple[Hashable, ...] = (),
     count: Hashable | None = None,
     shows_count: bool = True,
-    **options: Unpack[JointOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     r"""Divide a privacy loss to minimize the sum of squared errors, each divided by its scale.
 
@@ -85,7 +85,7 @@ def plan_jointly(
     `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
     and `shows_count` are those of `JointPlan`.
     """
-    given = with_defaults(JointOptions, options)
+    given = with_defaults(JOINT, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
     public = Known.read(domain, known)
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
@@ -115,7 +115,7 @@ def plan_jointly(
         parts = zip(spending, divisible.divide(shares), strict=True)
         plans = []
         for name, part in parts:
-            own: JointOptions = {
+            own: NoisyOptions = {
                 **options,
                 "epsilon": part.epsilon,
                 "delta": part.delta,

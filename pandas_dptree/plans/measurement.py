@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.bounds import gap_of
 from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, quote
 from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match

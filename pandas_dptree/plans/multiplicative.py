@@ -24,11 +24,10 @@ from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
-from pandas_dptree.plans.options import Running
+from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.signatures import public
 
 __all__ = ["MultiplicativePlan"]
 
@@ -62,7 +61,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
     """Values of options that such a plan has in any case: its tables never add up."""
 
-    @public
+    @takes(*RUNNING)
     def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
         r"""Spend the budget: compare the counts with the thresholds, and return the table.
 

@@ -30,7 +30,7 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed
-from pandas_dptree.plans.options import Running, with_defaults
+from pandas_dptree.plans.options import RUNNING, with_defaults
 
 __all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
 
@@ -118,7 +118,7 @@ class Release:
     steps: Sequence[Step]
 
 
-def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, Any]:
+def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> dict[Name, Any]:
     """Carry out releases, charged together if the options name an account.
 
     Returns the released tables by name.
@@ -128,7 +128,7 @@ def carry_out(releases: Mapping[Name, Release], options: Running) -> dict[Name, 
     ArgumentError
         If an option cannot be used, or the records cannot be read. `LedgerError` if the account refuses.
     """
-    running = with_defaults(Running, options)
+    running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
     resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
@@ -187,7 +187,7 @@ def _checked_folder(folder: Any) -> str | None:
     )
 
 
-def _account(running: Running) -> Chargeable | None:
+def _account(running: Mapping[str, Any]) -> Chargeable | None:
     """Check the options that belong to a ledger, and return the account."""
     account, note, allow_repeat = running["ledger"], running["note"], running["allow_repeat"]
     if not isinstance(allow_repeat, bool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,11 +23,11 @@ from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
-    AdditiveOptions,
-    AlphaOptions,
-    Estimation,
-    PlanOptions,
-    RelativeErrorOptions,
+    ADDITIVE,
+    ALPHA,
+    ESTIMATION,
+    RELATIVE_ERROR,
+    NoisyOptions,
     require_supported,
     stated_loss,
     taken_from,
@@ -49,7 +49,7 @@ _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounde
 
 
 def find_best_plan(
-    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[PlanOptions]
+    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Any
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
     check_public(domain)
@@ -68,7 +68,7 @@ def find_best_plan(
         if not isinstance(mechanism, AdditiveNoise):
             check_choice("mechanism", mechanism, MECHANISMS, or_else=_OR_MULTIPLICATIVE)
         if alpha is None:
-            plan = find_plan(domain, quantity, **taken_from(AdditiveOptions, options))
+            plan = find_plan(domain, quantity, **taken_from(ADDITIVE, options))
         else:
             plan = _find_plan_by_alpha(domain, quantity, alpha, options)
     warn_if_useless(plan.loss)
@@ -76,21 +76,21 @@ def find_best_plan(
 
 
 def _find_plan_by_alpha(
-    domain: Domain | Tree, quantity: Quantity, alpha: float, options: PlanOptions
+    domain: Domain | Tree, quantity: Quantity, alpha: float, options: Mapping[str, Any]
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least alpha-mRMSE."""
     hint = "leave it out: with alpha, the plan minimizes the largest error of all nodes."
-    alpha_options = require_supported(AlphaOptions, options, what="plans with alpha", hint=hint)
-    given = with_defaults(AlphaOptions, alpha_options)
+    alpha_options = require_supported(ALPHA, options, what="plans with alpha", hint=hint)
+    given = with_defaults(ALPHA, alpha_options)
     automatic = given["mechanism"] == "auto"
     loss = stated_loss(given)
     noises = noises_for(given["mechanism"], loss, given["split"])
     plans = []
     for noise in noises:
-        own: AlphaOptions = {**alpha_options, "mechanism": noise}
+        own = {**alpha_options, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = unsupported_options(RelativeErrorOptions, alpha_options, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan.implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
     mechanism = Multiplicative(alpha=alpha, clip=True)
@@ -105,17 +105,15 @@ def _find_multiplicative_plan(
     domain: Domain | Tree,
     quantity: Quantity,
     mechanism: Multiplicative,
-    options: PlanOptions | AlphaOptions,
+    options: Mapping[str, Any],
 ) -> MultiplicativePlan:
     """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
-    own = require_supported(
-        RelativeErrorOptions, options, implied=MultiplicativePlan.implied, what=what, hint=hint
-    )
+    own = require_supported(RELATIVE_ERROR, options, implied=MultiplicativePlan.implied, what=what, hint=hint)
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
-    given = with_defaults(RelativeErrorOptions, own)
+    given = with_defaults(RELATIVE_ERROR, own)
     _require_epsilon(given["epsilon"])
     return MultiplicativePlan(
         tree=domain if isinstance(domain, Tree) else domain.tree,
@@ -124,16 +122,16 @@ def _find_multiplicative_plan(
         mechanism=mechanism,
         neighbors=given["neighbors"],
         privacy_unit=given["privacy_unit"],
-        max_contributions=given["max_contributions"],  # type: ignore[arg-type]  # None is one row
+        max_contributions=given["max_contributions"],  # None is one row
     )
 
 
 def find_plan(
-    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[AdditiveOptions]
+    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[NoisyOptions]
 ) -> AdditivePlan:
     """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
     check_public(domain)
-    given = with_defaults(AdditiveOptions, options)
+    given = with_defaults(ADDITIVE, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
     check_choice("consistency", given["consistency"], CONSISTENCIES)
@@ -187,8 +185,8 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
-            **taken_from(Estimation, given),
-            split=split if isinstance(split, str) else "given",
+            **taken_from(ESTIMATION, given),
+            split=shares if isinstance(shares, str) else "given",
             objective=objective,
             level_weights=weights,
             node_shares=split_budget(
@@ -243,7 +241,7 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: o
     return candidate_noises(mechanism, loss)
 
 
-def _loss_for(goal: Target, given: AdditiveOptions) -> tuple[AdditiveNoise, PrivacyLoss]:
+def _loss_for(goal: Target, given: Mapping[str, Any]) -> tuple[AdditiveNoise, PrivacyLoss]:
     """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     mechanism, epsilon, delta, rho = given["mechanism"], given["epsilon"], given["delta"], given["rho"]
     if epsilon is not None or rho is not None:

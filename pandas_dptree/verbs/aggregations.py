@@ -11,7 +11,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_jointly, scale_of_count, scale_of_mean, scale_of_sum
-from pandas_dptree.plans.options import JointOptions
+from pandas_dptree.plans.options import NoisyOptions
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.quantities import quantity_of
@@ -95,7 +95,7 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
 
 
 def plan_aggregations(
-    domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[JointOptions]
+    domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[NoisyOptions]
 ) -> JointPlan:
     """Plan a release of named aggregations: see `pandas_dptree.plan_agg`."""
     counts, means = _checked(aggregations)

@@ -12,21 +12,26 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.plans.distribution_search import find_distribution_plan
-from pandas_dptree.plans.options import DistributionOptions, Running, taken_from
-from pandas_dptree.signatures import public
+from pandas_dptree.plans.options import (
+    DISTRIBUTION,
+    GROUPS,
+    RUNNING,
+    DistributionOptions,
+    taken_from,
+    takes,
+)
 from pandas_dptree.verbs.domains import domain_of
-from pandas_dptree.verbs.options import ReleaseDistribution
 
 __all__ = ["cdf", "groups_of", "histogram", "quantiles", "range_counts", "release_distribution"]
 
 
-@public
+@takes(*GROUPS)
 def release_distribution(
     frame: Any,
     column: Hashable,
     *,
     bins: Any,
-    **options: Unpack[ReleaseDistribution],
+    **options: Unpack[DistributionOptions],
 ) -> Distribution:
     """Measure the distribution of a column once, for any number of tables.
 
@@ -70,9 +75,9 @@ def release_distribution(
         bins=bins,
         bounds=options.get("bounds"),
         domain=groups_of(frame, options.get("by"), options.get("domain")),
-        **taken_from(DistributionOptions, options),
+        **taken_from(DISTRIBUTION, options),
     )
-    return plan.release(frame, **taken_from(Running, options))
+    return plan.release(frame, **taken_from(RUNNING, options))
 
 
 def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
@@ -86,14 +91,13 @@ def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
     return None
 
 
-@public
+@takes("confidence", *GROUPS)
 def cdf(
     frame: Any,
     column: Hashable,
     *,
     bins: Any,
-    confidence: float | None = None,
-    **options: Unpack[ReleaseDistribution],
+    **options: Unpack[DistributionOptions],
 ) -> pd.DataFrame:
     """Estimate the cumulative distribution of a column at the end of each bin.
 
@@ -117,12 +121,13 @@ def cdf(
     >>> cdf(dpt.datasets.clinic_visits(), "cost", bounds=(0, 500), bins=5, epsilon=1).columns.tolist()
     ['count', 'cdf', 'std_error']
     """
+    confidence = options.pop("confidence", None)
     return release_distribution(frame, column, bins=bins, **options).cdf(confidence=confidence)
 
 
-@public
+@takes(*GROUPS)
 def histogram(
-    frame: Any, column: Hashable, *, bins: Any, **options: Unpack[ReleaseDistribution]
+    frame: Any, column: Hashable, *, bins: Any, **options: Unpack[DistributionOptions]
 ) -> pd.DataFrame:
     """Count the values of a column in each bin.
 
@@ -142,9 +147,9 @@ def histogram(
     return release_distribution(frame, column, bins=bins, **options).histogram()
 
 
-@public
+@takes(*GROUPS)
 def range_counts(
-    frame: Any, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[ReleaseDistribution]
+    frame: Any, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[DistributionOptions]
 ) -> pd.DataFrame:
     """Count the values of a column in ranges, which may overlap.
 
@@ -164,15 +169,14 @@ def range_counts(
     return release_distribution(frame, column, bins=bins, **options).range_counts(ranges)
 
 
-@public
+@takes("confidence", *GROUPS, confidence=0.95)
 def quantiles(
     frame: Any,
     column: Hashable,
     q: Any,
     *,
     bins: Any = 1000,
-    confidence: float = 0.95,
-    **options: Unpack[ReleaseDistribution],
+    **options: Unpack[DistributionOptions],
 ) -> pd.DataFrame:
     """Estimate quantiles of a column.
 
@@ -200,4 +204,5 @@ def quantiles(
     >>> quantiles(visits, "cost", [0.25, 0.5, 0.75], bounds=(0, 500), epsilon=1.0).index.tolist()
     [0.25, 0.5, 0.75]
     """
+    confidence: Any = options.pop("confidence")
     return release_distribution(frame, column, bins=bins, **options).quantiles(q, confidence=confidence)

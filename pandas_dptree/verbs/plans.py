@@ -10,6 +10,7 @@ from pandas_dptree.hierarchy.domain import Domain, check_by
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.private_split import PrivateMechanism
 from pandas_dptree.plans import joint_search
@@ -22,20 +23,17 @@ from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_wi
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
-    AdditiveOptions,
-    AllOptions,
-    AlphaOptions,
-    DistributionOptions,
-    ImplicitOptions,
-    JointOptions,
+    DISTRIBUTION,
+    IMPLICIT,
+    JOINT,
+    PLAN,
+    SUMS,
+    NoisyOptions,
     PlanOptions,
-    RelativeErrorOptions,
-    SumOptions,
-    Unit,
+    takes,
 )
 from pandas_dptree.plans.search import check_public, find_best_plan
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.signatures import public
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
 from pandas_dptree.verbs.quantities import quantities_of, quantity_of
 
@@ -44,46 +42,40 @@ __all__ = ["plan", "plan_agg", "plan_distribution", "plan_implicit", "plan_means
 
 @overload
 def plan(
-    domain: Domain | Tree, *, mechanism: Multiplicative, **options: Unpack[RelativeErrorOptions]
+    domain: Domain | Tree, *, mechanism: Multiplicative, **options: Unpack[PlanOptions]
 ) -> MultiplicativePlan: ...
-@overload
-def plan(
-    domain: Domain | Tree,
-    *,
-    column: Hashable | None = ...,
-    bounds: Any = ...,
-    granularity: Any = ...,
-    **options: Unpack[AdditiveOptions],
-) -> AdditivePlan: ...
-@overload
-def plan(
-    domain: Domain | Tree,
-    *,
-    alpha: float,
-    column: Hashable | None = ...,
-    bounds: Any = ...,
-    granularity: Any = ...,
-    **options: Unpack[AlphaOptions],
-) -> AdditivePlan | MultiplicativePlan: ...
 @overload
 def plan(
     domain: Domain | None,
     *,
     private_keys: Sequence[Hashable],
     mechanism: PrivateMechanism = ...,
-    **options: Unpack[ImplicitOptions],
+    **options: Unpack[PlanOptions],
 ) -> ImplicitPlan: ...
+@overload
+def plan(
+    domain: Domain | Tree,
+    *,
+    private_keys: None = ...,
+    mechanism: Mechanism | AdditiveNoise = ...,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+    **options: Unpack[PlanOptions],
+) -> AdditivePlan: ...
 @overload
 def plan(
     domain: Domain | Tree | None,
     *,
     private_keys: Sequence[Hashable] | None = ...,
+    mechanism: Any = ...,
+    alpha: float | None = ...,
     column: Hashable | None = ...,
     bounds: Any = ...,
     granularity: Any = ...,
     **options: Unpack[PlanOptions],
 ) -> AdditivePlan | MultiplicativePlan | ImplicitPlan: ...
-@public
+@takes(*PLAN)
 def plan(
     domain: Domain | Tree | None,
     *,
@@ -91,7 +83,7 @@ def plan(
     column: Hashable | None = None,
     bounds: Any = None,
     granularity: Any = None,
-    **options: Unpack[PlanOptions],
+    **options: Any,
 ) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
     """Plan a release of counts, or of sums of one column.
 
@@ -140,7 +132,7 @@ def plan(
         tree = PrivateKeys(
             columns=check_by(private_keys, argument="private_keys"), domain=cast(Domain | None, domain)
         )
-        return cast(ImplicitPlan, find_plan_without_list(tree, **cast(AllOptions, options)))
+        return cast(ImplicitPlan, find_plan_without_list(tree, **options))
     check_public(domain)
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
@@ -152,14 +144,14 @@ def plan(
     return find_best_plan(cast(Domain | Tree, domain), quantity, **options)
 
 
-@public
+@takes(*SUMS)
 def plan_sums(
     domain: Domain,
     columns: Hashable | list[Hashable],
     *,
     bounds: Any,
     granularity: Any = None,
-    **options: Unpack[SumOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of sums of several columns.
 
@@ -193,14 +185,14 @@ def plan_sums(
     return joint_search.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
 
 
-@public
+@takes(*JOINT)
 def plan_means(
     domain: Domain,
     columns: Hashable | list[Hashable],
     *,
     bounds: Any,
     granularity: Any = None,
-    **options: Unpack[JointOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of means of columns.
 
@@ -229,11 +221,11 @@ def plan_means(
     return joint_search.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
-@public
+@takes(*JOINT)
 def plan_agg(
     domain: Domain,
     aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
-    **options: Unpack[JointOptions],
+    **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of counts, sums and means together.
 
@@ -264,14 +256,14 @@ def plan_agg(
     return plan_aggregations(domain, aggregations, **options)
 
 
-@public
+@takes(*DISTRIBUTION)
 def plan_distribution(
     column: Hashable,
     *,
     bins: Any,
     bounds: Any = None,
     domain: Domain | None = None,
-    **options: Unpack[DistributionOptions],
+    **options: Unpack[NoisyOptions],
 ) -> DistributionPlan:
     """Plan a release of the distribution of a column.
 
@@ -312,10 +304,8 @@ def plan_distribution(
 def plan_implicit(
     tree: PrefixTree,
     *,
-    epsilon: float,
-    delta: float,
     mechanism: Multiplicative,
-    **options: Unpack[Unit],
+    **options: Any,
 ) -> ImplicitMultiplicativePlan: ...
 @overload
 def plan_implicit(
@@ -323,15 +313,15 @@ def plan_implicit(
     *,
     private_keys: Sequence[Hashable] | None = ...,
     mechanism: PrivateMechanism = ...,
-    **options: Unpack[ImplicitOptions],
+    **options: Any,
 ) -> ImplicitPlan: ...
-@public
+@takes(*IMPLICIT)
 def plan_implicit(
     tree: PrefixTree | Domain | None = None,
     *,
     private_keys: Sequence[Hashable] | None = None,
     mechanism: PrivateMechanism | Multiplicative = "auto",
-    **options: Unpack[ImplicitOptions],
+    **options: Any,
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
     """Plan a release of a hierarchy that nobody can list: all prefixes, or private keys.
 

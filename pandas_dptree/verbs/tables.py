@@ -2,75 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, Literal, Unpack
 
-import numpy as np
 import pandas as pd
 
-from pandas_dptree.estimation.consistency import Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.frames import check_frame
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.objective import Objective
-from pandas_dptree.planning.private_split import PrivateSplit
-from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.charging import Chargeable
 from pandas_dptree.plans.implicit_search import find_plan_without_list
-from pandas_dptree.plans.options import (
-    AllOptions,
-    JointOptions,
-    PlanOptions,
-    Running,
-    SumOptions,
-    taken_from,
-)
-from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.signatures import public, with_texts_of
+from pandas_dptree.plans.options import COUNTS, JOINT, PLAN, RUNNING, SUMS, Options, taken_from, takes
 from pandas_dptree.verbs.aggregations import Aggregation
 from pandas_dptree.verbs.domains import domain_of, public_and_private
-from pandas_dptree.verbs.options import ReleaseCounts, ReleaseSums, ReleaseTogether
 from pandas_dptree.verbs.plans import plan, plan_agg, plan_means, plan_sums
 from pandas_dptree.verbs.quantities import check_order
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
 
 
-@public
-@with_texts_of(ReleaseCounts)
-def tree_counts(
-    frame: Any,
-    by: By | PrefixTree,
-    *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors = "add_remove",
-    privacy_unit: Hashable | None = None,
-    max_contributions: int | None = None,
-    domain: Any = None,
-    private_keys: Sequence[Hashable] | None = None,
-    mechanism: Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative = "auto",
-    alpha: float | None = None,
-    split: Split | PrivateSplit | Mapping[Hashable, float] = "optimal",
-    level_weights: Mapping[Hashable, float] | None = None,
-    objective: Objective = "levels",
-    consistency: Consistency = "integer",
-    fit: Fit = "totals",
-    known: Any = None,
-    confidence: float | None = None,
-    keep_measurements: bool = False,
-    rng: np.random.Generator | None = None,
-    progress: bool = False,
-    ledger: Chargeable | None = None,
-    note: str | None = None,
-    allow_repeat: bool = False,
-    temp_folder: str | os.PathLike[str] | None = None,
-) -> pd.DataFrame:
+@takes(*COUNTS)
+def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
 
     Parameters
@@ -117,12 +69,12 @@ def tree_counts(
 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
     of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
-    `ImplicitMultiplicativePlan.release`. Of the options from `split` on, both accept only `split`,
-    `confidence`, `keep_measurements`, `rng` and `progress`.
+    `ImplicitMultiplicativePlan.release`. Of the options from `split` to `known`, both accept only
+    `split`, `confidence` and `keep_measurements`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
-    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. Of the
-    options from `split` on, only `rng` and `progress` are accepted. See `MultiplicativePlan.release`.
+    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. None of
+    the options from `split` to `known` is accepted. See `MultiplicativePlan.release`.
 
     See Also
     --------
@@ -138,43 +90,18 @@ def tree_counts(
     ['level', 'region', 'district', 'count', 'std_error']
     """
     check_frame(frame)
-    options: ReleaseCounts = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "rho": rho,
-        "neighbors": neighbors,
-        "privacy_unit": privacy_unit,
-        "max_contributions": max_contributions,
-        "mechanism": mechanism,
-        "alpha": alpha,
-        "split": split,
-        "level_weights": level_weights,
-        "objective": objective,
-        "consistency": consistency,
-        "fit": fit,
-        "known": known,
-        "confidence": confidence,
-        "keep_measurements": keep_measurements,
-    }
+    domain, private_keys = options.get("domain"), options.get("private_keys")
     found: Plan
     if isinstance(by, PrefixTree) and private_keys is None:
-        found = find_plan_without_list(by, **taken_from(AllOptions, {**options, "domain": domain}))
+        found = find_plan_without_list(by, **taken_from((*PLAN, "domain"), options))
     else:
         public_keys, private = public_and_private(frame, by, domain, private_keys)
-        found = plan(public_keys, private_keys=private, **taken_from(PlanOptions, options))
-    running: Running = {
-        "rng": rng,
-        "progress": progress,
-        "ledger": ledger,
-        "note": note,
-        "allow_repeat": allow_repeat,
-        "temp_folder": temp_folder,
-    }
-    table: pd.DataFrame = found.release(frame, **running)
+        found = plan(public_keys, private_keys=private, **taken_from(PLAN, options))
+    table: pd.DataFrame = found.release(frame, **taken_from(RUNNING, options))
     return table
 
 
-@public
+@takes(*SUMS, "domain", *RUNNING)
 def tree_sums(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -182,7 +109,7 @@ def tree_sums(
     *,
     bounds: Any,
     granularity: Any = None,
-    **options: Unpack[ReleaseSums],
+    **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Add up columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -240,14 +167,14 @@ def tree_sums(
     """
     check_frame(frame)
     check_order("tree_sums", frame, columns, by, options.get("domain"))
-    own = taken_from(SumOptions, options)
+    own = taken_from(SUMS, options)
     found = plan_sums(
         domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
     )
-    return found.release(frame, **taken_from(Running, options))
+    return found.release(frame, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*JOINT, "domain", *RUNNING)
 def tree_means(
     frame: Any,
     columns: Hashable | list[Hashable],
@@ -255,7 +182,7 @@ def tree_means(
     *,
     bounds: Any,
     granularity: Any = None,
-    **options: Unpack[ReleaseTogether],
+    **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Average columns over the records of every node of a hierarchy, under differential privacy.
 
@@ -308,19 +235,19 @@ def tree_means(
     """
     check_frame(frame)
     check_order("tree_means", frame, columns, by, options.get("domain"))
-    own = taken_from(JointOptions, options)
+    own = taken_from(JOINT, options)
     found = plan_means(
         domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
     )
-    return found.release(frame, **taken_from(Running, options))
+    return found.release(frame, **taken_from(RUNNING, options))
 
 
-@public
+@takes(*JOINT, "domain", *RUNNING)
 def tree_agg(
     frame: Any,
     by: By,
     aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
-    **options: Unpack[ReleaseTogether],
+    **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Release counts, sums and means of every node of a hierarchy in one table, under one privacy loss.
 
@@ -369,6 +296,6 @@ def tree_agg(
     ['level', 'region', 'visits', 'visits_std_error', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    own = taken_from(JointOptions, options)
+    own = taken_from(JOINT, options)
     found = plan_agg(domain_of(frame, by, options.get("domain")), aggregations, **own)
-    return found.release(frame, **taken_from(Running, options))
+    return found.release(frame, **taken_from(RUNNING, options))

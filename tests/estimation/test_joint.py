@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation import certify
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.theory import certify
 from tests import reference
 from tests.helpers_estimation import (
     assert_bounded_table,

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation import certify
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import least_squares, propagate, subtree_estimates
 from pandas_dptree.estimation.nonnegative import least_values, nonnegative_totals, order_within, running_sum
 from pandas_dptree.estimation.rounding import round_to_whole
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.theory import certify
 from tests import reference
 from tests.helpers_cases import each
 from tests.helpers_estimation import (

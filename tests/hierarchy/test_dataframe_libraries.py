@@ -12,7 +12,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.metrics import l2_error
+from pandas_dptree.theory import l2_error
 
 KEYS = pd.DataFrame({"state": ["A", "A", "B"], "county": ["x", "y", "x"]})
 RECORDS = pd.DataFrame(

@@ -7,10 +7,10 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.mechanisms.thresholds import group_loss
-from pandas_dptree.metrics import predicted_alpha_rmse
 from pandas_dptree.plans.additive import AdditivePlan as Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.theory import predicted_alpha_rmse
 from tests.helpers_cases import each
 from tests.helpers_plans import by_node, copies, even_split
 

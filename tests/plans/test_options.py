@@ -13,26 +13,16 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.plans import options
 from pandas_dptree.plans.options import (
-    AdditiveOptions,
-    AllOptions,
-    DistributionOptions,
-    PrefixOptions,
-    RelativeErrorOptions,
+    IMPLICIT,
+    OPTIONS,
+    RELATIVE_ERROR,
     require_supported,
     unsupported_options,
     with_defaults,
 )
 from pandas_dptree.signatures import options_of
-from pandas_dptree.verbs import options as verb_options
-from pandas_dptree.verbs.options import ReleaseCounts
 from tests.helpers_cases import each
 
-GROUPS = {
-    name: kind
-    for module in (options, verb_options)
-    for name, kind in vars(module).items()
-    if typing.is_typeddict(kind)
-}
 HOLDERS = [pd.DataFrame, pd.Series, xr.DataArray, xr.Dataset]
 VERBS = {
     **{name: getattr(dpt, name) for name in dpt.__all__ if inspect.isfunction(getattr(dpt, name))},
@@ -55,38 +45,27 @@ def keywords(verb):
 # Stated once
 
 
-def test_what_groups_share_is_one_option():
-    """Those of other kinds of plans may mean something else by a name, and have a text of their own."""
-    different = {"split", "keep_measurements", "mechanism", "known", "max_contributions", "confidence"}
-    found = {}
-    for kind in GROUPS.values():
-        for name, option in options_of(kind).items():
-            found.setdefault(name, set()).add(option)
-    assert {name for name, stated in found.items() if len(stated) > 1} <= different
-    assert all(option.text.endswith(".") and option.values for each in found.values() for option in each)
+def test_every_option_is_a_sentence_or_more_and_has_values():
+    for name, option in OPTIONS.items():
+        assert option.values and option.summary.endswith("."), name
+        assert option.details.endswith(".") or not option.details, name
 
 
-def test_the_signature_of_tree_counts_is_that_of_its_options():
-    types = typing.get_type_hints(ReleaseCounts)
-    spelled, hints = keywords(dpt.tree_counts), typing.get_type_hints(inspect.unwrap(dpt.tree_counts))
-    stated = options_of(ReleaseCounts)
-    assert spelled.keys() == stated.keys()
-    for name, parameter in spelled.items():
-        assert parameter.default == stated[name].default, name
-        assert set(typing.get_args(hints[name]) or [hints[name]]) == set(
-            typing.get_args(types[name]) or [types[name]]
-        ), name
+def test_each_option_stands_once():
+    kinds = [kind for kind in vars(options).values() if typing.is_typeddict(kind)]
+    assert len(kinds) < 10
+    for kind in kinds:
+        assert options_of(kind) == {name: OPTIONS[name] for name in kind.__annotations__}
 
 
 @each("name", VERBS)
 def test_defaults_are_those_of_the_options(name):
-    known = options_of(AllOptions) | options_of(DistributionOptions)
     own = {"confidence"}  # of quantiles, which always have an interval
     if name == "plan_implicit":
         own.add("mechanism")
     for option, parameter in keywords(VERBS[name]).items():
-        if option in known and option not in own and parameter.default is not parameter.empty:
-            assert parameter.default == known[option].default
+        if option in OPTIONS and option not in own and parameter.default is not parameter.empty:
+            assert parameter.default == OPTIONS[option].default
 
 
 @each("name", [name for name in VERBS if "." not in name])
@@ -98,7 +77,7 @@ def test_every_option_is_documented_with_the_same_text(name):
     for option in keywords(verb):
         assert f" {option} :" in said or f" {option}, " in said or f", {option} " in said, option
     if "fit" in keywords(verb):
-        assert " ".join(options_of(AdditiveOptions)["fit"].text.split()) in said
+        assert " ".join(OPTIONS["fit"].details.split()) in said
 
 
 @pytest.mark.slow
@@ -135,7 +114,6 @@ CALLS = [
     'dpt.plan_means(domain, "v", bounds=(0, 1), epsilon=1)',
     'dpt.plan_agg(domain, {"n": "count"}, epsilon=1)',
     'dpt.plan_distribution("v", bins=9, epsilon=1)',
-    'dpt.plan_implicit(dpt.binary("v", bits=9), delta=1e-6, epsilon=1)',
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)',
     'dpt.arrays.tree_sums(array, ["a"], bounds=(0, 1), epsilon=1)',
     'dpt.arrays.plan(array, ["a"], epsilon=1)',
@@ -179,6 +157,7 @@ CALLS = [
 def test_calls_of_every_verb_are_checked():
     """The list above leaves nothing out that takes an epsilon."""
     taking = {name.rpartition(".")[2] for name, verb in VERBS.items() if "epsilon" in keywords(verb)}
+    taking -= {"plan_implicit"}
     assert taking <= {name for call in CALLS for name in re.findall(r"\.(\w+)\(", call)}
     for holder in HOLDERS:
         own = {
@@ -188,6 +167,34 @@ def test_calls_of_every_verb_are_checked():
         }
         calls = [call for call in CALLS if call.startswith(f"{holder.__name__}Accessor(")]
         assert own == {re.findall(r"\.(\w+)\(", call)[-1] for call in calls}
+
+
+REVEALED = {
+    'dpt.tree_counts(frame, ["a"], epsilon=1)': "pandas.core.frame.DataFrame",
+    'dpt.release_distribution(frame, "v", bins=9, epsilon=1)': "Distribution",
+    "dpt.plan(domain, epsilon=1)": "AdditivePlan",
+    "dpt.plan(domain, epsilon=1, mechanism=dpt.Multiplicative(alpha=0.1))": "MultiplicativePlan",
+    'dpt.plan(domain, epsilon=1, delta=1e-6, private_keys=["b"])': "ImplicitPlan",
+    'dpt.plan_sums(domain, "v", bounds=(0, 1), epsilon=1)': "JointPlan",
+    'dpt.plan_distribution("v", bins=9, epsilon=1)': "DistributionPlan",
+    'dpt.arrays.tree_counts(array, ["a"], epsilon=1)': "DataTree",
+}
+"""Calls, and the types that a type checker infers."""
+
+
+@pytest.mark.nightly
+def test_type_checkers_infer_what_is_returned(tmp_path):
+    pytest.importorskip("mypy")
+    script = tmp_path / "script.py"
+    script.write_text(GOOD + "\n".join(f"reveal_type({call})" for call in REVEALED) + "\n")
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent"]
+    printed = subprocess.run(
+        [*command, f"--cache-dir={tmp_path / 'cache'}", script], capture_output=True, text=True, timeout=600
+    ).stdout
+    found = re.findall(r'Revealed type is "(.*)"', printed)
+    assert len(found) == len(REVEALED), printed
+    for call, given, expected in zip(REVEALED, found, REVEALED.values(), strict=True):
+        assert given.split(".")[-1] == expected.split(".")[-1], call
 
 
 @pytest.mark.nightly
@@ -213,22 +220,20 @@ def test_type_checkers_refuse_misspelled_options(tmp_path):
 
 def test_what_is_left_at_its_default_is_not_set():
     left = {"split": "optimal", "known": None, "keep_measurements": False, "confidence": None}
-    assert unsupported_options(RelativeErrorOptions, left) == []
-    assert unsupported_options(RelativeErrorOptions, {**left, "fit": "joint"}) == ["fit"]
-    assert unsupported_options(RelativeErrorOptions, {"consistency": "none"}, {"consistency": "none"}) == []
-    assert unsupported_options(PrefixOptions, {"split": "uniform", "objective": "cells"}) == ["objective"]
+    assert unsupported_options(RELATIVE_ERROR, left) == []
+    assert unsupported_options(RELATIVE_ERROR, {**left, "fit": "joint"}) == ["fit"]
+    assert unsupported_options(RELATIVE_ERROR, {"consistency": "none"}, {"consistency": "none"}) == []
+    assert unsupported_options(IMPLICIT, {"split": "uniform", "objective": "cells"}) == ["objective"]
     odd = pd.DataFrame({"count": [1]})
-    assert unsupported_options(RelativeErrorOptions, {"known": odd}) == ["known"]
+    assert unsupported_options(RELATIVE_ERROR, {"known": odd}) == ["known"]
 
 
 def test_options_of_a_kind_are_picked_or_refused():
     given = {"epsilon": 1.0, "split": "optimal"}
-    found = require_supported(RelativeErrorOptions, given, what="this", hint="leave it out.")
+    found = require_supported(RELATIVE_ERROR, given, what="this", hint="leave it out.")
     assert found == {"epsilon": 1.0}
     with pytest.raises(dpt.ArgumentError, match=r"^`split` has no meaning for this\.\nHint: leave it out\.$"):
-        require_supported(
-            RelativeErrorOptions, given | {"split": "uniform"}, what="this", hint="leave it out."
-        )
-    whole = with_defaults(RelativeErrorOptions, found)
+        require_supported(RELATIVE_ERROR, given | {"split": "uniform"}, what="this", hint="leave it out.")
+    whole = with_defaults(RELATIVE_ERROR, found)
     others = {"delta": 0.0, "neighbors": "add_remove", "privacy_unit": None, "max_contributions": None}
     assert whole == {"epsilon": 1.0, **others}

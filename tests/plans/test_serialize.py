@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.gated_levels import GatedLevels
 from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.plans import serialize
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
@@ -311,3 +312,21 @@ def test_a_plan_without_its_own_digest_is_refused():
         for approved in ("", " ", 0, False, [plan.digest], plan.digest[:-1], "0" * 64):
             with pytest.raises(dpt.ArgumentError, match="`digest` is not that of this plan"):
                 dpt.Plan.from_dict(written, plan.hierarchy, digest=approved)
+
+
+def test_a_plan_of_another_processor_is_released_as_it_was_written():
+    """Its numbers may differ in the last place, and its digest was approved."""
+    domain = dpt.Domain.from_frame(pd.DataFrame({"a": [1, 2]}), by=["a"])
+    plan = dpt.plan(domain, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5))
+    written = plan.to_dict()
+    loss = written["thresholds"]["rounds"][0]["loss"]
+    loss["epsilon"] = math.nextafter(loss["epsilon"], 0)
+    written["digest"] = serialize.digest_of(written)
+    assert written["digest"] != plan.digest
+    read = dpt.Plan.from_dict(written, domain, digest=written["digest"])
+    assert read.digest == written["digest"]
+    assert read.to_dict() == written
+    loss["epsilon"] *= 1 + 1e-12
+    written["digest"] = serialize.digest_of(written)
+    with pytest.raises(dpt.ArgumentError, match=r"do not follow from the others: .'thresholds'"):
+        dpt.Plan.from_dict(written, domain)

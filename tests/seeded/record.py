@@ -4,6 +4,11 @@
 cases alone. ``--check`` writes nothing and prints each difference; ``--show NAME`` prints what was recorded;
 ``--list`` names the cases, and ``--times`` their CPU seconds. Each module of cases has one compressed file of
 JSON, which names the versions it was recorded with.
+
+Processors round logarithms and sums differently in the last place, and a search for the best split passes
+that on to the eighth. So some cases were recorded on two kinds of processors, and either recording will do:
+`other_processor.json.xz` holds what numpy computes without AVX-512. ``--other-processor`` records the named
+cases there.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from tests.seeded.described import described, differences
 
 mpl.use("agg")
 STORED = Path(__file__).with_name("stored")
+OTHER = "other_processor"
 _PACKAGES = ("numpy", "pandas", "scipy", "xarray", "narwhals", "polars", "pyarrow", "duckdb", "dask")
 
 
@@ -49,14 +55,14 @@ def stored(module: str) -> dict[str, Any]:
 
 def changes(name: str) -> list[str]:
     """Run a case, and list where it differs from what was recorded."""
-    recorded = stored(module_of(name))
-    if name not in recorded:
+    recorded = [stored(file)[name] for file in (module_of(name), OTHER) if name in stored(file)]
+    if not recorded:
         return ["it was not recorded"]
     try:
         found = replayed(name)
     except Exception as error:
         return [f"it raises {type(error).__name__}: {error}"]
-    return differences(recorded[name], found)
+    return min((differences(each, found) for each in recorded), key=len)
 
 
 def left_over() -> list[str]:
@@ -65,16 +71,16 @@ def left_over() -> list[str]:
     return sorted({name for module in recorded for name in stored(module)} - set(CASES))
 
 
-def write(names: list[str]) -> None:
+def write(names: list[str], *, other_processor: bool = False) -> None:
     """Record cases anew, and forget those that are none any more."""
     versions = {"python": platform.python_version()}
     versions |= {each: importlib.metadata.version(each) for each in _PACKAGES}
     found = {name: replayed(name) for name in names}
     STORED.mkdir(exist_ok=True)
     modules = {file.name.partition(".")[0] for file in STORED.glob("*.json.xz")} | set(map(module_of, CASES))
-    for module in sorted(modules):
+    for module in [OTHER] if other_processor else sorted(modules - {OTHER}):
         before = stored(module)
-        own = [name for name in CASES if module_of(name) == module]
+        own = [name for name in CASES if module in (module_of(name), OTHER)]
         after = {name: found.get(name, before.get(name)) for name in own if name in found or name in before}
         if after == before:
             continue
@@ -96,6 +102,7 @@ def main(argv: list[str] | None = None) -> int:
     action.add_argument("--check", action="store_true", help="compares, and writes nothing")
     action.add_argument("--show", action="store_true", help="prints what was recorded")
     action.add_argument("--list", action="store_true", help="names the cases")
+    action.add_argument("--other-processor", action="store_true", help="records a processor of another kind")
     action.add_argument("--times", action="store_true", help="prints the CPU seconds of each case")
     arguments = parser.parse_args(argv)
     names = arguments.names or list(CASES)
@@ -121,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{len(found) - n} cases of {len(found)} are as recorded.")
         return int(n > 0)
     else:
-        write(names)
+        write(names, other_processor=arguments.other_processor)
         print(f"{len(names)} cases recorded.")
     return 0
 

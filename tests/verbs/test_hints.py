@@ -457,9 +457,7 @@ def test_a_first_record_that_was_taken_for_the_header_is_never_quoted(asked):
     assert not any(name in str(caught.value).replace(f"'{asked}'", "") for name in frame.columns)
 
 
-@pytest.mark.parametrize(
-    "module", [dpt, dpt.arrays, dpt.arrays.several, dpt.bounds, dpt.datasets, dpt.distribution, dpt.metrics]
-)
+@pytest.mark.parametrize("module", [dpt, dpt.arrays, dpt.arrays.several, dpt.datasets, dpt.theory])
 def test_completion_shows_public_names_alone(module):
     assert dir(module) == sorted(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)

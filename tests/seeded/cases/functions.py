@@ -36,14 +36,14 @@ def metrics_of_tables():
     truth = counts(**EXACT)
     released = [counts(seed, **PURE) for seed in range(4)]
     return {
-        "alpha_rmse": dpt.metrics.alpha_rmse(released, truth, 0.1),
-        "one": dpt.metrics.alpha_rmse(released[0], truth),
-        "max": dpt.metrics.max_alpha_rmse(released, truth, 0.1),
-        "relative": dpt.metrics.smoothed_relative_error(released, truth, 10.0),
-        "accuracy": dpt.metrics.accuracy(released, truth, 0.2, thresholds=5.0),
-        "is_accurate": dpt.metrics.is_accurate(released, truth, 0.2, 0.3, thresholds=100.0),
-        "l2": dpt.metrics.l2_error(released, truth),
-        "linf": dpt.metrics.linf_error(released, truth),
+        "alpha_rmse": dpt.theory.alpha_rmse(released, truth, 0.1),
+        "one": dpt.theory.alpha_rmse(released[0], truth),
+        "max": dpt.theory.max_alpha_rmse(released, truth, 0.1),
+        "relative": dpt.theory.smoothed_relative_error(released, truth, 10.0),
+        "accuracy": dpt.theory.accuracy(released, truth, 0.2, thresholds=5.0),
+        "is_accurate": dpt.theory.is_accurate(released, truth, 0.2, 0.3, thresholds=100.0),
+        "l2": dpt.theory.l2_error(released, truth),
+        "linf": dpt.theory.linf_error(released, truth),
     }
 
 
@@ -56,12 +56,12 @@ def metrics_of_other_tables():
     sizes = frame.groupby("region").size()
     read = table.astype({"level": str})
     return {
-        "series": dpt.metrics.alpha_rmse(table, sizes, 0.1),
-        "frame": dpt.metrics.alpha_rmse(table, sizes.rename("count").reset_index(), 0.1),
-        "numbers": dpt.metrics.l2_error(table, np.append(sizes.sum(), sizes.reindex(table["region"][1:]))),
-        "read again": dpt.metrics.linf_error(read, table),
-        "thresholds": dpt.metrics.accuracy(table, sizes, 0.01, thresholds={"total": 300.0, "region": 20.0}),
-        "column": dpt.metrics.linf_error(table, table, column="std_error"),
+        "series": dpt.theory.alpha_rmse(table, sizes, 0.1),
+        "frame": dpt.theory.alpha_rmse(table, sizes.rename("count").reset_index(), 0.1),
+        "numbers": dpt.theory.l2_error(table, np.append(sizes.sum(), sizes.reindex(table["region"][1:]))),
+        "read again": dpt.theory.linf_error(read, table),
+        "thresholds": dpt.theory.accuracy(table, sizes, 0.01, thresholds={"total": 300.0, "region": 20.0}),
+        "column": dpt.theory.linf_error(table, table, column="std_error"),
     }
 
 
@@ -69,10 +69,10 @@ def metrics_of_other_tables():
 def metrics_of_numbers():
     estimates, truth = np.array([[9.0, 22.0, -1.0], [12.0, 18.0, 0.5]]), [10, 20, 0]
     return {
-        "alpha_rmse": dpt.metrics.alpha_rmse(estimates, truth, 0.1),
-        "relative": dpt.metrics.smoothed_relative_error(estimates, truth, 2.0),
-        "accuracy": dpt.metrics.accuracy(estimates, truth, 0.05, thresholds=[1, 2, 30]),
-        "errors": [dpt.metrics.l2_error(estimates, truth), dpt.metrics.linf_error(estimates, truth)],
+        "alpha_rmse": dpt.theory.alpha_rmse(estimates, truth, 0.1),
+        "relative": dpt.theory.smoothed_relative_error(estimates, truth, 2.0),
+        "accuracy": dpt.theory.accuracy(estimates, truth, 0.05, thresholds=[1, 2, 30]),
+        "errors": [dpt.theory.l2_error(estimates, truth), dpt.theory.linf_error(estimates, truth)],
     }
 
 
@@ -80,23 +80,23 @@ def metrics_of_numbers():
 def metrics_predicted():
     truths = [0, 1, 10, 333, 2_000]
     found: dict[str, Any] = {
-        f"{name} {continuous}": dpt.metrics.predicted_alpha_rmse(
+        f"{name} {continuous}": dpt.theory.predicted_alpha_rmse(
             noise, [0.5, 1, 7, 40, 40], truths, 0.05, continuous=continuous
         )
         for name, noise in NOISES.items()
         for continuous in (False, True)
     }
-    found["estimate"] = dpt.metrics.estimate_alpha_rmse([1.0, 9.0, 400.0], [0.5, 0.0, 1e4], [0, 5, 90], 0.1)
-    found["accuracy"] = dpt.metrics.accuracy_from_rmse([3.0, 5.0], 0.1, 0.3, [100, 20])
-    found["relative"] = dpt.metrics.relative_error_from_rmse([3.0, 5.0], 0.1, 10.0)
+    found["estimate"] = dpt.theory.estimate_alpha_rmse([1.0, 9.0, 400.0], [0.5, 0.0, 1e4], [0, 5, 90], 0.1)
+    found["accuracy"] = dpt.theory.accuracy_from_rmse([3.0, 5.0], 0.1, 0.3, [100, 20])
+    found["relative"] = dpt.theory.relative_error_from_rmse([3.0, 5.0], 0.1, 10.0)
     return found
 
 
 @case
 def bounds_of_errors():
-    b = dpt.bounds
+    b = dpt.theory
     return {
-        "table": b.table(LARGE, alpha=0.25, **FALL),
+        "table": b.error_bounds(LARGE, alpha=0.25, **FALL),
         "gaussian": [b.gaussian_lower_bound(TREE, objective=each) for each in ("levels", "cells")],
         "weights": b.gaussian_lower_bound(TREE, level_weights=np.array([1.0, 0.0, 2.0, 1.0])),
         "packing": [
@@ -117,7 +117,7 @@ def bounds_of_errors():
 @case
 def bounds_of_ragged_trees():
     """Of 200 leaves in no order, which are not alike."""
-    tree, b = dpt.Tree.from_paths(np.unique(scattered(400, 9, 44).reshape(-1, 2), axis=0)), dpt.bounds
+    tree, b = dpt.Tree.from_paths(np.unique(scattered(400, 9, 44).reshape(-1, 2), axis=0)), dpt.theory
     return {
         "norm": list(b.factorization_norm(tree)),
         "packing": b.packing_error(tree, **FALL),
@@ -128,7 +128,7 @@ def bounds_of_ragged_trees():
 
 @case
 def trees_over_bins():
-    d, plans = dpt.distribution, {}
+    d, plans = dpt.theory, {}
     for name, noise in NOISES.items():
         plan = dpt.plan(TREE, mechanism=noise, **APPROXIMATE)
         best = d.best_tree(100, noise=noise, loss=plan.loss, sensitivity=plan.sensitivity)
@@ -153,7 +153,7 @@ def trees_over_bins():
 
 @case
 def estimates_over_bins():
-    d = dpt.distribution
+    d = dpt.theory
     exact = TREE.roll_up(scattered(24, 30, 41))
     noisy = [level + scattered(len(level), 5, 42 + place) - 2 for place, level in enumerate(exact)]
     variances = [1.0, 2.0, 2.0, 4.0]
@@ -215,7 +215,7 @@ def certificates():
         rows = [table[table["level"] == name] for name in names]
         measurements = [each["measurement"].to_numpy(dtype=float) for each in rows]
         estimates = [each["count"].to_numpy(dtype=float) for each in rows]
-        certificate = dpt.estimation.certify(TREE, measurements, plan.variances, estimates, fit=fit)
+        certificate = dpt.theory.certify(TREE, measurements, plan.variances, estimates, fit=fit)
         found[fit] = certificate.ok
     return found
 

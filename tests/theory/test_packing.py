@@ -9,10 +9,10 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree import bounds
-from pandas_dptree.bounds import packing
+from pandas_dptree import theory
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace
+from pandas_dptree.theory import packing
 from tests.helpers_cases import each
 from tests.helpers_planning import random_tree
 from tests.reference import membership
@@ -35,15 +35,15 @@ def test_a_step_has_the_best_odds_and_gains_from_more_children(n_children, eta):
         return np.log2(n_children + np.expm1(log_odds) * passing) - (1 - eta) * log_odds / math.log(2)
 
     best = scipy.optimize.minimize_scalar(lost, bounds=(0, 30), method="bounded", options={"xatol": 1e-8})
-    assert bounds.step_loss(n_children, eta) == pytest.approx(best.fun, rel=1e-9)
-    gain = np.log2([n_children, n_children + 1]) - bounds.step_loss([n_children, n_children + 1], eta)
+    assert theory.step_loss(n_children, eta) == pytest.approx(best.fun, rel=1e-9)
+    gain = np.log2([n_children, n_children + 1]) - theory.step_loss([n_children, n_children + 1], eta)
     assert 0 < gain[0] < gain[1] < (1 - 2 * eta) * math.log2((1 - eta) / eta)
 
 
 def test_a_step_among_few_children():
-    assert bounds.step_loss(2, 0.2) == pytest.approx(entropy(0.2))
-    np.testing.assert_allclose(bounds.step_loss([1, 2, 3, 7], 0.5), np.log2([1, 2, 3, 7]), atol=1e-12)
-    np.testing.assert_allclose(bounds.step_loss([1, 2, 3, 7], 0.0), 0, atol=1e-12)
+    assert theory.step_loss(2, 0.2) == pytest.approx(entropy(0.2))
+    np.testing.assert_allclose(theory.step_loss([1, 2, 3, 7], 0.5), np.log2([1, 2, 3, 7]), atol=1e-12)
+    np.testing.assert_allclose(theory.step_loss([1, 2, 3, 7], 0.0), 0, atol=1e-12)
 
 
 @each("n_children", [2, 3, 4])
@@ -59,7 +59,7 @@ def test_no_pattern_of_errors_makes_a_step_lose_more(n_children):
     worst = scipy.optimize.linprog(
         gained, A_ub=wrong, b_ub=[eta] * n_children, A_eq=np.ones((1, len(gained))), b_eq=[1]
     )
-    assert worst.fun >= -bounds.step_loss(n_children, eta) - 1e-9
+    assert worst.fun >= -theory.step_loss(n_children, eta) - 1e-9
     if n_children == 2:  # both wrong at once, and the bound is attained
         assert worst.fun == pytest.approx(-entropy(eta))
 
@@ -67,7 +67,7 @@ def test_no_pattern_of_errors_makes_a_step_lose_more(n_children):
 def found_share(tree, leaf, rows, threshold, eta, estimate, n_walks=3000, seed=0):
     rng = np.random.default_rng(seed)
     counts = tree.roll_up(np.where(np.arange(tree.n_leaves) == leaf, rows, 0))
-    ends = [bounds.decode(estimate(counts, rng), tree, threshold, eta, rng) for _ in range(n_walks)]
+    ends = [theory.decode(estimate(counts, rng), tree, threshold, eta, rng) for _ in range(n_walks)]
     share = np.mean(np.array(ends) == leaf)
     return share, 4 * math.sqrt(max(share * (1 - share), 1 / n_walks) / n_walks)
 
@@ -91,7 +91,7 @@ def test_the_walk_finds_the_leaf_from_accurate_estimates(branching):
     children = [
         np.broadcast_to(c, n)[i] for c, n, i in zip(tree.child_counts, tree.level_sizes, path, strict=False)
     ]
-    assert share >= 2 ** -bounds.step_loss(children, eta).sum() - margin
+    assert share >= 2 ** -theory.step_loss(children, eta).sum() - margin
 
 
 def test_the_walk_of_the_lemma_in_print():
@@ -134,7 +134,7 @@ def subtrees(tree, level=0, node=0):
     for kept in itertools.product([False, True], repeat=len(below)):
         chosen = [each for each, keep in zip(below, kept, strict=True) if keep]
         if chosen:
-            step = float(bounds.step_loss(len(chosen), 0.1))
+            step = float(theory.step_loss(len(chosen), 0.1))
             found += [
                 [step + loss for part in parts for loss in part] for parts in itertools.product(*chosen)
             ]
@@ -160,7 +160,7 @@ def test_walks_among_ragged_levels_are_those_among_nodes(tree, widest, eta):
         first = int(counts[:node].sum())
         below = sorted((slow(level + 1, c) for c in range(first, first + counts[node])), reverse=True)
         sums = itertools.accumulate(below[:widest])
-        return max(total * 2 ** -float(bounds.step_loss(j + 1, eta)) for j, total in enumerate(sums))
+        return max(total * 2 ** -float(theory.step_loss(j + 1, eta)) for j, total in enumerate(sums))
 
     assert packing._walk(tree, eta, widest, tree.depth)[0] == pytest.approx(slow(0, 0))
 
@@ -182,7 +182,7 @@ def test_threshold_is_where_the_last_inequality_begins_to_hold(n_levels, epsilon
     for depth in range(1, n_levels):  # with delta, a part of the tree may give more
         rows = next(rows for rows in itertools.count() if holds(rows, depth))
         least = max(least, rows)
-    threshold = bounds.packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
+    threshold = theory.packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
     # Parts are not tried where they can gain a hundredth of a nat at most: one row here.
     assert abs(threshold - (1 - alpha) * max(least - 1, 0)) <= ((1 - alpha) if delta else 0)
 
@@ -203,7 +203,7 @@ def test_the_lemma_and_its_corollary_in_print(eta, delta):
         if wrong <= 1 / 8:
             least = max(least, next(half for half in itertools.count() if holds(half, copies, wrong)))
     tree = Tree.from_branching([2] * choices)
-    published = bounds.published_packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
+    published = theory.published_packing_threshold(tree, epsilon=epsilon, delta=delta, alpha=alpha, eta=eta)
     assert published == (1 - alpha) * max(least - 1, 0)
     assert (published > 0) == (least > 1)
 
@@ -219,8 +219,8 @@ def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
     tree = Tree.from_branching([children] * min(depth, 19))
     given_ = {"epsilon": epsilon, "delta": delta, "alpha": 0.2, "eta": eta}
     ours, theirs = (
-        bounds.packing_threshold(tree, **given_),
-        bounds.published_packing_threshold(tree, **given_),
+        theory.packing_threshold(tree, **given_),
+        theory.published_packing_threshold(tree, **given_),
     )
     assert 0 <= theirs <= ours + (0.01 / epsilon + 1 if delta else 0)
 
@@ -230,30 +230,30 @@ def test_what_is_in_print_is_never_better(depth, children, epsilon, eta, delta):
 def test_error_by_packing_is_the_best_of_a_grid(branching, epsilon):
     tree, k = Tree.from_branching(branching), np.array(branching)
     grid = np.linspace(0.0005, 0.4995, 2000)
-    rows = np.array([(np.log2(k) - bounds.step_loss(k, eta)).sum() for eta in grid]) * math.log(2) / epsilon
+    rows = np.array([(np.log2(k) - theory.step_loss(k, eta)).sum() for eta in grid]) * math.log(2) / epsilon
     best = ((np.ceil(rows) - 1) * np.sqrt(grid)).max() / 2
-    error = bounds.packing_error(tree, epsilon=epsilon)
+    error = theory.packing_error(tree, epsilon=epsilon)
     assert best <= error * (1 + 1e-6) and error == pytest.approx(best, rel=0.01)
-    assert bounds.packing_error(tree, epsilon=epsilon, alpha=0.5) == pytest.approx(error / 2)
+    assert theory.packing_error(tree, epsilon=epsilon, alpha=0.5) == pytest.approx(error / 2)
 
 
 def test_bounds_by_packing_are_monotone():
-    deeper = [bounds.packing_error(Tree.from_branching([2] * d), epsilon=0.1) for d in range(1, 60, 7)]
-    wider = [bounds.packing_error(Tree.from_branching([k] * 4), epsilon=0.1) for k in (1, 2, 3, 10, 1000)]
+    deeper = [theory.packing_error(Tree.from_branching([2] * d), epsilon=0.1) for d in range(1, 60, 7)]
+    wider = [theory.packing_error(Tree.from_branching([k] * 4), epsilon=0.1) for k in (1, 2, 3, 10, 1000)]
     tree = Tree.from_branching([2] * 30)
-    safer = [bounds.packing_error(tree, epsilon=epsilon) for epsilon in (2, 1, 0.3, 0.1, 0.01)]
-    likelier = [bounds.packing_error(tree, epsilon=0.1, delta=d) for d in (0.9, 1e-3, 1e-6, 1e-9, 1e-12, 0)]
-    exacter = [bounds.packing_error(tree, epsilon=0.1, alpha=alpha) for alpha in (0.99, 0.5, 0)]
-    surer = [bounds.packing_threshold(tree, epsilon=0.1, alpha=0.1, eta=e) for e in (0.499, 0.3, 0.1, 0.01)]
+    safer = [theory.packing_error(tree, epsilon=epsilon) for epsilon in (2, 1, 0.3, 0.1, 0.01)]
+    likelier = [theory.packing_error(tree, epsilon=0.1, delta=d) for d in (0.9, 1e-3, 1e-6, 1e-9, 1e-12, 0)]
+    exacter = [theory.packing_error(tree, epsilon=0.1, alpha=alpha) for alpha in (0.99, 0.5, 0)]
+    surer = [theory.packing_threshold(tree, epsilon=0.1, alpha=0.1, eta=e) for e in (0.499, 0.3, 0.1, 0.01)]
     for rising in (deeper, wider, safer, likelier, exacter, surer):
         assert all(b >= a for a, b in itertools.pairwise(rising)) and rising[-1] > rising[0]
-    grown = np.diff([bounds.packing_error(Tree.from_branching([2] * d), epsilon=0.01) for d in (20, 40, 60)])
+    grown = np.diff([theory.packing_error(Tree.from_branching([2] * d), epsilon=0.01) for d in (20, 40, 60)])
     assert grown[0] == pytest.approx(grown[1], rel=0.01)  # in proportion to the levels
 
 
 @pytest.mark.parametrize("depths", [(10, 20, 30), pytest.param((20, 40, 62), marks=pytest.mark.slow)])
 def test_with_delta_a_deeper_tree_is_not_easier(depths):
-    errors = [bounds.packing_error(Tree.from_branching([2] * d), epsilon=1.0, delta=1e-6) for d in depths]
+    errors = [theory.packing_error(Tree.from_branching([2] * d), epsilon=1.0, delta=1e-6) for d in depths]
     assert errors[0] < errors[1] * (1 + 1e-6) and errors[1] < errors[2] * (1 + 1e-6)
 
 
@@ -263,4 +263,4 @@ def test_laplace_noise_respects_the_threshold(branching, epsilon):
     tree, alpha, eta = Tree.from_branching(branching), 0.5, 0.1
     scale = (tree.depth + 1) / epsilon
     accurate = Laplace().half_width(scale, 1 - eta) / alpha
-    assert accurate > bounds.packing_threshold(tree, epsilon=epsilon, alpha=alpha, eta=eta)
+    assert accurate > theory.packing_threshold(tree, epsilon=epsilon, alpha=alpha, eta=eta)

@@ -50,15 +50,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.bounds.gaussian import gaussian_lower_bound
-from pandas_dptree.bounds.single_count import noise_floor
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.planning.gaussian_bound import gaussian_lower_bound
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.theory.single_count import noise_floor
 
 __all__ = ["factorization_error", "factorization_norm", "witness", "worst_node_shares"]
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from pandas_dptree.bounds import gaussian as bounds
-from pandas_dptree.bounds import gaussian_lower_bound
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.planning import gaussian_bound as bounds
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import optimal_shares
 from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.theory import gaussian_lower_bound
 from tests.helpers_cases import each
 from tests.helpers_planning import random_tree
 from tests.helpers_random import each_seed

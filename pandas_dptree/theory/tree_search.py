@@ -53,15 +53,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.distribution.level_uniform import (
+from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.theory.level_uniform import (
     best_branching_factor,
     digit_sum,
     level_uses,
     optimal_budgets,
 )
-from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.mechanisms.arguments import whole_number
-from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["OptimalTree", "optimal_tree"]
 

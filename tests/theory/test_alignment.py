@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import pandas_dptree as dpt
-from pandas_dptree import ArgumentError, ColumnsError, metrics
+from pandas_dptree import ArgumentError, ColumnsError, theory
 from tests.strategies import domains_and_rows
 
 
@@ -36,7 +36,7 @@ def test_tables_join_on_level_and_keys(domain_and_rows, seed, as_frame):
     plan = dpt.plan(domain, epsilon=1.0)
     tables = [plan.release(rows, rng=each) for each in rng.spawn(3)]
     estimates = np.array([table["count"] for table in tables])
-    expected = metrics.alpha_rmse(estimates, counts, 0.1)
+    expected = theory.alpha_rmse(estimates, counts, 0.1)
     order = rng.permutation(len(counts))
     shuffled = [tables[0].iloc[order], *(table.sample(frac=1, random_state=7) for table in tables[1:])]
     grouped = inside.groupby(by, dropna=False, sort=False).size()
@@ -51,7 +51,7 @@ def test_tables_join_on_level_and_keys(domain_and_rows, seed, as_frame):
         truths[0] = grouped.rename("count").reset_index()
         truths[1] = inside[by].assign(count=1)[[*by[::-1], "count"]]
     for truth in truths:
-        got = metrics.alpha_rmse(shuffled, truth, 0.1)
+        got = theory.alpha_rmse(shuffled, truth, 0.1)
         assert got.columns.tolist() == ["level", *by, "alpha_rmse"]
         assert got.index.tolist() == order.tolist()
         assert got["alpha_rmse"].to_numpy() == pytest.approx(expected[order])
@@ -80,47 +80,47 @@ def test_every_measure_takes_tables(table, truth):
     estimates = table["count"].to_numpy()
     assert table["state"].tolist()[1:4] == ["CA", "NY", "WA"]
     frames, arrays = (table, truth), (estimates, np.array(COUNTS))
-    for measure in (metrics.max_alpha_rmse, metrics.l2_error, metrics.linf_error):
+    for measure in (theory.max_alpha_rmse, theory.l2_error, theory.linf_error):
         assert measure(*frames) == measure(*arrays)
     per_level = {"total": 3, "state": 2, "county": 1}
     each = [3, 2, 2, 2, 1, 1, 1]
     for thresholds in (per_level, each):
-        accuracy = metrics.accuracy(*frames, 0.5, thresholds=thresholds)["accuracy"]
-        assert accuracy.tolist() == metrics.accuracy(*arrays, 0.5, thresholds=each).tolist()
-        assert metrics.is_accurate(*frames, 0.5, thresholds=thresholds) == bool(accuracy.all())
-    relative = metrics.smoothed_relative_error(*frames, 2)["smoothed_relative_error"]
-    assert relative.tolist() == metrics.smoothed_relative_error(*arrays, 2).tolist()
+        accuracy = theory.accuracy(*frames, 0.5, thresholds=thresholds)["accuracy"]
+        assert accuracy.tolist() == theory.accuracy(*arrays, 0.5, thresholds=each).tolist()
+        assert theory.is_accurate(*frames, 0.5, thresholds=thresholds) == bool(accuracy.all())
+    relative = theory.smoothed_relative_error(*frames, 2)["smoothed_relative_error"]
+    assert relative.tolist() == theory.smoothed_relative_error(*arrays, 2).tolist()
 
 
 def test_rows_of_a_table(table, truth):
-    whole = metrics.alpha_rmse(table, truth)
+    whole = theory.alpha_rmse(table, truth)
     states = table[table["level"] == "state"]
     expected = whole.loc[states.index]
-    pd.testing.assert_frame_equal(metrics.alpha_rmse(states, truth), expected)
+    pd.testing.assert_frame_equal(theory.alpha_rmse(states, truth), expected)
     assert len(expected) == 3
     coarse = pd.Series([9, 1], index=pd.Index(["CA", "NY"], name="state"))
-    pd.testing.assert_frame_equal(metrics.alpha_rmse(states, coarse), expected)
-    pd.testing.assert_frame_equal(metrics.alpha_rmse(states, coarse.rename_axis(None)), expected)
-    pd.testing.assert_frame_equal(metrics.alpha_rmse(states, table.assign(count=COUNTS)), expected)
-    total = metrics.alpha_rmse(table.iloc[:1], truth)
+    pd.testing.assert_frame_equal(theory.alpha_rmse(states, coarse), expected)
+    pd.testing.assert_frame_equal(theory.alpha_rmse(states, coarse.rename_axis(None)), expected)
+    pd.testing.assert_frame_equal(theory.alpha_rmse(states, table.assign(count=COUNTS)), expected)
+    total = theory.alpha_rmse(table.iloc[:1], truth)
     assert total["alpha_rmse"].tolist() == whole["alpha_rmse"].tolist()[:1]
     selected = table[table["state"] == "CA"]
-    assert len(metrics.alpha_rmse(selected, truth[["CA"]])) == 3
+    assert len(theory.alpha_rmse(selected, truth[["CA"]])) == 3
 
 
 def test_tables_and_truths_from_elsewhere(table, truth):
-    expected = metrics.alpha_rmse(table, truth)["alpha_rmse"].tolist()
+    expected = theory.alpha_rmse(table, truth)["alpha_rmse"].tolist()
     read = pd.read_csv(io.StringIO(table.to_csv(index=False)), keep_default_na=False, na_values=[""])
-    assert metrics.alpha_rmse(read, truth)["alpha_rmse"].tolist() == expected
-    assert metrics.alpha_rmse([read, table], truth)["alpha_rmse"].tolist() == pytest.approx(expected)
+    assert theory.alpha_rmse(read, truth)["alpha_rmse"].tolist() == expected
+    assert theory.alpha_rmse([read, table], truth)["alpha_rmse"].tolist() == pytest.approx(expected)
     categories = pd.DataFrame({"state": pd.Categorical(["CA"] * 9 + ["NY"], ["CA", "NV", "NY"])})
     grouped = categories.assign(county=[1] * 4 + [2] * 5 + [1]).groupby(["state", "county"], observed=False)
     assert 0 in grouped.size().to_numpy()  # Nevada is nowhere
-    assert metrics.alpha_rmse(table, grouped.size())["alpha_rmse"].tolist() == expected
-    assert metrics.alpha_rmse(table, grouped.size().to_frame("count"))["alpha_rmse"].tolist() == expected
+    assert theory.alpha_rmse(table, grouped.size())["alpha_rmse"].tolist() == expected
+    assert theory.alpha_rmse(table, grouped.size().to_frame("count"))["alpha_rmse"].tolist() == expected
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"county": [1, 2, 1], "state": ["CA", "CA", "NY"], "count": [4, 5, 1]})
-    assert metrics.alpha_rmse(table, frame)["alpha_rmse"].tolist() == expected
+    assert theory.alpha_rmse(table, frame)["alpha_rmse"].tolist() == expected
 
 
 def test_sums_are_compared_by_their_column(places):
@@ -130,13 +130,13 @@ def test_sums_are_compared_by_their_column(places):
         rng=np.random.default_rng(0),
     )  # fmt: skip
     truth = records.groupby(["state", "county"])["cost"].sum()
-    got = metrics.alpha_rmse(table, truth, 0.5, column="cost")["alpha_rmse"].to_numpy()
+    got = theory.alpha_rmse(table, truth, 0.5, column="cost")["alpha_rmse"].to_numpy()
     expected = np.array([-1.0, 3, -4, 0, 3, 0, -4])
     assert got == pytest.approx(np.maximum(np.abs(table["cost"] - expected) - np.abs(expected) / 2, 0))
     read = pd.read_csv(io.StringIO(table.to_csv(index=False)))
-    assert metrics.alpha_rmse(read, truth, 0.5, column="cost")["alpha_rmse"].to_numpy() == pytest.approx(got)
+    assert theory.alpha_rmse(read, truth, 0.5, column="cost")["alpha_rmse"].to_numpy() == pytest.approx(got)
     with pytest.raises(ColumnsError, match="column"):
-        metrics.alpha_rmse(table, truth)
+        theory.alpha_rmse(table, truth)
 
 
 @pytest.mark.parametrize(
@@ -147,24 +147,24 @@ def test_records_that_no_row_counts_are_refused_and_not_named(table, truth, key)
     more = pd.DataFrame([*truth.index, key], columns=names).assign(count=[*truth, 2])
     for grouped in (more, more.set_index(names)["count"]):
         with pytest.raises(ArgumentError, match=r"(?s)does not list.*Hint: leave out") as caught:
-            metrics.alpha_rmse(table, grouped)
+            theory.alpha_rmse(table, grouped)
         assert caught.value.argument == "truth"
         assert not any(isinstance(each, str) and each in str(caught.value) for each in key)
     stated = pd.DataFrame({"level": ["county"], "state": [key[0]], "county": [key[1]], "count": [1]})
     with pytest.raises(ArgumentError, match="does not list"):
-        metrics.alpha_rmse(table, stated)
+        theory.alpha_rmse(table, stated)
     with pytest.raises(ArgumentError, match="does not list"):
-        metrics.alpha_rmse(table, stated.assign(level="galaxy"))
+        theory.alpha_rmse(table, stated.assign(level="galaxy"))
 
 
 def test_a_record_of_a_short_path_counts_there(table, truth):
     more = pd.concat([truth.rename("count").reset_index(), pd.DataFrame({"state": ["WA"], "count": [2]})])
-    got = metrics.alpha_rmse(table, more, 0.0)["alpha_rmse"]
+    got = theory.alpha_rmse(table, more, 0.0)["alpha_rmse"]
     counts = np.array([12, 9, 1, 2, 4, 5, 1])
     assert got.tolist() == np.abs(table["count"] - counts).tolist()
 
 
 def test_truths_of_other_nodes_are_ignored_where_they_hold_nothing(table, truth):
     nowhere = pd.Series([0], index=pd.MultiIndex.from_tuples([("TX", 7)], names=["state", "county"]))
-    more = metrics.alpha_rmse(table, pd.concat([truth, nowhere]))
-    pd.testing.assert_frame_equal(more, metrics.alpha_rmse(table, truth))
+    more = theory.alpha_rmse(table, pd.concat([truth, nowhere]))
+    pd.testing.assert_frame_equal(more, theory.alpha_rmse(table, truth))

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree.distribution.intervals import cover, expected_maximum_bound, interval_estimates
-from pandas_dptree.distribution.reconstruction import (
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.least_squares import propagate
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.theory.range_estimates import cover, expected_maximum_bound, interval_estimates
+from pandas_dptree.theory.reconstruction import (
     average_covers,
     average_covers_variances,
     least_squares_prefixes,
     left_cover,
     left_cover_variances,
 )
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.least_squares import propagate
-from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_cases import each
 from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 from tests.reference import dense_least_squares, membership

@@ -41,7 +41,7 @@ class Aligned:
 
 
 def aligned(released: Any, truth: Any, column: Hashable) -> Aligned:
-    """Align estimates with the truth: see `pandas_dptree.metrics.alpha_rmse` for the forms.
+    """Align estimates with the truth: see `pandas_dptree.theory.alpha_rmse` for the forms.
 
     Raises
     ------

@@ -57,10 +57,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.bounds.arguments import checked_alpha, checked_eta
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.arguments import number_between, real_numbers
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.theory.checks import checked_alpha, checked_eta
 
 __all__ = [
     "decode",

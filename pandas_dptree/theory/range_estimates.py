@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.distribution.reconstruction import branching_of, check_levels, checked_noise, every_node
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.theory.reconstruction import branching_of, check_levels, checked_noise, every_node
 
 __all__ = [
     "IntervalEstimate",

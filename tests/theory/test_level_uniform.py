@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from pandas_dptree.distribution.level_uniform import (
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Laplace
+from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.theory.level_uniform import (
     best_branching_factor,
     histogram_error,
     level_uses,
@@ -19,11 +23,7 @@ from pandas_dptree.distribution.level_uniform import (
     threshold_error,
     tree_error,
 )
-from pandas_dptree.distribution.tree_search import optimal_tree
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Laplace
-from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.theory.tree_search import optimal_tree
 from tests.helpers_cases import each
 from tests.reference import membership
 

@@ -17,8 +17,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.bounds.arguments import checked_alpha
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.theory.checks import checked_alpha
 
 __all__ = ["noise_floor", "single_count_error"]
 

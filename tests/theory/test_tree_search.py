@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree.distribution import tree_search as search
-from pandas_dptree.distribution.level_uniform import best_branching_factor, digit_sum, tree_error
-from pandas_dptree.distribution.tree_search import optimal_tree
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.theory import tree_search as search
+from pandas_dptree.theory.level_uniform import best_branching_factor, digit_sum, tree_error
+from pandas_dptree.theory.tree_search import optimal_tree
 from tests.helpers_cases import each
 
 branchings = st.lists(st.integers(2, 6), min_size=1, max_size=4).filter(lambda b: math.prod(b) <= 300)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pandas_dptree import bounds
+from pandas_dptree import theory
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -35,15 +35,15 @@ def test_bounds_for_one_count_are_those_of_four_symbols(epsilon, delta):
         answers = (q - p) / (p + q)
         answers *= rows / ((q - p) @ answers)
         variances.append((p + q) @ answers**2 / 2 - (rows / 2) ** 2)
-    count = bounds.single_count_error(epsilon=epsilon, delta=delta, alpha=0.25)
-    floor = bounds.noise_floor(epsilon=epsilon, delta=delta)
+    count = theory.single_count_error(epsilon=epsilon, delta=delta, alpha=0.25)
+    floor = theory.noise_floor(epsilon=epsilon, delta=delta)
     assert count == pytest.approx(0.75 * math.sqrt(max(squares)), rel=1e-5)
     assert floor == pytest.approx(math.sqrt(max(variances)), rel=1e-5)
 
 
 def test_without_delta_the_floor_is_that_of_hammersley_chapman_and_robbins():
     for epsilon in (1e-4, 0.1, 1.0, 5.0):
-        assert bounds.noise_floor(epsilon=epsilon) == pytest.approx(0.5 / math.sinh(epsilon / 2), rel=1e-9)
+        assert theory.noise_floor(epsilon=epsilon) == pytest.approx(0.5 / math.sinh(epsilon / 2), rel=1e-9)
 
 
 @each("epsilon", [1e-3, 0.1, 1.0, 4.0])
@@ -52,6 +52,6 @@ def test_noise_on_one_count_respects_the_floors(epsilon, delta):
     one = Tree.from_branching([])
     laplace = even_errors(one, PrivacyLoss(epsilon=epsilon), Laplace())[0]
     gaussian = even_errors(one, PrivacyLoss(epsilon=epsilon, delta=delta), Gaussian())[0]
-    assert bounds.single_count_error(epsilon=epsilon) < bounds.noise_floor(epsilon=epsilon) <= laplace
-    assert bounds.noise_floor(epsilon=epsilon, delta=delta) <= gaussian
-    assert bounds.single_count_error(epsilon=epsilon, delta=delta) <= gaussian
+    assert theory.single_count_error(epsilon=epsilon) < theory.noise_floor(epsilon=epsilon) <= laplace
+    assert theory.noise_floor(epsilon=epsilon, delta=delta) <= gaussian
+    assert theory.single_count_error(epsilon=epsilon, delta=delta) <= gaussian

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandas_dptree.distribution.intervals import Queries, cover, expected_maximum_bound, interval_estimates
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.theory.range_estimates import Queries, cover, expected_maximum_bound, interval_estimates
 from tests.helpers_cases import each
 from tests.helpers_distribution import branchings, coefficients, draw_noise, variance_of
 

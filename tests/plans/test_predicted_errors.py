@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree import Gaussian, Laplace, Tree, metrics
+from pandas_dptree import Gaussian, Laplace, Tree, theory
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.mechanisms.sampling import byte_source
 from tests.helpers_cases import each
@@ -35,7 +35,7 @@ def exact_excess(noise, scale, t):
 def test_prediction_is_the_exact_sum(noise, scale):
     for t in [0.0, 0.4, 1.0, 2.5, 3 * scale, 5.3 * scale]:
         exact = exact_excess(noise, scale, t)
-        predicted = float(metrics.predicted_alpha_rmse(noise, scale, t, 1.0)) ** 2
+        predicted = float(theory.predicted_alpha_rmse(noise, scale, t, 1.0)) ** 2
         absolute = 2e-8 * scale**2 if noise == Gaussian() and scale >= 10 else 0
         assert predicted == pytest.approx(exact, rel=1e-9, abs=max(absolute, 1e-25))
 
@@ -51,7 +51,7 @@ def test_prediction_is_what_draws_show(noise, continuous):
     truth = np.array([0, 20, 100, 150])
     excess = np.maximum(np.abs(draws[:, None]) - 0.1 * truth, 0) ** 2
     error = excess.std(axis=0) / math.sqrt(n)
-    predicted = metrics.predicted_alpha_rmse(noise, scale, truth, 0.1, continuous=continuous)
+    predicted = theory.predicted_alpha_rmse(noise, scale, truth, 0.1, continuous=continuous)
     assert (np.abs(predicted**2 - excess.mean(axis=0)) < 4.5 * error).all()
     assert (error < 0.02 * predicted**2).all()  # so that the line above says something
 
@@ -62,11 +62,11 @@ def test_no_tolerance_helps_where_the_count_is_zero(noise):
     std_errors = np.sqrt(noise.variance(scales))
     for alpha in ALPHAS:
         for continuous in (False, True):
-            rmse = metrics.predicted_alpha_rmse(noise, scales, TRUTHS, alpha, continuous=continuous)
+            rmse = theory.predicted_alpha_rmse(noise, scales, TRUTHS, alpha, continuous=continuous)
             assert (np.diff(rmse, axis=1) <= 1e-12 * rmse[:, :-1]).all()  # the larger, the better
             if not continuous:
                 assert rmse[:, :1] == pytest.approx(std_errors, rel=1e-8)
-        estimate = metrics.estimate_alpha_rmse(std_errors**2, noise.fourth_cumulant(scales), TRUTHS, alpha)
+        estimate = theory.estimate_alpha_rmse(std_errors**2, noise.fourth_cumulant(scales), TRUTHS, alpha)
         assert (np.diff(estimate, axis=1) <= 1e-12 * estimate[:, :-1]).all()
         assert estimate[:, :1] == pytest.approx(std_errors, rel=1e-8)
 
@@ -75,31 +75,31 @@ def test_scales_may_differ_and_inf_is_no_measurement():
     scales = np.array([[3.0, math.inf, 12.0], [1.0, 3.0, 1e12]])
     truth = np.array([5.0, 50.0, 500.0])
     for noise in NOISES:
-        rmse = metrics.predicted_alpha_rmse(noise, scales, truth, 0.2)
+        rmse = theory.predicted_alpha_rmse(noise, scales, truth, 0.2)
         assert rmse.shape == (2, 3)
         assert math.isinf(rmse[0, 1])
         for place in np.ndindex(2, 3):
-            alone = metrics.predicted_alpha_rmse(noise, scales[place], -truth[place[1]], 0.2)
+            alone = theory.predicted_alpha_rmse(noise, scales[place], -truth[place[1]], 0.2)
             assert alone == rmse[place]
-    assert metrics.predicted_alpha_rmse(Gaussian(), np.zeros(0), np.zeros(0), 0.1).shape == (0,)
+    assert theory.predicted_alpha_rmse(Gaussian(), np.zeros(0), np.zeros(0), 0.1).shape == (0,)
 
 
 def test_estimates_of_known_and_unmeasured_counts():
-    rmse = metrics.estimate_alpha_rmse([0.0, math.inf, 2.0, 1e-300], [0.0, 0.0, -1e-9, 1.0], 3.0, 0.1)
+    rmse = theory.estimate_alpha_rmse([0.0, math.inf, 2.0, 1e-300], [0.0, 0.0, -1e-9, 1.0], 3.0, 0.1)
     assert rmse[0] == 0
     assert math.isinf(rmse[1])
-    normal = metrics.predicted_alpha_rmse(Gaussian(), math.sqrt(2), 3.0, 0.1, continuous=True)
+    normal = theory.predicted_alpha_rmse(Gaussian(), math.sqrt(2), 3.0, 0.1, continuous=True)
     assert rmse[2] == pytest.approx(normal, rel=1e-12)
     assert 0 <= rmse[3] < 1e-100
 
 
 @each("alpha", ALPHAS)
 def test_estimate_of_a_single_continuous_noise_is_exact(alpha):
-    laplace = metrics.estimate_alpha_rmse(2 * 81.0, 12 * 9.0**4, TRUTHS, alpha)
-    expected = metrics.predicted_alpha_rmse(Laplace(), 9.0, TRUTHS, alpha, continuous=True)
+    laplace = theory.estimate_alpha_rmse(2 * 81.0, 12 * 9.0**4, TRUTHS, alpha)
+    expected = theory.predicted_alpha_rmse(Laplace(), 9.0, TRUTHS, alpha, continuous=True)
     assert laplace == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    normal = metrics.estimate_alpha_rmse(81.0, 0.0, TRUTHS, alpha)
-    expected = metrics.predicted_alpha_rmse(Gaussian(), 9.0, TRUTHS, alpha, continuous=True)
+    normal = theory.estimate_alpha_rmse(81.0, 0.0, TRUTHS, alpha)
+    expected = theory.predicted_alpha_rmse(Gaussian(), 9.0, TRUTHS, alpha, continuous=True)
     assert normal == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
@@ -117,10 +117,10 @@ def test_estimates_from_several_laplace_variables(weights, normal):
     variance = 2 * sum(w**2 for w in weights) + normal**2
     tolerance = np.linspace(0, 8, 30) * math.sqrt(variance)
     excess = (mass[:, None] * np.maximum(np.abs(x)[:, None] - tolerance, 0) ** 2).sum(axis=0)
-    rmse = metrics.estimate_alpha_rmse(variance, 12 * sum(w**4 for w in weights), tolerance, 1.0)
+    rmse = theory.estimate_alpha_rmse(variance, 12 * sum(w**4 for w in weights), tolerance, 1.0)
     exact = np.sqrt(np.maximum(excess, 0))
     assert np.abs(rmse - exact).max() < 0.006 * math.sqrt(variance)
-    single = metrics.predicted_alpha_rmse(Laplace(), math.sqrt(variance / 2), tolerance, 1.0, continuous=True)
+    single = theory.predicted_alpha_rmse(Laplace(), math.sqrt(variance / 2), tolerance, 1.0, continuous=True)
     if normal or len(weights) > 2:
         assert np.abs(rmse - exact).max() < np.abs(single - exact).max() / 3  # the cumulant matters
 
@@ -130,7 +130,7 @@ def test_a_plan_predicts_the_alpha_rmse_of_its_estimates():
     plan = dpt.plan(tree, epsilon=0.3, consistency="linear")
     truth = tree.roll_up(np.array([0, 3, 200, 40, 0, 1000, 7]))
     predicted = [
-        metrics.estimate_alpha_rmse(variance, fourth, z, 0.02)
+        theory.estimate_alpha_rmse(variance, fourth, z, 0.02)
         for variance, fourth, z in zip(plan.variances.final, plan.error_cumulants, truth, strict=True)
     ]
     rng, n = np.random.default_rng(1), 4000

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed, quote
-from pandas_dptree.metrics.alignment import Aligned, FloatArray, Frames, aligned
-from pandas_dptree.metrics.predicted import check_at_least
+from pandas_dptree.plans.predicted_errors import check_at_least
+from pandas_dptree.theory.alignment import Aligned, FloatArray, Frames, aligned
 
 __all__ = [
     "accuracy",
@@ -114,7 +114,7 @@ def max_alpha_rmse(
     The :math:`\mathrm{mRMSE}_\alpha` of a mechanism is the largest of these over all data. If the noise does
     not depend on the counts, it is attained where all counts are 0: it is the largest standard error, for
     every alpha. So this function returns less on other data. See
-    `pandas_dptree.metrics.predicted_alpha_rmse`.
+    `pandas_dptree.theory.predicted_alpha_rmse`.
 
     **Privacy**: not private, as it depends on the truth. **Source**: Ghazi et al., 2023, Definition 1.4.
 

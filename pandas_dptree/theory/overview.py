@@ -7,21 +7,21 @@ import math
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.bounds.arguments import checked_alpha
-from pandas_dptree.bounds.factorization import factorization_error
-from pandas_dptree.bounds.packing import packing_error
-from pandas_dptree.bounds.single_count import single_count_error
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import candidate_noises
 from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.theory.checks import checked_alpha
+from pandas_dptree.theory.factorization_bound import factorization_error
+from pandas_dptree.theory.packing import packing_error
+from pandas_dptree.theory.single_count import single_count_error
 
-__all__ = ["table"]
+__all__ = ["error_bounds"]
 
 
-def table(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataFrame:
+def error_bounds(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> pd.DataFrame:
     r"""Tabulate lower and upper bounds on the worst error on a tree.
 
     This is Table 1 of Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on

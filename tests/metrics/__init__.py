@@ -1,1 +1,0 @@
-"""Tests of `pandas_dptree.metrics`."""
