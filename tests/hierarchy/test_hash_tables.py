@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.hierarchy import hash_tables
-from pandas_dptree.hierarchy.hash_tables import DenseTable, HashTable, ByteStrings, TextTable, WholeTable
+from pandas_dptree.hierarchy.hash_tables import ByteStrings, DenseTable, HashTable, TextTable, WholeTable
 from tests.helpers_cases import each
 
 FACTOR = int(hash_tables._FACTOR)
@@ -17,7 +17,7 @@ LENGTHS = [0, 1, 7, 8, 9, 16, 31, 32, 33, 39, 40, 41, 80]
 @pytest.fixture
 def known_hash(monkeypatch):
     """Let the hash of all tables be known, so that numbers can be chosen by their hashes."""
-    monkeypatch.setattr(hash_tables, "_drawn", lambda: np.uint64(0))
+    monkeypatch.setattr(hash_tables, "_salt", lambda: np.uint64(0))
 
 
 def hashed_to(hash):
@@ -112,8 +112,8 @@ def test_nobody_can_choose_labels_that_take_long_to_find(monkeypatch):
     numbers = np.array([hashed_to(place) for place in range(2000)], dtype=np.uint64)
     texts = ByteStrings.of(with_one_hash(500, 24, np.random.default_rng(0)))
     for own, of_these, of_those in [(0, 2001, 501), (0x1234567890ABCDEF, 99, 99)]:
-        monkeypatch.setattr(hash_tables, "_drawn", lambda own=own: np.uint64(own))
+        monkeypatch.setattr(hash_tables, "_salt", lambda own=own: np.uint64(own))
         assert n_comparisons(monkeypatch, lambda: WholeTable(numbers).find(numbers)) <= of_these
         assert n_comparisons(monkeypatch, lambda: TextTable(texts).find(texts)) <= of_those
     monkeypatch.undo()
-    assert len({int(hash_tables._drawn()) for _ in range(9)}) == 9
+    assert len({int(hash_tables._salt()) for _ in range(9)}) == 9
