@@ -1,127 +1,28 @@
 """Differentially private hierarchical tables for pandas and xarray.
 
-Importing this package registers the accessor ``.dp``.
+Importing this package registers the accessor ``.dp``. All else is imported on first use.
 """
 
-from pandas_dptree import arrays, datasets, theory
-from pandas_dptree._version import __version__
-from pandas_dptree.accessors import arrays as _array_accessors  # noqa: F401  # registers .dp
-from pandas_dptree.accessors import frames as _frame_accessors  # noqa: F401
-from pandas_dptree.errors import (
-    ArgumentError,
-    CallError,
-    ColumnsError,
-    DomainError,
-    DPTreeError,
-    DPTreeWarning,
-    InsufficientBudgetError,
-    LedgerError,
-    LedgerIntegrityError,
-    MissingExtraError,
-    RepeatedReleaseError,
-)
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.calendar import calendar
-from pandas_dptree.hierarchy.levels.combine import derived_domain
-from pandas_dptree.hierarchy.levels.cut import cut
-from pandas_dptree.hierarchy.levels.mapping import mapping
-from pandas_dptree.hierarchy.levels.prefixes import binary, prefixes
-from pandas_dptree.hierarchy.levels.quadtree import quadtree
-from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.ledger.book import Ledger
-from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.truncated import TruncatedLaplace
-from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.output.files import read_file, to_file
-from pandas_dptree.planning.targets import relative
-from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
-from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
-from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.losses import Losses
-from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
-from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.domains import released_domain
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_implicit, plan_means, plan_sums
-from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "ROWS",
-    "Account",
-    "AdditivePlan",
-    "Aggregation",
-    "ArgumentError",
-    "CallError",
-    "ColumnsError",
-    "DPTreeError",
-    "DPTreeWarning",
-    "Distribution",
-    "DistributionPlan",
-    "Domain",
-    "DomainError",
-    "Gaussian",
-    "ImplicitMultiplicativePlan",
-    "ImplicitPlan",
-    "InsufficientBudgetError",
-    "JointPlan",
-    "Laplace",
-    "Ledger",
-    "LedgerError",
-    "LedgerIntegrityError",
-    "Losses",
-    "MissingExtraError",
-    "Multiplicative",
-    "MultiplicativePlan",
-    "Plan",
-    "PrivacyLoss",
-    "RepeatedReleaseError",
-    "SparseVector",
-    "Tree",
-    "TruncatedLaplace",
-    "__version__",
-    "arrays",
-    "binary",
-    "calendar",
-    "cdf",
-    "cut",
-    "datasets",
-    "derived_domain",
-    "detection_probability",
-    "histogram",
-    "mapping",
-    "mean",
-    "plan",
-    "plan_agg",
-    "plan_distribution",
-    "plan_implicit",
-    "plan_means",
-    "plan_sums",
-    "prefixes",
-    "quadtree",
-    "quantiles",
-    "range_counts",
-    "read_file",
-    "relative",
-    "release_distribution",
-    "released_domain",
-    "sum",
-    "theory",
-    "to_file",
-    "tree_agg",
-    "tree_counts",
-    "tree_means",
-    "tree_sums",
-]
+from pandas_dptree import accessors as _accessors  # noqa: F401  # registers .dp
+from pandas_dptree._version import __version__ as __version__
 
+if TYPE_CHECKING:
+    from pandas_dptree.api import *  # noqa: F403
 
-def __dir__() -> list[str]:
-    """List only the public names, for completion."""
-    return __all__
+else:  # type checkers know which names exist
+
+    def __getattr__(name: str) -> Any:
+        """Import the public names, or raise an error that gives the new name of an old one."""
+        api = import_module("pandas_dptree.api")
+        if name != "__all__" and name not in api.__all__:
+            raise import_module("pandas_dptree.old_names").no_attribute(
+                "dpt", name, f"module 'pandas_dptree' has no attribute {name!r}"
+            )
+        return getattr(api, name)
+
+    def __dir__() -> list[str]:
+        """List only the public names, for completion."""
+        return import_module("pandas_dptree.api").__all__

@@ -59,8 +59,6 @@ def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
     Series, arrays, frames, expressions, mappings, sets, and objects with a ``__repr__`` of their own are
     never printed. Nor is an entry of a long list, passed as `of`.
 
-    Examples
-    --------
     >>> print(quote("person"), quote((0, 18)), quote({"Ann": 3}), quote(list(range(9))))
     'person' (0, 18) a dict a list
     """
@@ -80,13 +78,7 @@ def quote(argument: object, *, of: Sized = (), most: int = MOST_ENTRIES) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """List the first public names, such as those of levels, columns or dimensions.
-
-    Examples
-    --------
-    >>> listed(["total", "state"]), listed(range(100))
-    ("['total', 'state']", '[0, 1, 2, 3, 4, 5, 6, 7, ...]')
-    """
+    """List the first public names, such as those of levels, columns or dimensions."""
     first = list(islice(names, MOST_ENTRIES + 1))
     more = ["..."] if len(first) > MOST_ENTRIES else []
     return f"[{', '.join([*map(quote, first[:MOST_ENTRIES]), *more])}]"
@@ -115,11 +107,6 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: 
     all. Names of columns are public, as part of the schema. But in a file that was read without its header,
     they are the first record. So for columns of records `cutoff` is 1: only names are suggested that differ
     in case and surrounding blanks, which reveals nothing beyond what was passed.
-
-    Examples
-    --------
-    >>> did_you_mean(["day", "Regoin"], ["Day", "Region", "City"])
-    "did you mean 'Day' for 'day' and 'Region' for 'Regoin'? "
     """
     wanted = list(islice(missing, MOST_ENTRIES + 1))
     if len(wanted) > MOST_ENTRIES:
@@ -139,13 +126,7 @@ def _folded(name: object) -> str:
 
 
 def kind_of_object(argument: object) -> str:
-    """Return a phrase for the type of an argument.
-
-    Examples
-    --------
-    >>> kind_of_object(3), kind_of_object([]), kind_of_object(None), kind_of_object(int)
-    ('an int', 'a list', 'None', 'the class int')
-    """
+    """Return a phrase for the type of an argument, such as "an int", "None" or "the class int"."""
     if argument is None:
         return "None"
     if isinstance(argument, type):
@@ -164,16 +145,11 @@ def _short_repr(plain: object) -> str:
 
 
 def visible(text: object, *, lines: bool = False) -> str:
-    r"""Escape what a terminal would obey or reorder, as ``repr`` does, for texts that are printed for people.
+    """Escape what a terminal would obey or reorder, as ``repr`` does, for texts that are printed for people.
 
     Labels, notes and names of files may be chosen by others. An escape sequence in them could hide a line of
     a report or forge one, and so could a carriage return, a line break or a change of direction. `lines` says
     that the text has several lines: then line feeds are kept.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[2Jb\nc\u202ed"))
-    a\x1b[2Jb\nc\u202ed
     """
     kept = "\n" if lines else ""
     return "".join(

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from pandas_dptree.errors import CallError, did_you_mean
+from pandas_dptree.old_names import new_argument
 
 __all__ = ["Option", "options_of", "public"]
 
@@ -141,6 +142,8 @@ def _misfit(
     in_order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     unknown = [given for given in kwargs if given not in names]
     if unknown:
+        if (new := new_argument(unknown[0], names)) is not None:
+            return CallError(unknown[0], f"is no longer an argument of {name}.", hint=f"use {new}.")
         hint = did_you_mean(unknown, names).rstrip() or f"it takes {', '.join(names)}."
         if "aggregations" in names and "aggregations" not in {*kwargs, *in_order[:n_positional]}:
             hint = f"name what the table shows in one mapping: {_EXAMPLES['aggregations']}."

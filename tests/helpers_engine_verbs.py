@@ -39,8 +39,9 @@ EXACT = {**EPSILON, "split": "uniform"}
 
 APPROXIMATE = {"epsilon": 200.0, "delta": 1e-3}
 FACTOR = {**APPROXIMATE, "mechanism": dpt.Multiplicative(alpha=0.5, failure_probability=0.4)}
-AMOUNT = {"bounds": (0, 500)}
-BINS = {**AMOUNT, "bins": 8, "tree": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
+BOUNDS = {"bounds": (0, 500)}
+AMOUNT = {"columns": "amount", **BOUNDS}
+BINS = {**BOUNDS, "bins": 8, "tree": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
 DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
 HOURS = dpt.calendar(
     "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
@@ -68,9 +69,9 @@ VERBS = {
     "tree_counts of large numbers": _of(dpt.tree_counts, ["number"], domain=NUMBERS, **EXACT),
     "tree_counts of a name with a dot": _of(dpt.tree_counts, ["a.b"], domain=range(4), **EXACT),
     "tree_counts with bounded relative error": _of(dpt.tree_counts, KEYS, domain=PLACES, **FACTOR),
-    "tree_sums": _of(dpt.tree_sums, ["amount", "number"], KEYS, domain=PLACES, **EXACT,
+    "tree_sums": _of(dpt.tree_sums, KEYS, columns=["amount", "number"], domain=PLACES, **EXACT,
                      bounds={"amount": (0, 500), "number": (0, 2**54)}),
-    "tree_means": _of(dpt.tree_means, "amount", KEYS, domain=PLACES, **EXACT, **AMOUNT),
+    "tree_means": _of(dpt.tree_means, KEYS, domain=PLACES, **EXACT, **AMOUNT),
     "tree_agg": _of(dpt.tree_agg, KEYS, AGGREGATIONS, domain=PLACES, **EXACT),
     "release_distribution": _of(dpt.release_distribution, "amount", **BINS),
     "release_distribution of times": _of(
@@ -84,9 +85,9 @@ VERBS = {
     "calendar of dates": _of(dpt.tree_counts, DAYS, **EXACT),
     "calendar of times": _of(dpt.tree_counts, HOURS, **EXACT),
     "cut below keys": _of(dpt.tree_counts, ["state", GROUPS], domain=STATES, **EXACT),
-    "mapping": _of(dpt.tree_means, "amount", LETTERS, **EXACT, **AMOUNT),
+    "mapping": _of(dpt.tree_means, LETTERS, **EXACT, **AMOUNT),
     "quadtree": _of(dpt.tree_counts, SQUARES, **EXACT),
-    "listed prefixes": _of(dpt.tree_sums, "amount", ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
+    "listed prefixes": _of(dpt.tree_sums, ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
     "prefixes of numbers": _of(dpt.tree_counts, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "prefixes of text": _of(dpt.tree_counts, CITIES, **APPROXIMATE, mechanism="truncated_laplace"),
     "prefixes with bounded relative error": _of(dpt.tree_counts, ADDRESSES, **FACTOR),
@@ -162,7 +163,7 @@ PLANS = {
     "several at once": partial(dpt.plan_agg, DOMAIN, AGGREGATIONS, **EXACT),
     "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),
     "distribution": partial(
-        dpt.plan_distribution, "amount", **AMOUNT, bins=8, tree=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
+        dpt.plan_distribution, "amount", **BOUNDS, bins=8, tree=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
     ),
     "prefixes": partial(dpt.plan_implicit, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "private keys": partial(

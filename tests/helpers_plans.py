@@ -7,7 +7,7 @@ import numpy as np
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_rho
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()

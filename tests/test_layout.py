@@ -6,6 +6,8 @@ What merely importing a module brings along (the packages that it lies in) does 
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -190,3 +192,13 @@ def test_no_tests_are_imported_by_others():
         for name, modules in taken.items()
     }
     assert {name: modules for name, modules in taken.items() if modules} == {}
+
+
+def test_importing_the_package_imports_little():
+    """All else takes longer than half of importing pandas and xarray."""
+    code = (
+        "import sys, pandas, xarray; before = set(sys.modules); import pandas_dptree; "
+        "print(*sorted(set(sys.modules) - before)); assert {'tree_counts', 'Tree'} <= set(dir(pandas_dptree))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["pandas_dptree", "pandas_dptree._version", "pandas_dptree.accessors"]

@@ -43,7 +43,7 @@ def test_every_public_function_says_what_it_does_not_take(function):
 def test_signatures_and_documentation_stay_as_they_are():
     signature = inspect.signature(dpt.tree_sums)
     assert signature.parameters["bounds"].default is inspect.Parameter.empty  # type checkers miss it, too
-    assert list(signature.parameters)[:4] == ["frame", "columns", "by", "bounds"]
+    assert list(signature.parameters)[:4] == ["frame", "by", "columns", "bounds"]
     assert dpt.tree_sums.__name__ == "tree_sums"
     assert dpt.tree_sums.__module__ == "pandas_dptree.verbs.tables"
     assert "Parameters" in dpt.tree_sums.__doc__
@@ -66,7 +66,7 @@ def test_a_missing_bound_is_an_error_of_types_too(tmp_path):
     script.write_text(
         "import pandas as pd\nimport pandas_dptree as dpt\n"
         "frame = pd.DataFrame({'state': ['CA']})\n"
-        "dpt.tree_sums(frame, 'cost', 'state', epsilon=1.0)\n"
+        "dpt.tree_sums(frame, 'state', columns='cost', epsilon=1.0)\n"
         "dpt.tree_counts(frame, 'state', eplison=1.0)\n"
         "dpt.tree_counts(frame, 'state', epsilon=1.0)\n"
     )

@@ -26,7 +26,6 @@ from pandas_dptree.plans.options import (
 __all__ = ["DataArrayAccessor", "DatasetAccessor"]
 
 
-@xr.register_dataarray_accessor("dp")  # type: ignore[no-untyped-call]
 class DataArrayAccessor:
     """Differentially private releases of an array of counts or of values."""
 
@@ -94,7 +93,6 @@ class DataArrayAccessor:
         return arrays.quantiles(self._array, dim, q, edges=edges, plan=plan, **options)
 
 
-@xr.register_dataset_accessor("dp")  # type: ignore[no-untyped-call]
 class DatasetAccessor:
     """Differentially private releases of several variables, which share one privacy loss."""
 

@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.old_names import with_old_names
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
@@ -47,7 +48,7 @@ from pandas_dptree.verbs.domains import domain_of, public_and_private, released_
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
 
-@pd.api.extensions.register_dataframe_accessor("dp")
+@with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
 
@@ -62,28 +63,32 @@ class DataFrameAccessor:
     @takes(*SUMS, "domain", *RUNNING)
     def tree_sums(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
-        return tables.tree_sums(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
+        return tables.tree_sums(
+            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT, "domain", *RUNNING)
     def tree_means(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
-        return tables.tree_means(self._frame, columns, by, bounds=bounds, granularity=granularity, **options)
+        return tables.tree_means(
+            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT, "domain", *RUNNING)
     def tree_agg(
@@ -118,9 +123,9 @@ class DataFrameAccessor:
     @takes(*SUMS)
     def plan_sums(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
@@ -128,14 +133,16 @@ class DataFrameAccessor:
     ) -> JointPlan:
         """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
         public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_sums(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+        return plans.plan_sums(
+            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT)
     def plan_means(
         self,
-        columns: Hashable | list[Hashable],
         by: By,
         *,
+        columns: Hashable | list[Hashable],
         bounds: Any,
         granularity: Any = None,
         domain: Any = None,
@@ -143,7 +150,9 @@ class DataFrameAccessor:
     ) -> JointPlan:
         """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
         public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_means(public_keys, columns, bounds=bounds, granularity=granularity, **options)
+        return plans.plan_means(
+            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
+        )
 
     @takes(*JOINT)
     def plan_agg(
@@ -324,7 +333,6 @@ class DataFrameAccessor:
         return None
 
 
-@pd.api.extensions.register_series_accessor("dp")
 class SeriesAccessor:
     """Differentially private releases of the values of a series, each of which is a record."""
 

@@ -126,15 +126,7 @@ def _check_not_empty(array: xr.DataArray, derived: Sequence[Derived]) -> None:
 
 
 def check_domain(array: xr.DataArray, domain: Domain) -> tuple[Hashable, ...]:
-    """Check that an array has the keys of a domain, and return the dimensions to sum over.
-
-    Raises
-    ------
-    ColumnsError
-        If keys are missing, of another type, or their names are also used otherwise.
-    ArgumentError
-        If the array has another shape than a quadtree was made for.
-    """
+    """Check that an array has the keys of a domain, and return the dimensions to sum over."""
     check_groups(domain.by)
     dims = dims_of(array, domain.sources, argument="plan")
     types = {name: labels_of(array, name)[1].dtype for name in domain.sources}

@@ -35,8 +35,6 @@ def read_csv(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFra
 
     `argument` names the file in errors: ``"records"`` are secret, all other files are public.
 
-    Notes
-    -----
     **Privacy.** One line is one record. A line ends at a line feed, within quotes too; one carriage return
     before it is removed. Each line is split and decoded separately, so that one more line of any bytes adds
     at most one record and changes no other. A field that is empty or lacking is missing; fields beyond those

@@ -30,18 +30,9 @@ order by all
 def open_table(
     path: Path, table: str | None, columns: Sequence[str]
 ) -> tuple[Any, Callable[[], Iterator[Any]]]:
-    """Find columns of a table or view of a database.
+    """Find columns of a table or view of a database: their schema, and a function that reads them.
 
-    Returns their pyarrow.Schema, and a function that reads them. The database is open, for reading alone,
-    while this function runs, and while that one does.
-
-    Raises
-    ------
-    ArgumentError
-        If the file is no database, another process has locked it, or it has no such table; `ColumnsError` if
-        a column is missing.
-    MissingExtraError
-        If duckdb or pyarrow is not installed.
+    The database is open, for reading alone, while this function runs, and while that one does.
     """
     for package in ("pyarrow", "duckdb"):
         try:

@@ -26,14 +26,6 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
 
     A CSV file is UTF-8 with commas, its first line names the columns, and its values are read as text.
     `argument` names the file in errors.
-
-    Raises
-    ------
-    ArgumentError
-        If the file, its header or a line of it cannot be read; `ColumnsError` if a column is missing or
-        repeated.
-    MissingExtraError
-        If Parquet is to be read without pyarrow.
     """
     try:
         if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":

@@ -25,16 +25,9 @@ _MISSING: Final = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file of records.
+    """A file of records of the kind CSV, Parquet or DuckDB.
 
-    Attributes
-    ----------
-    path : Path
-    place : str
-        Where it is, for errors: as the caller wrote it. Names that were found are not shown, since those of
-        folders may be keys.
-    kind : str
-        ``"CSV"``, ``"Parquet"`` or ``"DuckDB"``.
+    Errors show its `place`, as the caller wrote it, not names that were found: those of folders may be keys.
     """
 
     path: Path
@@ -56,11 +49,7 @@ class RecordFile:
 def record_files(given: Sequence[str]) -> list[RecordFile]:
     """List the files that are meant by paths, patterns such as ``data/*.csv``, and folders.
 
-    Raises
-    ------
-    ArgumentError
-        If a pattern or a folder has no file, a file is of unknown type or of another kind than the first, or
-        a file is named twice: each of its records would count twice.
+    A file that is named twice is refused: each of its records would count twice.
     """
     files = [file for each in given for file in _meant(each)]
     kinds = sorted({file.kind for file in files})

@@ -37,21 +37,9 @@ class RecordStream:
     """Records in files, as a stream of Arrow that opens the files anew each time that it is read.
 
     Only the columns that are needed are read. Nothing is read twice, unless the stream is; a part of one file
-    is in memory at a time, and no file stays open after its last record.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The types of the columns, which every batch has.
-    parts : sequence of tuple
-        Each has the place of a file, for errors, and a function that reads its batches.
-
-    Attributes
-    ----------
-    failure : ArgumentError or None
-        Why reading ended too early, if it did. Whoever reads the stream may hide it.
-    begins_anew : bool
-        Each export reads the records from the first on: see `ingest.scan.arrow_streams.ArrowStream`.
+    is in memory at a time, and no file stays open after its last record. Each part has the place of a file,
+    for errors, and a function that reads its batches. `failure` is why reading ended too early, if it did:
+    whoever reads the stream may hide it. `begins_anew` is that of `ingest.scan.arrow_streams.ArrowStream`.
     """
 
     begins_anew = True
@@ -96,30 +84,10 @@ def reported(records: Any) -> Iterator[None]:
 def open_records(given: Sequence[str], columns: Sequence[str], table: str | None = None) -> Any:
     """Open records in files for reading some columns; all headers and types are checked now.
 
-    Parameters
-    ----------
-    given : sequence of str
-        Files, patterns such as ``data/*.parquet``, and folders: files of CSV (`csv_files.read_csv` describes
-        how they are read) or Parquet, or one database of duckdb.
-    columns : sequence of str
-    table : str, optional
-        The table of the database.
+    The files are CSV (`csv_files.read_csv` describes how they are read) or Parquet, or one database of
+    duckdb. The result is a frame if they are CSV and pyarrow is not installed: then all records are in
+    memory.
 
-    Returns
-    -------
-    RecordStream or pandas.DataFrame
-        A frame if the files are CSV and pyarrow is not installed: then all records are in memory.
-
-    Raises
-    ------
-    ArgumentError
-        If a file or its header cannot be read, or a column has types in which equal values might differ;
-        `ColumnsError` if a column is missing or repeated.
-    MissingExtraError
-        If the files need a package that is not installed.
-
-    Notes
-    -----
     **Privacy.** The schema of a Parquet file or of a database is public, and so is whether a file is damaged.
     If files have different types for a column, no file decides how the values of the others are read: the
     types are joined if each value stays what it is, otherwise they are refused. A key that only the name of a
@@ -153,14 +121,8 @@ def open_records(given: Sequence[str], columns: Sequence[str], table: str | None
 class _Opened:
     """A file whose columns are known.
 
-    Attributes
-    ----------
-    types : dict
-        The Arrow type of each column that is needed.
-    read : callable
-        Reads the file: yields a number of rows, and their columns as arrays, but for those in `stated`.
-    stated : dict
-        The values of columns that only the names of its folders state.
+    `read` yields a number of rows, and their columns as arrays, but for those that only the names of its
+    folders state.
     """
 
     types: dict[str, Any]

@@ -31,21 +31,9 @@ def prefix_estimates(
 ) -> FloatArray:
     r"""Estimate the prefix sums without bias, in counts; they need not be monotone.
 
-    `measured` has shape (n_bins,), from `measure_prefix_sums`. If the number of all records is public, pass
-    it as `total`. The estimates are then the best linear unbiased ones that end in it: with the covariances c
-    of all estimates with the last one, :math:`\hat C_t - \frac{c_t}{c_K} (\hat C_K - \text{total})`.
-
-    Examples
-    --------
-    >>> from pandas_dptree.mechanisms.prefix_sums import measure_prefix_sums
-    >>> from pandas_dptree.mechanisms.sampling import byte_source
-    >>> strategy, source = PrefixStrategy(4), byte_source(np.random.default_rng(1))
-    >>> noise_scale = strategy.noise_scale(PrivacyLoss(rho=50.0), neighbors="add_remove")
-    >>> measured = measure_prefix_sums(strategy, np.array([30, 0, 25, 45]), noise_scale, source)
-    >>> prefix_estimates(strategy, measured).round(1).tolist()
-    [30.2, 30.1, 55.2, 100.2]
-    >>> prefix_estimates(strategy, measured, total=100).round(1).tolist()
-    [30.1, 30.0, 55.1, 100.0]
+    If the number of all records is public, pass it as `total`. The estimates are then the best linear
+    unbiased ones that end in it: with the covariances c of all estimates with the last one, :math:`\hat C_t -
+    \frac{c_t}{c_K} (\hat C_K - \text{total})`.
     """
     values = np.asarray(measured, dtype=np.float64)
     if values.shape != (strategy.n_bins,) or not np.isfinite(values).all():

@@ -154,13 +154,7 @@ class Strategies:
         return FactorizedPrefixes(strategy, scale)
 
     def read(self, data: Any) -> Strategy:
-        """Restore a strategy from `Strategy.to_dict`. Its noise scales may spend more than the loss.
-
-        Raises
-        ------
-        ArgumentError, LookupError, TypeError or ValueError
-            If `data` is not a serialized strategy, or its noise scales do not follow from its shares.
-        """
+        """Restore a strategy from `Strategy.to_dict`. Its noise scales may spend more than the loss."""
         if data["kind"] == "factorization":
             scale = float(data["noise_scale"])
             if not scale <= LARGEST_SCALE:

@@ -83,27 +83,9 @@ def nonnegative_adaptive(
     The total, known values and levels that are full stay as in `nonnegative_totals`. On the other levels
     there are zeros only below an empty parent; rounding to whole numbers brings them back.
 
-    Simulated with Gaussian and Laplace noise on trees from full to 99.5 % empty, mean squared errors were at
-    most 1.01 times those of `nonnegative_totals` at every level. At the leaves they were 0.5 to 0.95 times
-    where 95 % are empty, 0.9 to 1 where all are full, and 0.2 to 0.7 where all hold one to ten people on
-    average under a noise of six. Mean absolute errors mostly fell nearly as much, but rose by up to a tenth
-    where the noise drowns nearly all counts or half of the leaves are empty. In sparse levels small counts
-    lose somewhat more than in `nonnegative_totals`, and large ones much less. It takes five to ten times as
-    long, and twenty times in one family of a million.
-
-    Arguments, result and errors are those of `nonnegative_totals`.
-
-    Examples
-    --------
-    >>> from pandas_dptree.estimation.least_squares import propagate
-    >>> from pandas_dptree.estimation.nonnegative import nonnegative_totals
-    >>> tree = Tree.from_branching([40])
-    >>> measurements = [np.array([56]), np.array([2, -1, 0, -1] * 9 + [3, 0, 30, 25])]
-    >>> variances = propagate(tree, [1.0, 2.0])
-    >>> for fit in (nonnegative_totals, nonnegative_adaptive):
-    ...     print(fit(tree, measurements, variances)[1][-4:].round(2).tolist())
-    [1.34, 0.0, 28.34, 23.34]
-    [0.54, 0.02, 29.3, 24.3]
+    In simulations on trees from full to 99.5 % empty, mean squared errors were at most 1.01 times those of
+    `nonnegative_totals` at every level, and 0.5 to 0.95 times at leaves of which 95 % are empty. In sparse
+    levels small counts lose somewhat more, and large ones much less. It takes five to twenty times as long.
     """
     bounds = least_values(tree, measurements, variances, least=least)
     subtree, _ = subtree_estimates(tree, measurements, variances)

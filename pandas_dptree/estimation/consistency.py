@@ -39,33 +39,13 @@ def estimate(
     least: Bounds | None = None,
     signed: bool = False,
 ) -> Sequence[npt.NDArray[Any]]:
-    """Compute estimates from noisy nodes; each mode of consistency includes the one before.
+    """Compute estimates of each level from noisy nodes; each mode of consistency includes the one before.
 
-    Parameters
-    ----------
-    tree, measurements, variances
-        As for `least_squares`.
-    consistency : {"none", "linear", "nonnegative", "integer"}
-        The noisy nodes as they are; least squares; non-negative and above their lower bounds; whole.
-    fit : {"totals", "joint", "adaptive"}
-        How negative estimates are corrected: family by family, keeping the totals; in one fit of all; or
-        family by family, as sparse as each level seems to be.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
-    least : Bounds, optional
-        Lower bounds of the nodes, at least 0.
-    signed : bool, default False
-        Whether the nodes may be negative: "nonnegative" is then least squares, and `least` cannot be given.
-
-    Returns
-    -------
-    sequence of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves: whole numbers for "none" and "integer".
-
-    Raises
-    ------
-    ArgumentError
-        If a signed table is given lower bounds.
+    "none" are the noisy nodes as they are, "linear" least squares, "nonnegative" keeps to the lower bounds
+    `least`, "integer" is whole. `fit` says how negative estimates are corrected: family by family, keeping
+    the totals; in one fit of all ("joint"); or family by family, as sparse as each level seems to be
+    ("adaptive"). If the nodes may be negative (`signed`), "nonnegative" is least squares. Random words break
+    ties in rounding.
     """
     if signed and least is not None:
         raise ArgumentError(

@@ -31,35 +31,10 @@ _UNSEEN = 0.003
 def half_widths(
     tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike], confidence: float
 ) -> list[FloatArray]:
-    """Return half the width of a central confidence interval around each least-squares estimate.
+    """Return half the width of a central confidence interval around each least-squares estimate, in counts.
 
-    Parameters
-    ----------
-    tree : Tree
-    variances : Variances
-        From `propagate`.
-    fourth_cumulants : sequence of array_like
-        For each level, the fourth cumulants of the noise of its measurements: a number, or one per node. 0
-        where nothing was measured or the value is known.
-    confidence : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        In counts; 0 where the value is known. `error_half_widths` has the method and its accuracy.
-
-    Examples
-    --------
-    Laplace noise of scale 100: 95 % of it is within 100 ln 20 = 299.6 counts, and the average of two, which
-    is closer to normal, within less than that over the square root of two, 211.9.
-
-    >>> from pandas_dptree.estimation.least_squares import propagate
-    >>> tree = Tree.from_branching([1])
-    >>> once = half_widths(tree, propagate(tree, [np.inf, 2e4]), [0.0, 12e8], 0.95)
-    >>> twice = half_widths(tree, propagate(tree, [2e4, 2e4]), [12e8, 12e8], 0.95)
-    >>> [level.round(1).tolist() for level in (once[0], twice[0])]
-    [[299.6], [205.7]]
+    The fourth cumulants are those of the noise of each measurement, 0 where nothing was measured or the value
+    is known. `error_half_widths` has the method and its accuracy.
     """
     noisy = [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in variances.noise]
     coefficients = estimate_cumulants(tree, variances, noisy)  # sums of their fourth powers
@@ -75,10 +50,11 @@ def error_half_widths(
 ) -> FloatArray:
     r"""Return half the width of the central interval that contains an error with a probability.
 
-    The error is modelled as a normal variable whose variance is itself random, so that its own variance and
-    excess kurtosis :math:`\kappa` are right. That random variance is either gamma distributed (the error is
-    then like the sum of :math:`3/\kappa` equal Laplace variables), or a constant plus an exponential variable
-    (a normal and a Laplace variable). The wider of the two intervals is used.
+    The error is a weighted sum of independent discrete Laplace or discrete Gaussian variables, the largest
+    weight being about `steps`. It is modelled as a normal variable whose variance is itself random, so that
+    its own variance and excess kurtosis :math:`\kappa` are right. That random variance is either gamma
+    distributed (the error is then like the sum of :math:`3/\kappa` equal Laplace variables), or a constant
+    plus an exponential variable (a normal and a Laplace variable). The wider of the two intervals is used.
 
     Discrete noise comes in steps of one count, and an estimate in steps no coarser than the largest
     coefficient h of a measurement in it. With :math:`w(c)` from above, half such a step more is always
@@ -88,23 +64,6 @@ def error_half_widths(
 
     where :math:`\delta` is 0.3 percentage points, and at most a fifth of :math:`1 - c`.
 
-    Parameters
-    ----------
-    variances, fourth_cumulants : numpy.ndarray
-        Of a weighted sum of independent discrete Laplace or discrete Gaussian variables. A fourth cumulant
-        below 0 is taken as 0.
-    steps : numpy.ndarray
-        The largest weight h, or a little more.
-    confidence : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the broadcast shape of the arguments; 0 where the variance is.
-
-    Notes
-    -----
     For sums of continuous Laplace and normal variables in any proportions, of which a single one is exact,
     the coverage is at least the confidence, and at most 0.4 percentage points above it from 80 % on (1.5 at
     50 %). For discrete noise from scale 0.05 on, and a confidence from 80 % on, it is at most half a
@@ -140,14 +99,6 @@ def estimate_cumulants(
               \qquad a_c = (1 - b_c)(1 - o_c),
 
     where :math:`o_c` is the weight of the child's own measurement in :math:`z_c`.
-
-    The arguments are those of `half_widths`. The result has, for each level from the root to the leaves, the
-    fourth cumulants of the errors of the least-squares estimates: shape (level_sizes[l],) or (1,).
-
-    Examples
-    --------
-    Two parts and their total are measured with equal noise: the estimate of a part is two thirds of its own
-    measurement and one third of the difference of the other two.
 
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([2])
@@ -189,33 +140,9 @@ def intervals(
 
     A truth between `least` and `most` is in the interval that is cut to them whenever it was in the whole
     one, and a whole number stays inside when both ends move inwards to whole numbers. So neither costs any
-    confidence.
-
-    Parameters
-    ----------
-    estimates : numpy.ndarray, shape (n,)
-        Unbiased estimates: of least squares, or the noisy counts themselves.
-    half_widths : numpy.ndarray, shape (n,) or (1,)
-        From `half_widths`, or `AdditiveNoise.half_width`.
-    least, most : array_like, shape (n,) or (1,) or a number
-        Public bounds on the truth; both its value where that is known. An interval outside of them becomes
-        the nearer of the two.
-    whole : bool
-        Whether the truth is a whole number. An interval without a whole number is widened to the two around
-        it.
-    shown : numpy.ndarray, shape (n,), optional
-        The numbers that a table shows in place of the estimates. Intervals are widened to contain them, and
-        still end at whole numbers if the truth is one.
-
-    Returns
-    -------
-    lower, upper : numpy.ndarray, shape (n,)
-
-    Examples
-    --------
-    >>> lower, upper = intervals(np.array([1.5, -4.0, 7.2]), np.array([2.25]), whole=True)
-    >>> lower.tolist(), upper.tolist()
-    ([0.0, 0.0, 5.0], [3.0, 0.0, 9.0])
+    confidence. An interval outside of the bounds becomes the nearer of the two; one without a whole number is
+    widened to the two around it; and all are widened to contain the numbers that a table shows in place of
+    the unbiased estimates.
     """
     lower = np.clip(estimates - half_widths, least, most)
     upper = np.clip(estimates + half_widths, least, most)

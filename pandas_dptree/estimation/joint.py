@@ -46,18 +46,7 @@ def nonnegative_joint(
     exact up to rounding, with :math:`b` the least that a node can hold (`least_values`): 0 where nothing is
     known. Values of variance 0 are kept. As a projection onto a convex set that holds the truth, it is closer
     to the truth than least squares in this norm in every draw. But where most leaves are empty, their cut-off
-    noise pushes the totals up.
-
-    Arguments, result and errors are those of `nonnegative_totals`. One sort per level: O(n log n) time per
-    level for n leaves, O(n) memory.
-
-    Examples
-    --------
-    >>> tree = Tree.from_branching([3])
-    >>> variances = propagate(tree, [1.0, 1.0])
-    >>> total, leaves = nonnegative_joint(tree, [np.array([9]), np.array([-4, 2, 8])], variances)
-    >>> total.round(6).tolist(), leaves.round(6).tolist()
-    ([9.333333], [0.0, 1.666667, 7.666667])
+    noise pushes the totals up. One sort per level: O(n log n) time per level for n leaves, O(n) memory.
     """
     bounds = least_values(tree, measurements, variances, least=least)
     targets, noise = list(measurements), list(variances.noise)

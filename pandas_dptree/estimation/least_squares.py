@@ -80,18 +80,8 @@ def propagate(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> Variances
         V = \frac{v\,V_S}{v + V_S}, \qquad
         \mathrm{Var}(x_c) = V_c + (V_c / V_S)^2\,(\mathrm{Var}(x_{parent}) - V_S),
 
-    starting from :math:`V = v` at the leaves and :math:`\mathrm{Var}(x) = V` at the root.
-
-    Parameters
-    ----------
-    tree : Tree
-    noise_variances : sequence of array_like
-        For each level, the variance of its measurements: a number, or one per node. ``inf`` where nothing was
-        measured, 0 where the value is known. Leaves must be finite.
-
-    Returns
-    -------
-    Variances
+    starting from :math:`V = v` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. The variance is inf
+    where nothing was measured, 0 where the value is known; leaves must be finite.
     """
     noise = [np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in noise_variances]
     own, subtree, children = [np.ones(1)], [noise[-1]], []
@@ -115,13 +105,7 @@ def subtree_estimates(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Estimate every node from the measurements of its own subtree: the upward pass.
 
-    Arguments are those of `least_squares`. Besides the estimates, shaped like the measurements, the sums of
-    the children's estimates are returned, for every level but the last.
-
-    Raises
-    ------
-    ArgumentError
-        If a measurement is not finite, a level is missing, or a known value contradicts those below it.
+    Besides the estimates, the sums of the children's estimates are returned, for every level but the last.
     """
     check_measurements(tree, measurements, variances)
     leaves = measurements[-1]
@@ -147,24 +131,10 @@ def least_squares(tree: Tree, measurements: Measurements, variances: Variances) 
 
     .. math:: x_c = z_c + (V_c / V_S)\,(x_{parent} - \textstyle\sum_c z_c),
 
-    with :math:`z` the estimates of the upward pass. Time and memory are O(n).
+    with :math:`z` the estimates of the upward pass. Time and memory are O(n). The measurements of a level
+    that was not measured are None; the value of a node may be an array, each of its entries estimated by
+    itself.
 
-    Parameters
-    ----------
-    tree : Tree
-    measurements : sequence of numpy.ndarray or None
-        For each level, the noisy values of its nodes, shape (level_sizes[l], ...); None where the level was
-        not measured. The value of a node may be an array: then each of its entries is estimated by itself.
-    variances : Variances
-        From `propagate`, with ``inf`` for the levels that were not measured.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l], ...)
-        One array per level, from the root to the leaves. Their variances are ``variances.final``.
-
-    Examples
-    --------
     >>> tree = Tree.from_branching([2])
     >>> variances = propagate(tree, [1.0, 1.0])
     >>> total, leaves = least_squares(tree, [np.array([12]), np.array([4, 5])], variances)

@@ -122,17 +122,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
 
 
 def consistent_cdfs(noisy: npt.NDArray[np.float64], totals: IntArray) -> IntArray:
-    """Correct many rows of cumulative counts at once, each by itself as `consistent_cdf` does, by squares.
-
-    Parameters
-    ----------
-    noisy : numpy.ndarray of float64, shape (n_rows, K)
-    totals : numpy.ndarray of int64, shape (n_rows,)
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_rows, K)
-    """
+    """Correct many rows of cumulative counts at once, each by itself as `consistent_cdf` does, by squares."""
     found = np.empty(noisy.shape, dtype=np.int64)
     found[:, -1] = totals
     free = _checked_numbers(noisy.ravel()).reshape(noisy.shape)[:, :-1]

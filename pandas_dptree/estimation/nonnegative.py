@@ -58,26 +58,6 @@ def nonnegative_totals(
     adds up; a known member has :math:`V_c = 0` and keeps its value. Where no estimate falls below its bound
     this is least squares itself.
 
-    Parameters
-    ----------
-    tree, measurements, variances
-        As for `least_squares`.
-    least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
-        For each level, lower bounds of its nodes, at least 0.
-
-    Returns
-    -------
-    list of numpy.ndarray, shape (level_sizes[l],)
-        One array per level, from the root to the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        If a measurement is not finite, a bound cannot be used, or known values are negative or contradict
-        each other or the bounds.
-
-    Examples
-    --------
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([3])
     >>> variances = propagate(tree, [1.0, 1.0])
@@ -103,25 +83,8 @@ def least_values(
 ) -> list[FloatArray]:
     """Return the least that each node can hold: its known value, or else what its bound or children require.
 
-    Arguments are those of `nonnegative_totals`; measurements of variance 0 are known. A node may be given a
-    smaller bound than its children. The result has, for each level from the root, the shape (level_sizes[l],)
-    or (1,); it is 0 where nothing at or below a node is known.
-
-    Raises
-    ------
-    ArgumentError
-        If a known value is negative, or less than its bound or than those below it, or a bound is no number
-        of at least 0.
-
-    Examples
-    --------
-    >>> from pandas_dptree.estimation.least_squares import propagate
-    >>> tree = Tree.from_branching([3])
-    >>> variances = propagate(tree, [1.0, np.array([0.0, 1.0, 0.0])])
-    >>> measurements = [np.array([9]), np.array([4, 2, 1])]
-    >>> least = [np.array([6]), np.array([0, 3, 0])]
-    >>> [level.tolist() for level in least_values(tree, measurements, variances, least=least)]
-    [[8.0], [4.0, 3.0, 1.0]]
+    Measurements of variance 0 are known. A node may be given a smaller bound than its children. The result is
+    0 where nothing at or below a node is known.
     """
     check_measurements(tree, measurements, variances)
     if least is not None:

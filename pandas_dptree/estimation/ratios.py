@@ -20,7 +20,7 @@ def ratio_intervals(
     bounds: tuple[float, float],
     confidence: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return an interval around each ratio of a true sum to a true count.
+    r"""Return an interval around each ratio of a true sum to a true count, within the ratio's bounds.
 
     With the true ratio t, the error of :math:`S - tN` is :math:`dS - t\,dN`, however small the count is: the
     sum and t times the count cancel. So the set of all t with
@@ -31,30 +31,6 @@ def ratio_intervals(
     in interval estimation", 1954). Where the count is more than q of its own standard deviations, that is an
     interval; elsewhere the data say almost nothing, and the interval becomes the bounds. For q, the
     distribution of the error is that at the estimated ratio: see `error_half_widths`.
-
-    Parameters
-    ----------
-    sums, counts : numpy.ndarray, shape (n,)
-        Unbiased estimates, in any unit each.
-    variances, fourth_cumulants : pair of numpy.ndarray, shape (n,) or (1,)
-        Of the errors of the sums, and of the counts.
-    bounds : (float, float)
-        Least and greatest possible value of the true ratio.
-    confidence : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    lower, upper : numpy.ndarray, shape (n,)
-
-    Examples
-    --------
-    >>> once = {"variances": (np.ones(1), np.ones(1)), "fourth_cumulants": (np.zeros(1), np.zeros(1))}
-    >>> lower, upper = ratio_intervals(
-    ...     np.array([80.0, 8.0, 0.8]), np.array([100.0, 10.0, 1.0]), bounds=(-1, 1), confidence=0.95, **once
-    ... )
-    >>> lower.round(2).tolist(), upper.round(2).tolist()
-    ([0.78, 0.57, -1.0], [0.83, 1.0, 1.0])
     """
     (sum_variance, count_variance), (sum_fourth, count_fourth) = variances, fourth_cumulants
     sums, counts = sums.astype(np.float64), counts.astype(np.float64)

@@ -34,26 +34,6 @@ def round_to_whole(
     The estimates are first put on a grid of 2**-40 (coarser only if their absolute values add up to more than
     2**21) and rolled up in whole numbers. Floors and fractions then add up without rounding error, and a
     family never lacks fewer than none or more than it has fractions.
-
-    Parameters
-    ----------
-    tree : Tree
-    leaf_estimates : numpy.ndarray, shape (n_leaves,)
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words; their low bits break the ties.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64, shape (level_sizes[l],)
-        One array per level, from the root to the leaves.
-
-    Examples
-    --------
-    >>> words = np.random.default_rng(1).integers(2**64, size=6, dtype=np.uint64)
-    >>> tree, leaves = Tree.from_branching([3]), np.array([0.0, 1.4, 2.7])
-    >>> total, leaves = round_to_whole(tree, leaves, lambda n: words[:n])
-    >>> total.tolist(), leaves.tolist()
-    ([4], [0, 1, 3])
     """
     bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
     grid = np.ldexp(leaf_estimates, bits)

@@ -32,23 +32,11 @@ Number = TypeVar("Number", np.int64, np.float64)
 class SparseLevel:
     """The nodes of one level that a table shows.
 
-    Attributes
-    ----------
-    parent : numpy.ndarray of int64, shape (n,)
-        The position of each node's parent on the level above, never falling; 0 for the root.
-    noisy : numpy.ndarray of int64, shape (n,)
-        The noisy counts; any number where there is none.
-    measured : numpy.ndarray of bool, shape (n,)
-        Whether there is one. The root and the deepest nodes have one; a node between them without one is
-        shown as an ancestor, and was found to have at most R.
-    complete : numpy.ndarray of bool, shape (n,)
-        Whether all children that the node can have are shown, so that nothing remains.
-    variance : float
-        Variance of the noise, above 0.
-    radius : int
-        R, the largest magnitude of the noise.
-    least : int
-        The fewest records that each node holds: 1 if only nodes that hold some can be shown.
+    `parent` is the position of each node's parent on the level above, never falling. Nodes that are not
+    `measured` have no noisy count: they are shown as ancestors, and were found to have at most R, the
+    `radius` of the noise. The root and the deepest nodes are measured. A node is `complete` if all children
+    that it can have are shown, so that nothing remains. `least` is the fewest records that each node holds: 1
+    if only nodes that hold some can be shown.
     """
 
     parent: IntArray
@@ -65,15 +53,7 @@ def count_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[In
 
     They hold if all noise is within the radius of its level. A measured node is within R of its noisy count,
     any other holds at most 2R. A node holds no less than its children together, and a child no more than its
-    parent without the other children. `levels` run from the root down.
-
-    Examples
-    --------
-    >>> yes, no = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
-    >>> root = SparseLevel(np.array([0]), np.array([50]), yes, no, 8.0, 10)
-    >>> node = SparseLevel(np.array([0]), np.array([58]), yes, no, 8.0, 10)
-    >>> [[bound.tolist() for bound in bounds] for bounds in count_bounds([root, node])]
-    [[[48], [48]], [[60], [60]]]
+    parent without the other children.
     """
     lower: list[IntArray] = []
     children = np.zeros(1, dtype=np.int64)  # the least that the children of each node hold
@@ -123,23 +103,8 @@ def sparse_estimates(
     with these: their remainder is 0 from then on. That is repeated until there are none. On a chain of nodes
     it is the pool-adjacent-violators algorithm and gives the exact minimiser; elsewhere, a remainder that
     would have to be freed again stays 0. Then each family, from the top down, is moved the least so that no
-    node falls below its lower bound, and all is rounded by `round_to_whole`.
-
-    Parameters
-    ----------
-    levels : sequence of SparseLevel
-        From the root down.
-    bounds : sequence of numpy.ndarray of int64
-        The lower bounds, from `count_bounds`.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words, which break ties in rounding.
-
-    Returns
-    -------
-    estimates : list of numpy.ndarray of int64
-        One array per level.
-    remainders : list of numpy.ndarray of int64
-        One array per level but the deepest; 0 for nodes that are complete, or not measured themselves.
+    node falls below its lower bound, and all is rounded by `round_to_whole`. Remainders are given for all
+    levels but the deepest; 0 for nodes that are complete, or not measured themselves.
     """
     pooled = [level.complete | ~level.measured for level in levels[:-1]]
     while True:

@@ -28,24 +28,11 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Adjacent intervals, closed on the left; the last one is closed on both sides.
+    """Adjacent intervals, closed on the left; the last one is closed on both sides. Make one with `Bins.of`.
 
-    Make one with `Bins.of`.
+    The edges increase: float64 for numbers; datetime64[ns] or timedelta64[ns] for times.
 
-    Attributes
-    ----------
-    column : hashable
-        Name of the column; None for values without a name.
-    edges : numpy.ndarray, shape (n_bins + 1,)
-        Increasing. float64 for numbers; datetime64[ns] or timedelta64[ns] for times.
-    timezone : object
-        Time zone of the timestamps; None if they have none.
-
-    Examples
-    --------
     >>> bins = Bins.of("fare", bounds=(0, 200), bins=4)
-    >>> bins.edges.tolist()
-    [0.0, 50.0, 100.0, 150.0, 200.0]
     >>> bins.find(np.array([-3.0, 49.9, 50.0, 200.0, np.nan])).tolist()
     [0, 0, 1, 3, -1]
     """
@@ -56,22 +43,10 @@ class Bins:
 
     @classmethod
     def of(cls, column: Hashable, *, bounds: Any, bins: Any) -> Bins:
-        """Cut the range between two bounds into bins.
+        """Cut the range between two public bounds into bins of equal width, or read the bins' edges.
 
-        Parameters
-        ----------
-        column : hashable
-        bounds : pair
-            Lower and upper bound: numbers, timestamps or durations. Public, never computed from the records.
-            None if `bins` lists all edges.
-        bins : int or sequence
-            Number of bins of equal width; or their edges, increasing, one more than there are bins.
-
-        Raises
-        ------
-        ArgumentError
-            If the bounds are not two finite values, the lower one first; if `bins` is not a whole number of
-            at least 1, too large for the edges to differ, or not a list of increasing edges.
+        Bounds are numbers, timestamps or durations; None if `bins` lists all edges, one more than there are
+        bins.
         """
         if (listed := _listed(bins)) is not None:
             if bounds is not None:
@@ -110,19 +85,7 @@ class Bins:
         return cls(column, _cut(ends, n_bins), timezone)
 
     def to_dict(self) -> dict[str, Any]:
-        """Serialize the bins to plain JSON types.
-
-        Returns
-        -------
-        dict
-            ``column``; ``type`` of the edges (``"number"``, ``"timestamp"`` or ``"duration"``); ``unit`` and
-            ``timezone``, only for times; and ``edges``, times as whole nanoseconds (since 1970 in UTC).
-
-        Raises
-        ------
-        ArgumentError
-            If JSON cannot represent the name of the column, or the time zone has no name.
-        """
+        """Serialize the bins to plain JSON types; edges of times are nanoseconds (since 1970 in UTC)."""
         if not isinstance(self.column, (str, int)):
             raise ArgumentError(
                 "column",
@@ -172,18 +135,7 @@ class Bins:
         )
 
     def values_at(self, places: npt.ArrayLike) -> Any:
-        """Convert positions, counted in bins, to values: 1.5 is the middle of the second bin.
-
-        Parameters
-        ----------
-        places : array_like of float, of any shape
-            From 0 to `n_bins`; nan for a missing position.
-
-        Returns
-        -------
-        numpy.ndarray or pandas.DatetimeIndex
-            Of the shape of `places`; one-dimensional, a DatetimeIndex, for timestamps with a time zone.
-        """
+        """Convert positions, counted in bins, to values: 1.5 is the middle of the second bin."""
         places = np.asarray(places, dtype=np.float64)
         missing = np.isnan(places)
         below = np.where(missing, 0, np.minimum(places, self.n_bins - 1)).astype(np.int64)
@@ -242,13 +194,7 @@ class Bins:
         return places
 
     def edge_numbers(self, argument: str, ends: Sequence[Any]) -> IntArray:
-        """Return the positions of values among the edges.
-
-        Raises
-        ------
-        ArgumentError
-            If a value is not an edge; the error names `argument`.
-        """
+        """Return the positions of values among the edges; the error names `argument`."""
         values, timezone = _values(argument, list(ends))
         if values.dtype != self.edges.dtype or (timezone is None) != (self.timezone is None):
             raise ArgumentError(

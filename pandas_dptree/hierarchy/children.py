@@ -78,20 +78,9 @@ def _pairs(parents: Codes, codes: Codes) -> npt.NDArray[np.uint64]:
 class Children:
     """The nodes of one level, found by their parents and codes.
 
-    Parameters
-    ----------
-    n_parents : int
-        Number of nodes of the level above.
-    n_codes : int
-        Number of labels of the level.
-    parents : numpy.ndarray of int, shape (n_nodes,)
-        The parent of each node.
-    codes : numpy.ndarray of int, shape (n_nodes,)
-        The position of each node's label, different among siblings and increasing; -1 for a node that only
-        continues a short path.
+    The codes, positions of the nodes' labels, are different among siblings and increasing; -1 for a node that
+    only continues a short path.
 
-    Examples
-    --------
     >>> children = Children(2, 3, np.array([0, 0, 1]), np.array([0, 2, -1]))
     >>> children.find(np.array([0, 0, 1, 1, -1]), np.array([2, 1, -1, 0, 0])).tolist()
     [1, -1, 2, -1, -1]

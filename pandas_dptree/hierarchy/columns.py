@@ -84,17 +84,7 @@ def collected(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | N
 
 
 def pick_columns(places: Any, wanted: Sequence[Hashable], *, argument: str = "domain") -> list[pd.Series]:
-    """Pick columns from a public table, the argument `argument`; a single column may be a list.
-
-    Raises
-    ------
-    ArgumentError
-        If the table is of an unsupported library.
-    DomainError
-        If it is no table.
-    ColumnsError
-        If a column is missing or repeated.
-    """
+    """Pick columns from a public table, the argument `argument`; a single column may be a list."""
     given = places
     try:
         table = collected(_with_name(places, wanted), argument)

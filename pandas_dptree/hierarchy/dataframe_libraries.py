@@ -39,20 +39,6 @@ def supported(table: Any, argument: str) -> pd.DataFrame | nw.DataFrame[Any] | n
     narwhals that hold one of these. Records may be in dataframes of more libraries, which hand over their
     values in batches: see `ingest.scan.sources.open_source`.
 
-    Parameters
-    ----------
-    table : object
-        A public table.
-    argument : str
-        The name of the argument in errors.
-
-    Raises
-    ------
-    ArgumentError
-        If it is a dataframe of another library. The message names the library, and what to pass instead.
-
-    Notes
-    -----
     **Privacy.** The library that groups or converts records decides which keys are equal, and in
     that decision no record may affect others. In some libraries one can. A column of duckdb or Spark may
     have a collation that ignores case: ``"A"`` and ``"a"`` are then one group under the name of one of them,

@@ -65,17 +65,7 @@ MAX_LEAVES = 10**8
 
 
 def check_by(by: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
-    """Check the names of the keys, from the coarsest to the finest; a single one needs no list.
-
-    `argument` is the argument that has the names.
-
-    Raises
-    ------
-    ArgumentError
-        If `by` is neither a list nor a name, or empty.
-    ColumnsError
-        If a name is repeated or is one that a release uses itself.
-    """
+    """Check the names of the keys, from the coarsest to the finest; a single one needs no list."""
     if isinstance(by, str) or (by is not None and pd.api.types.is_scalar(by)):
         by = [by]
     if not isinstance(by, (Sequence, pd.Index, np.ndarray)):

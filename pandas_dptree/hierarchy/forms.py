@@ -13,26 +13,10 @@ _BLOCK = 2**16
 
 
 class ArrayForms(Sequence[Hashable]):
-    """Canonical forms that are all numbers, or all text, held in an array.
+    """Canonical forms that are all numbers, or all text, in an array; a sequence like a tuple of the forms.
 
-    A sequence like a tuple of the forms. Python objects are made only of the forms that are asked for.
-
-    Parameters
-    ----------
-    array : numpy.ndarray or pyarrow.Array, shape (n,)
-        Whole numbers or floats of numpy, or texts in Arrow (valid UTF-8); nothing missing.
-
-    Attributes
-    ----------
-    array
-        As given: for code that compares many forms at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> forms = ArrayForms(np.array([3, 5, 8]))
-    >>> forms[1], list(forms), 8 in forms, forms == (3, 5, 8)
-    (5, [3, 5, 8], True, True)
+    The array has whole numbers or floats of numpy, or texts in Arrow, and nothing missing. Python objects are
+    made only of the forms that are asked for.
     """
 
     __slots__ = ("array",)

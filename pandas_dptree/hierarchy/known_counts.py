@@ -37,20 +37,11 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Known:
-    r"""Exact counts and lower bounds of a tree that are already public.
+    r"""Public exact counts and lower bounds of a tree, with everything that follows from them.
 
-    Make one with `read`, `from_levels` or `nothing`. It includes everything that follows from what was given.
+    Make one with `read`, `from_levels` or `nothing`. For each level, `exact` says whether a node's count is
+    known, and `least` is that count, else its lower bound. Both arrays have length one if nothing is known.
 
-    Attributes
-    ----------
-    exact : tuple of numpy.ndarray of bool, shape (level_sizes[l],) or (1,)
-        For each level, whether the node's count is known.
-    least : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
-        For each level, the count where it is known, else its lower bound. Both arrays of a level have length
-        one if nothing is known of any of its nodes.
-
-    Notes
-    -----
     A *table* is a whole number :math:`x_v \ge 0` for each node such that each parent holds the sum of its
     children. One pass up and one pass down find the tables that agree with what was given.
 
@@ -70,12 +61,8 @@ class Known:
 
     **Privacy**: what is known is public because the caller says so; it must not be computed from the records.
 
-    Examples
-    --------
     >>> tree = Tree.from_branching([2, 2])
     >>> known = Known.read(tree, {"total": 9, "level_1": [4, np.nan], "level_2": [0, np.nan, 2, np.nan]})
-    >>> [level.tolist() for level in known.exact]
-    [[True], [True, True], [True, True, True, True]]
     >>> [level.tolist() for level in known.least]
     [[9], [4, 5], [0, 4, 2, 3]]
     """
@@ -97,22 +84,9 @@ class Known:
         least: Sequence[npt.NDArray[Any]],
         name_of: NameOf | None = None,
     ) -> Known:
-        """Take what is given for the nodes, and add what follows from it.
+        """Take counts, or else lower bounds, of the nodes, and add what follows from them.
 
-        Parameters
-        ----------
-        tree : Tree
-        exact : sequence of numpy.ndarray of bool, shape (level_sizes[l],) or (1,)
-            For each level, whether the node's count is given.
-        least : sequence of numpy.ndarray of whole numbers, shape (level_sizes[l],) or (1,)
-            The count where it is given, else its lower bound (0 if none is given).
-        name_of : callable, optional
-            From a node's level and position to its name in messages.
-
-        Raises
-        ------
-        ArgumentError
-            If the arrays do not fit the tree, or no table of counts agrees with what is given.
+        `name_of` gives a node's name in messages from its level and position.
         """
         name = name_of or node_names(tree)
         fixed, low = _checked(tree, exact, least, name)
@@ -146,36 +120,14 @@ class Known:
     def read(cls, hierarchy: Domain | Tree, known: Any) -> Known:
         """Read what a caller knows, and add what follows from it and from the structural zeros of the domain.
 
-        Parameters
-        ----------
-        hierarchy : Domain or Tree
-        known : None, Known, mapping or dataframe
-            A mapping from level names to counts: ``{"total": 81203}``, or for any level a Series indexed as
-            ``groupby`` by the keys down to that level would index it, a dict from these keys to counts, a
-            frame with these keys, or an array with one number per node of the tree, nan where it is unknown.
+        It is a mapping from level names to counts: ``{"total": 81203}``, or for any level a Series indexed as
+        ``groupby`` by the keys down to that level would index it, a dict from these keys to counts, a frame
+        with these keys, or an array with one number per node of the tree, nan where it is unknown.
 
-            Or one frame for all levels, in any order: key columns (the coarsest ones of `by`; missing below
-            the node of the row, all missing for the total), and ``count``, ``at_least`` or both, missing
-            where nothing is known. Other columns of a released table are ignored. Any further column is an
-            error, since it may be a misspelt key. Of several lower bounds for a node, the largest applies.
-
-        Raises
-        ------
-        ArgumentError
-            If `known` has none of these forms, names nodes that do not exist, holds numbers that are not
-            counts, or contradicts itself or the domain.
-        ColumnsError
-            If columns of a frame are missing, repeated or unknown.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> places = pd.DataFrame({"state": ["CA", "CA", "WA"], "city": ["Fresno", "Oakland", "Seattle"]})
-        >>> domain = Domain.from_frame(places, by=["state", "city"])
-        >>> Known.read(domain, {"total": 81203, "state": {"WA": 70000}}).least[1].tolist()
-        [11203, 70000]
-        >>> Known.read(domain, pd.DataFrame({"state": ["CA"], "at_least": [12]})).least[0].tolist()
-        [12]
+        Or it is one frame for all levels, in any order: key columns (the coarsest ones of `by`; missing below
+        the node of the row, all missing for the total), and ``count``, ``at_least`` or both, missing where
+        nothing is known. Other columns of a released table are ignored. Any further column is an error, since
+        it may be a misspelt key. Of several lower bounds for a node, the largest applies.
         """
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         name = node_names(hierarchy)
@@ -203,11 +155,7 @@ class Known:
     def most(self, tree: Tree) -> list[FloatArray]:
         """Return the largest possible count of each node, given what is known; inf where nothing bounds it.
 
-        Returns
-        -------
-        list of numpy.ndarray of float64, shape (level_sizes[l],) or (1,)
-            The count of a known node; for others, the most that the parent can hold minus the least that the
-            siblings can.
+        It is the most that the parent can hold minus the least that the siblings can.
         """
         most: list[FloatArray] = [np.where(self.exact[0], self.least[0], math.inf)]
         for level in range(tree.depth):
@@ -230,13 +178,7 @@ class Known:
 
     @classmethod
     def from_dict(cls, tree: Tree, data: Any) -> Known:
-        """Restore what `to_dict` serialized for the same tree.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` has another form, or contradicts itself.
-        """
+        """Restore what `to_dict` serialized for the same tree."""
         facts = []
         for kind in ("exact", "at_least"):
             levels = data.get(kind) if isinstance(data, Mapping) else None

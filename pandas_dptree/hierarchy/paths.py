@@ -37,15 +37,6 @@ class Paths:
     The codes of a path are the digits of one number, so that sorting the numbers sorts the paths, and no
     other array of the length of the leaves is needed. Where so many levels do not fit into a number, the
     digits so far are replaced by their rank.
-
-    Examples
-    --------
-    >>> paths = Paths()
-    >>> paths.append(np.array([1, 0, 1]), 2)
-    >>> paths.append(np.array([0, 2, -1]), 3)
-    >>> paths.sort()
-    >>> [(level.begins.tolist(), level.codes.tolist()) for level in paths.levels()]
-    [([True, True, False], [0, 1]), ([True, True, True], [2, -1, 0])]
     """
 
     def __init__(self) -> None:

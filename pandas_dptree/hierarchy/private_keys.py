@@ -30,29 +30,7 @@ _OWN_COLUMNS = ("max_error", "other")
 class PrivateKeys:
     """A hierarchy of public keys, all of which are shown, and of private ones below them.
 
-    Parameters
-    ----------
-    columns : tuple of hashable
-        The columns of the private keys, from the coarsest to the finest.
-    domain : Domain or None
-        The public keys; None if all keys are private.
-
-    Raises
-    ------
-    ArgumentError
-        If the columns are no list of at most 64 names, or one of them is repeated, public, or a name that the
-        table uses itself.
-    DomainError
-        If `domain` is no Domain, or has structural zeros.
-
-    Notes
-    -----
     **Privacy**: public. It names columns, and holds no private key.
-
-    Examples
-    --------
-    >>> PrivateKeys(columns=("city", "product")).level_names
-    ('total', 'city', 'product')
     """
 
     columns: tuple[Hashable, ...]
@@ -107,18 +85,7 @@ class PrivateKeys:
 
 
 def split_by(by: By, private_keys: Sequence[Hashable]) -> tuple[list[Hashable | Derived], PrivateNames]:
-    """Divide `by` into its public levels and the names of the private keys, which come last.
-
-    Raises
-    ------
-    ArgumentError
-        If the private keys are not the last of `by`, in the same order.
-
-    Examples
-    --------
-    >>> split_by(["state", "city", "product"], ["city", "product"])
-    (['state'], ('city', 'product'))
-    """
+    """Divide `by` into its public levels and the names of the private keys, which come last."""
     names = check_by(private_keys, argument="private_keys")
     levels: list[Any] = list(by) if isinstance(by, (list, tuple, pd.Index, np.ndarray)) else [by]
     last = levels[-len(names) :]

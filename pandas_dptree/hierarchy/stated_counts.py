@@ -51,18 +51,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Stated counts of some nodes of one level.
-
-    Attributes
-    ----------
-    level : int
-    nodes : numpy.ndarray of int64, shape (n,)
-        Positions of the nodes; they may repeat.
-    counts : numpy.ndarray of int64, shape (n,)
-        The count of each node, or -1 if it is not stated.
-    at_least : numpy.ndarray of int64, shape (n,)
-        The lower bound of each node, or 0 if it is not stated.
-    """
+    """Stated counts (or -1) and lower bounds (or 0) of some nodes of one level, which may repeat."""
 
     level: int
     nodes: IntArray
@@ -73,12 +62,7 @@ class Facts:
 def merge_facts(tree: Tree, facts: Sequence[Facts], name: NameOf) -> tuple[list[BoolArray], list[IntArray]]:
     """Combine facts per node, and check that no node has two counts, or a bound above its count.
 
-    Returns
-    -------
-    exact : list of numpy.ndarray of bool, shape (level_sizes[l],) or (1,)
-        Whether the node's count is given.
-    least : list of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
-        The count where it is given, else the largest lower bound.
+    The result is, for each level, whether a node's count is given, and the count, else the largest bound.
     """
     exact, least = [], []
     for level, size in enumerate(tree.level_sizes):

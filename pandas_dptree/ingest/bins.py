@@ -22,36 +22,11 @@ __all__ = ["binned_counts"]
 
 
 def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unpack[Bounding]) -> IntArray:
-    """Count the records of each group whose values lie in each bin.
+    """Count the records of each group whose values, clipped to the bounds, lie in each bin.
 
-    Records outside the domain, without a unit or without a value are dropped; then units are bounded.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Of any supported library.
-    bins : Bins
-        Values outside its bounds are clipped.
-    domain : Domain or None
-        The groups; None for all records together.
-    **bounding
-        See `Bounding`.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_groups, n_bins)
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe or cannot be counted, or the unit is the column itself.
-    ColumnsError
-        If a column is missing or repeated, or its type cannot match the labels of the domain or the bins.
-
-    Notes
-    -----
     **Privacy.** The group and bin of a record depend on that record alone, and so does the decision whether
-    to drop it, which is made before units are bounded.
+    to drop it (outside the domain, without a unit or without a value), which is made before units are
+    bounded.
     """
     unit = bounding.get("privacy_unit")
     if unit is not None and unit == bins.column:

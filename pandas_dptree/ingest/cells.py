@@ -39,32 +39,10 @@ def check_cells(array: xr.DataArray) -> None:
 def sum_cells(
     array: xr.DataArray, dims: Sequence[Hashable], leaf: IntArray, n_leaves: int, quantity: Quantity
 ) -> IntArray:
-    """Add up the cells of each leaf.
+    """Add up the cells of each leaf along `dims`; the other dimensions are kept, with the leaves last.
 
-    Parameters
-    ----------
-    array : xarray.DataArray
-        Of numbers. A dask array is added up by dask, block by block, and only the sums are loaded.
-    dims : sequence of hashable
-        The dimensions that are added up. The others are kept, in their order.
-    leaf : numpy.ndarray of int64, of the shape of `dims`
-        The leaf of each cell, or -1 if it belongs to none.
-    n_leaves : int
-    quantity : Quantity
-        What the cells hold: counts, or values that are clipped and brought to the grid.
+    A dask array is added up by dask, block by block, and only the sums are loaded.
 
-    Returns
-    -------
-    numpy.ndarray of int64, shape (..., n_leaves)
-        The other dimensions, and the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        If the cells cannot be loaded. The message contains nothing about them.
-
-    Notes
-    -----
     **Privacy.** What a cell adds depends on that cell alone. A count is clipped to the range from 0 to 2**61
     over the number of cells, so that no sum can overflow. Floating-point counts are also clipped where their
     type no longer holds all whole numbers (2**11 in 16 bits, 2**24 in 32, 2**53 in 64): beyond, one more

@@ -31,18 +31,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 def kept_rows(
     units: Units, order: Sequence[npt.NDArray[np.generic]], max_contributions: int, key: Key
 ) -> npt.NDArray[np.bool_]:
-    """Choose the rows that units keep, shape (n_rows,).
-
-    Parameters
-    ----------
-    units : Units
-        The unit of each row. All rows of these units are here; rows that are not counted have been dropped.
-    order : sequence of numpy.ndarray, each of shape (n_rows,)
-        Sort the rows of a unit; rows that are equal in all of them are interchangeable.
-    max_contributions : int
-        Number of rows that a unit may keep, at least 1.
-    key : Key
-    """
+    """Choose the rows that units keep; rows that are equal in `order` are interchangeable."""
     hashes = units.hashes(key)
     at, begins = _by_unit(units, hashes, order)
     first = np.flatnonzero(begins)
@@ -60,15 +49,7 @@ def kept_rows(
 def _by_unit(
     units: Units, hashes: npt.NDArray[np.uint64], order: Sequence[npt.NDArray[np.generic]]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Bring the rows of each unit together, sorted by `order`.
-
-    Returns
-    -------
-    at : numpy.ndarray of int, shape (n_rows,)
-        The rows, unit by unit.
-    begins : numpy.ndarray of bool, shape (n_rows,)
-        Whether another unit begins there.
-    """
+    """Bring the rows of each unit together, sorted by `order`: the rows, and where another unit begins."""
     places = order[0]
     if (
         len(order) == 1
@@ -91,34 +72,16 @@ def _by_unit(
 def bound_contributions(
     unit: IntArray, priorities: npt.NDArray[np.uint64], max_contributions: int
 ) -> npt.NDArray[np.bool_]:
-    """Keep the rows of each unit that have the smallest priorities.
+    """Keep the rows of each unit that have the smallest priorities, independent uniform words.
 
-    Parameters
-    ----------
-    unit : numpy.ndarray of int64, shape (n_rows,)
-        Unit of each row, numbered from 0 without large gaps, below 2**32. Rows outside the domain must have
-        been dropped before.
-    priorities : numpy.ndarray of uint64, shape (n_rows,)
-        Independent uniform words. Only the upper 32 bits are compared. The choice among the rows of a unit is
-        then uniformly random.
-    max_contributions : int
-        Number of rows that a unit may keep, at least 1.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (n_rows,)
-        True for the rows that are kept, at most `max_contributions` of each unit.
-
-    Notes
-    -----
-    A unit of m rows, more than k = `max_contributions`, keeps the rows whose priority is below that of the
-    row number k + 1 in the order of priorities. Rows of equal priority are kept or dropped together, so the
-    choice does not depend on the order of the rows. It may then keep fewer than k, with a probability of
-    about m / 2**32.
+    A unit of m rows, more than k = `max_contributions`, keeps the rows whose priority (its upper 32 bits) is
+    below that of the row number k + 1 in the order of priorities. Rows of equal priority are kept or dropped
+    together, so the choice does not depend on the order of the rows. It may then keep fewer than k, with a
+    probability of about m / 2**32.
 
     **Privacy.** Which rows of a unit are kept depends on that unit's rows and priorities alone. With the
     priorities of all other units carried over, adding or removing a unit therefore adds or removes at
-    most `max_contributions` rows, and replacing it does both.
+    most `max_contributions` rows, and replacing it does both. Rows outside the domain must be dropped before.
     """
     # Unit and priority in one word: numpy sorts words several times as fast as it argsorts.
     ticket = (unit.astype(np.uint64) << np.uint64(32)) | (priorities >> np.uint64(32))

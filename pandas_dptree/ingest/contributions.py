@@ -29,37 +29,11 @@ __all__ = ["leaf_totals"]
 def leaf_totals(
     frame: Any, domain: Domain, quantities: Sequence[Quantity] = (COUNT,), **bounding: Unpack[Bounding]
 ) -> tuple[IntArray, ...]:
-    """Add up quantities over the records of each leaf, after bounding the records of each unit.
+    """Add up quantities over the records of each leaf: exact, in units, and clipped by `clip_leaves`.
 
-    Records outside the domain, without a unit or without one of the values are dropped before.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Of any supported library.
-    domain : Domain
-    quantities : sequence of Quantity
-        What is added up, all over the same records. A column may occur in several, and also be a key.
-    **bounding
-        See `Bounding`.
-
-    Returns
-    -------
-    tuple of numpy.ndarray of int64, each of shape (n_leaves,)
-        The sums of each quantity in its units, exact, and clipped by `clip_leaves`.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe or cannot be counted, or the unit is to be added up as well.
-    ColumnsError
-        If a column is missing or repeated, or its type cannot match the labels of the domain, or holds no
-        numbers to be added up.
-
-    Notes
-    -----
     **Privacy.** What a record adds depends on that record alone: each value is read, clipped and brought
-    to the grid separately, and the decision whether to drop it is made before units are bounded.
+    to the grid separately, and the decision whether to drop it (outside the domain, without a unit or without
+    one of the values) is made before units are bounded.
     """
     tally = LeafTally(domain, tuple(quantities))
     unit = bounding.get("privacy_unit")

@@ -30,28 +30,11 @@ _RECORDS_ARGUMENTS = ("frame", "records")
 
 
 class Records:
-    """Some columns of a frame, opened once. Frames are read only by this class.
+    """Some columns of a frame, opened once. Frames are read only by this class, other columns never.
 
     Nothing is read before a batch is requested. Reading may fail, and errors may quote values: request
-    batches within `discreetly`.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Of any engine that `ingest.scan.sources.open_source` names.
-    columns : sequence of hashable
-        The columns that will be read. The others are never loaded.
-
-    Attributes
-    ----------
-    columns : list of hashable
-        Without repetition.
-    in_memory : bool
-        Whether the records are in memory, so that reading them again costs little.
-    read_once : bool
-        Whether the records can be read only once.
-    cluster : object or None
-        A frame of dask or Spark with these columns alone, for `ingest.workers`; None for other engines.
+    batches within `discreetly`. `cluster` is a frame of dask or Spark with these columns alone, for
+    `ingest.workers`, and None for other engines.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:

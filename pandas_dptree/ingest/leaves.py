@@ -66,20 +66,7 @@ def _codes(domain: Domain, column: Columns) -> list[npt.NDArray[Any]]:
 
 
 def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str) -> None:
-    """Refuse columns of a type that cannot match the labels of the domain, or the derived levels.
-
-    Parameters
-    ----------
-    domain : Domain
-    types : mapping
-        The pandas or narwhals data types of its `Domain.sources`, by name.
-    argument : str
-        The argument that has the columns.
-
-    Raises
-    ------
-    ColumnsError
-    """
+    """Refuse columns of a type that cannot match the labels of the domain, or the derived levels."""
     known = zip(domain.by, domain.labels, domain.forms, strict=True)
     wanted: list[tuple[Hashable, ReadAs]]
     wanted = [(name, levels.read_as) for levels in domain.derived for name in levels.columns]

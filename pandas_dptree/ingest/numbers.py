@@ -27,17 +27,10 @@ _REAL: tuple[type, ...] = (Real, Decimal, np.bool_)
 
 
 def numbers(column: pd.Series) -> FloatArray:
-    """Read the values of a column as numbers.
+    """Read each value of a column of any type as a float, NaN if it is no number.
 
-    Parameters
-    ----------
-    column : pandas.Series
-        Of any type. True is 1; text is read as Python's ``float`` reads it; categories are read by value.
-
-    Returns
-    -------
-    numpy.ndarray of float64, shape (len(column),)
-        NaN for values that are no number. Integers that a float cannot represent are rounded, or infinite.
+    True is 1; text is read as Python's ``float`` reads it; categories are read by value. Integers that a
+    float cannot represent are rounded, or infinite.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         categories = column.cat.categories.to_series()

@@ -25,13 +25,7 @@ __all__ = ["key_frame"]
 
 
 def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
-    """List the distinct combinations of keys, one row each, in the order in which they occur first.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` can be read only once, or its columns cannot be read.
-    """
+    """List the distinct combinations of keys, one row each, in the order in which they occur first."""
     records = Records(frame, by)
     if records.read_once:
         raise ArgumentError(

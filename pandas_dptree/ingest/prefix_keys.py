@@ -30,14 +30,7 @@ _DOT = np.uint32(ord("."))
 
 
 def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArray, BoolArray]:
-    """Read each value of a column of any type as a whole number.
-
-    Returns
-    -------
-    numbers : numpy.ndarray of uint64, shape (len(column),)
-    fits : numpy.ndarray of bool, shape (len(column),)
-        False for a value that is missing or no such number; its entry in `numbers` is meaningless.
-    """
+    """Read each value of a column as a whole number, and whether it is one."""
     column = exact(column)
     if column.dtype.kind in "iuf":
         present = column.notna().to_numpy(dtype=bool)
@@ -57,14 +50,7 @@ def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArr
 
 
 def read_texts(column: pd.Series, wanted: Texts) -> tuple[Keys, BoolArray]:
-    """Read each value of a column of any type as an encoded text.
-
-    Returns
-    -------
-    keys : numpy.ndarray, shape (len(column),)
-    fits : numpy.ndarray of bool, shape (len(column),)
-        False for a value that is missing or no such text; its key is meaningless.
-    """
+    """Read each value of a column as an encoded text, and whether it is one."""
     codes, forms = canonical_codes(exact(column))
     is_text, texts = _texts(forms)
     encoded, encodable = wanted.encode(texts)
@@ -90,19 +76,7 @@ def _numbers(values: npt.NDArray[Any], width: int) -> tuple[UIntArray, BoolArray
 
 
 def addresses(texts: Sequence[str]) -> tuple[UIntArray, BoolArray]:
-    """Read IPv4 addresses: four decimal numbers from 0 to 255, without leading zeros, between dots.
-
-    Returns
-    -------
-    numbers : numpy.ndarray of uint64, shape (len(texts),)
-    fits : numpy.ndarray of bool, shape (len(texts),)
-
-    Examples
-    --------
-    >>> numbers, fits = addresses(["10.0.0.1", "10.0.0.256", "10.0.0.01", "10.0.1"])
-    >>> int(numbers[0]) == 10 * 2**24 + 1, fits.tolist()
-    (True, [True, False, False, False])
-    """
+    """Read IPv4 addresses: four decimal numbers from 0 to 255, without leading zeros, between dots."""
     size = _ADDRESS_LENGTH + 1  # longer texts are cut, all others end in a dot
     ended = np.char.add(np.array(texts, dtype=f"U{size}"), ".").astype(f"U{size}")
     sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))

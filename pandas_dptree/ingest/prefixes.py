@@ -41,25 +41,6 @@ def sorted_keys(frame: Any, tree: PrefixTree, **bounding: Unpack[Bounding]) -> K
     """Find the deepest prefixes of the records, and the number of records of each.
 
     Records that do not fit the tree, and those without a unit, are dropped; then units are bounded.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Of any supported library.
-    tree : BitPrefixes or CharPrefixes
-    **bounding
-        See `Bounding`.
-
-    Returns
-    -------
-    KeyCounts
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe or cannot be counted.
-    ColumnsError
-        If a column is missing or repeated, or its type cannot fit the tree.
     """
     unit = bounding.get("privacy_unit")
     records = Records(frame, [tree.column, *([] if unit is None else [unit])])
@@ -135,14 +116,7 @@ def _sum_equal_keys(keys: Keys, rows: IntArray) -> KeyCounts:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PrefixNodes:
-    """The nodes of a tree of prefixes that hold a record, and its root.
-
-    Attributes
-    ----------
-    keys, rows : numpy.ndarray
-        From `sorted_keys`.
-    tree : BitPrefixes or CharPrefixes
-    """
+    """The nodes of a tree of prefixes that hold a record, and its root."""
 
     keys: Keys
     rows: IntArray

@@ -34,18 +34,8 @@ __all__ = ["KeyNodes", "nodes_of_private_keys"]
 class KeyNodes:
     """The nodes that hold a record on private levels, and all nodes on public ones.
 
-    Nodes of a level are numbered from 0; on a private level those of one parent follow each other.
-
-    Attributes
-    ----------
-    counts : list of numpy.ndarray of int64
-        The records in each node, for each level from the root down; at least 1 on private levels.
-    parents : list of numpy.ndarray of int64
-        The number of each node's parent, for each level from the root down; 0 for the root.
-    codes : list of numpy.ndarray of int64
-        For each private level, the positions of the nodes' keys in its `forms`.
-    forms : list of list of hashable
-        For each private level, the canonical forms of its keys.
+    Nodes of a level are numbered from 0; on a private level those of one parent follow each other. `codes`
+    are the positions of the nodes' keys in `forms`, the canonical forms of each private level.
     """
 
     counts: list[IntArray]
@@ -94,23 +84,6 @@ class KeyNodes:
 def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Bounding]) -> KeyNodes:
     """Find the nodes that hold a record, after bounding the records of each unit.
 
-    Parameters
-    ----------
-    frame : dataframe
-        Of any supported library.
-    tree : PrivateKeys
-    **bounding
-        See `Bounding`.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe or cannot be counted.
-    ColumnsError
-        If a column is missing or repeated, or its type cannot match the labels of the domain.
-
-    Notes
-    -----
     **Privacy**: where a record is counted depends on that record alone, and records that are dropped are
     dropped before units are bounded.
     """
@@ -126,13 +99,7 @@ def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Boun
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False, kw_only=True)
 class PathRows(Rows):
-    """Rows whose place is a path: the public leaf, then the code of each private key, -1 after the end.
-
-    Attributes
-    ----------
-    forms : tuple of list of hashable
-        For each private level, the distinct canonical forms that the codes number.
-    """
+    """Rows whose place is a path: the public leaf, then the code of each private key, -1 after the end."""
 
     forms: tuple[list[Hashable], ...]
 

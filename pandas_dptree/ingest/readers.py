@@ -28,14 +28,8 @@ Arrays = tuple[npt.NDArray[Any], ...]
 class Reader:
     """Functions that read the columns of one kind.
 
-    Attributes
-    ----------
-    read : callable
-        ``read(column, wanted)`` reads the values of a column, each separately, as the arrays that `wanted`
-        describes, each of shape (len(column),).
-    check : callable
-        ``check(columns, argument)`` refuses columns of a type without readable values. It receives what is
-        wanted and the data type for each name, and no values.
+    ``read(column, wanted)`` reads each value separately, as the arrays that `wanted` describes.
+    ``check(columns, argument)`` refuses columns by their types: it receives no values.
     """
 
     read: Callable[[pd.Series, Any], Arrays]

@@ -54,16 +54,8 @@ _MOST_THREADS = 8
 class Bounding(TypedDict, total=False):
     """How the contributions of privacy units are bounded, and what that takes.
 
-    Attributes
-    ----------
-    privacy_unit : hashable or None
-        Name of the column that identifies the unit of a record; None if each record is a unit of its own.
-    max_contributions : int
-        Number of records kept per unit, if there is a `privacy_unit`.
-    random_words : callable
-        ``random_words(n)`` draws ``n`` uniform 64-bit words.
-    temp_folder : path or None
-        Where rows are stored if they are too many for memory.
+    ``random_words(n)`` draws ``n`` uniform 64-bit words; rows that are too many for memory are stored in
+    `temp_folder`.
     """
 
     privacy_unit: Hashable | None
@@ -76,18 +68,6 @@ def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Coun
     """Count records, after bounding the contributions of their units.
 
     Records that the tally does not count, and those without a unit, are dropped before.
-
-    Parameters
-    ----------
-    records : Records
-        Has the columns of the tally, and that of the unit.
-    tally : Tally
-    bounding : Bounding
-
-    Raises
-    ------
-    ArgumentError
-        If the records cannot be read. The message contains nothing about them.
     """
     unit = bounding.get("privacy_unit")
     if unit is None:

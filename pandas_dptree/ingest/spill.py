@@ -48,19 +48,8 @@ class Packet(NamedTuple):
 class Buckets:
     """Packets of rows, added in any order and read bucket by bucket.
 
-    Parameters
-    ----------
-    n_buckets : int
-    folder : path, optional
-        The folder of the temporary file; by default that of `tempfile`.
-
-    Raises
-    ------
-    ReadingError
-        If no folder is given, and the system has none. It is not needed for few rows, but how many there are
-        must not decide whether they can be counted.
-    OSError
-        If the disk is nearly full, with the error number ``ENOSPC``; or the file cannot be made.
+    It fails at once without a folder for temporary files, which few rows do not need: how many there are must
+    not decide whether they can be counted.
     """
 
     def __init__(self, n_buckets: int, folder: str | os.PathLike[str] | None = None) -> None:

@@ -38,16 +38,7 @@ def count_batch(tally: Tally[Counted], batch: Batch) -> Counted:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class BoundedTally(Generic[Counted]):
-    """Counts the records that units keep: batches are dealt into buckets, and these are counted.
-
-    Attributes
-    ----------
-    tally : Tally
-    unit : hashable
-        The column that identifies the unit of a record.
-    max_contributions : int
-    key : Key
-    """
+    """Counts the records that units keep: batches are dealt into buckets, and these are counted."""
 
     tally: Tally[Counted]
     unit: Hashable

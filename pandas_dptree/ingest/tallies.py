@@ -33,15 +33,7 @@ _MANY_KEYS = 2**20
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Rows:
-    """Where some records are counted, and what they add there.
-
-    Attributes
-    ----------
-    place : numpy.ndarray, shape (n,) or (n, m)
-        Where each record is counted; what it means depends on the tally.
-    amounts : tuple of numpy.ndarray of int64, each of shape (n,)
-        What each record adds, if it is not only counted.
-    """
+    """Where some records are counted (what `place` means depends on the tally), and what they add there."""
 
     place: npt.NDArray[Any]
     amounts: tuple[IntArray, ...] = ()

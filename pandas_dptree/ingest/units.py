@@ -61,14 +61,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Units:
-    """The units of some rows, all of one kind and length.
-
-    Attributes
-    ----------
-    kind : int
-        The kind of their canonical forms.
-    words : numpy.ndarray of uint64, shape (n_rows, n_words)
-    """
+    """The units of some rows, all of one kind and length."""
 
     kind: int
     words: UIntArray
@@ -119,15 +112,10 @@ def split_mix(words: UIntArray) -> UIntArray:
 
 
 def units_of(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
-    """Read the units of a column of any type, each value separately.
+    """Read the units of a column of any type, each value separately, in items of different `Units.sort`.
 
-    Yields
-    ------
-    rows : numpy.ndarray of int64
-        Increasing positions. Rows whose value is missing, or cannot be a key, occur in no item; all others in
-        one.
-    units : Units
-        The units of these rows. No two items have the same `Units.sort`.
+    Each item has increasing positions of rows, and their units. Rows whose value is missing, or cannot be a
+    key, occur in no item; all others in one.
     """
     pieces: dict[tuple[int, int], list[tuple[IntArray, Units]]] = {}
     for rows, units in _pieces(column):

@@ -34,13 +34,7 @@ __all__ = ["GatedLevels"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedLevels(LevelNoise):
-    """Gaussian noise, and a release in which a private node is shown only if its parent is.
-
-    Attributes
-    ----------
-    levels : tuple of GaussianThreshold
-        Of each level, from the root down; those of public levels have no threshold.
-    """
+    """Gaussian noise, and a release in which a private node is shown only if its parent is."""
 
     name: ClassVar[str] = "gaussian_thresholds"
     in_words: ClassVar[str] = "Gaussian noise and thresholds"

@@ -29,26 +29,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class GaussianThreshold:
-    r"""The noise and the threshold of one level of a gated release.
+    """The noise and the threshold of one level of a gated release.
 
-    Parameters
-    ----------
-    noise_scale : float
-        Of discrete Gaussian noise, from 1e-3 to 1e12.
-    threshold : int or None
-        A node of a private level is shown only if its noisy count exceeds this; at most 2**61. None for a
-        public level, all of whose nodes are shown below a parent that is.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> level = GaussianThreshold(7.4, 36)
-    >>> level.detection_probability(np.array([1, 37, 50])).round(4)
-    array([0.    , 0.527 , 0.9661])
+    A node of a private level is shown only if its noisy count exceeds the threshold, at most 2**61. A public
+    level has none: all of its nodes are shown below a parent that is.
     """
 
     noise_scale: float
@@ -73,24 +57,11 @@ class GaussianThreshold:
     def shown_counts(
         self, counts: IntArray, parent_shown: BoolArray, source: ByteSource
     ) -> tuple[IntArray, IntArray]:
-        """Add noise to the counts of a level, and keep the nodes that are shown.
+        """Add noise to the counts of a level; return positions and noisy counts of nodes that are shown.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64, shape (n,)
-            The exact counts of nodes of the level. On a private level, of all nodes that hold a record; on a
-            public level, of all children of the nodes shown above, empty ones too.
-        parent_shown : numpy.ndarray of bool, shape (n,)
-            Whether the parent of each of them is shown. (That of the root is.)
-        source : callable
+        `counts` are, on a private level, those of all nodes that hold a record; on a public level, those of
+        all children of the nodes shown above, empty ones too.
 
-        Returns
-        -------
-        kept, noisy : numpy.ndarray of int64, shape (n_kept,)
-            Positions in `counts` and noisy counts, on a private level above the threshold.
-
-        Notes
-        -----
         **Privacy**: the answers of all levels together, read as "this node: this noisy count" for the nodes
         that are kept and as "absent" for all others, are a gated release. Its delta is that of
         `pandas_dptree.privacy.gated.gated_delta` at the noise scales and thresholds of the levels. *Proof.*
@@ -124,12 +95,6 @@ def chain_detection_probability(levels: Sequence[GaussianThreshold], counts: Int
 
     Each node of such a chain holds the same records. A node whose ancestors hold more is shown with a
     probability between this and that of its own level.
-
-    Examples
-    --------
-    >>> level = GaussianThreshold(7.4, 36)
-    >>> chain_detection_probability([level, level], np.array([37, 50])).round(4)
-    array([0.2777, 0.9333])
     """
     return np.asarray(np.prod([level.detection_probability(counts) for level in levels], axis=0))
 
@@ -138,17 +103,6 @@ def found_from(levels: Sequence[GaussianThreshold], failure_probability: float =
     """Find the smallest count for which a chain of only children stays hidden with at most a probability.
 
     Pass one level for a node whose parent is certain to be shown.
-
-    Raises
-    ------
-    ArgumentError
-        If the probability is not above 0 and below 1.
-
-    Examples
-    --------
-    >>> level = GaussianThreshold(7.4, 36)
-    >>> found_from([level]), found_from([level, level])
-    (49, 51)
     """
     if not 0 < failure_probability < 1:
         raise ArgumentError(

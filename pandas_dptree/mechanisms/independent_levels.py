@@ -31,11 +31,6 @@ class IndependentLevels(LevelNoise):
 
     A node is released if its noisy count is above R, the radius of the noise of its level. Its ancestors are
     shown with it. So a node that is not shown holds at most 2R records, with certainty.
-
-    Attributes
-    ----------
-    levels : tuple of TruncatedLaplace
-        Of each level, from the root down.
     """
 
     name: ClassVar[str] = "truncated_laplace"

@@ -24,25 +24,13 @@ def measure(
     noise_scales: Sequence[npt.ArrayLike],
     source: ByteSource,
 ) -> tuple[IntArray | None, ...]:
-    """Add noise to the exact values of every level.
+    """Add noise to the exact values of every level, and return None for a level that is not measured.
+
+    A noise scale is that of a level or of each of its nodes; inf where nothing is to be measured.
 
     **Privacy**: this is the one place where exact counts of a listed tree become noisy ones. The shape of the
     result depends on the shapes of `levels` alone. The samplers report magnitudes above 2**62 as 2**62; as
     noisy counts end at ±2**61, the result is the same as with unbounded noise.
-
-    Parameters
-    ----------
-    noise : AdditiveNoise
-    levels : sequence of numpy.ndarray of int64
-        The exact counts or sums of each level, from -2**61 to 2**61.
-    noise_scales : sequence of array_like, a number or an array of the level's shape
-        The noise scale of each level or of each of its nodes; inf where nothing is to be measured.
-    source : callable
-
-    Returns
-    -------
-    tuple of (numpy.ndarray of int64 or None)
-        The noisy counts of each level, 0 for a node that is not measured; None for a level that is not.
     """
     scales = [np.atleast_1d(np.asarray(scale, dtype=np.float64)) for scale in noise_scales]
     return tuple(

@@ -44,34 +44,15 @@ class ClippedThresholds:
     r"""Counts with bounded relative error, within a window around the truth that bounds their mean error.
 
     Half of the loss is for the chain of thresholds, half for one noisy count of each node, which is never
-    more than R from the truth. An estimate further than R from it is moved to R (Lemma 3.3). So it never gets
-    further from the truth, and is never more than 2R from it. With
+    more than R, the radius of `window_noise`, from the truth. An estimate further than R from it is moved
+    to R (Lemma 3.3). So it never gets further from the truth, and is never more than 2R from it. With
 
     .. math:: \mathrm{RMSE}_\alpha = \sqrt{\mathrm{E}\bigl[\max(|\tilde w - w| - \alpha w,\, 0)^2\bigr]}
 
     this gives a bound for each node,
     :math:`\mathrm{RMSE}_\alpha \le \min\bigl(\sqrt{(\alpha\tau)^2 + \eta\,(2R)^2},\; 2R\bigr)`; `alpha_rmse`
-    has a smaller one for large counts. All of it is public, computed from the arguments alone.
-
-    Parameters
-    ----------
-    alpha, epsilon, delta, depth, calibration
-        As in `Thresholds`, the loss being that of the whole.
-    eta : float, optional
-        By default :math:`d^{-2}`, as in the proof of Theorem 4.1 (1/4 for a single node, never below 1e-15).
-
-    Attributes
-    ----------
-    thresholds : Thresholds
-        The chain, at half of the loss.
-    window_noise : TruncatedLaplace
-        The noise of each node's own count; its `radius` is R.
-
-    Examples
-    --------
-    >>> plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=4)
-    >>> plan.rmse_bound <= 2 * plan.window_noise.radius
-    True
+    has a smaller one for large counts. All of it is public, computed from the arguments alone. The default
+    :math:`\eta` is :math:`d^{-2}`, as in the proof of Theorem 4.1 (1/4 for a single node, never below 1e-15).
     """
 
     alpha: float
@@ -114,30 +95,14 @@ class ClippedThresholds:
         return float(self.alpha_rmse(0))
 
     def alpha_rmse(self, counts: npt.ArrayLike) -> FloatArray:
-        r"""Bound the alpha-multiplicative root mean squared error of nodes with given true counts.
+        r"""Bound the alpha-multiplicative root mean squared error of nodes with (guessed) counts.
 
         With probability :math:`1 - \eta` or more, an estimate is within :math:`\alpha \max(w, \tau)` of the
-        count w, and in any case within 2R. So for one node
+        count w, and in any case within 2R. So for one node, for totals of 2**40 at most,
 
         .. math:: \mathrm{RMSE}_\alpha \le \min\Bigl(
                   \sqrt{\alpha^2 \max(\tau - w,\, 0)^2 + \eta\,\max(2R - \alpha w,\, 0)^2},\;
                   \max(2R - \alpha w,\, 0)\Bigr).
-
-        Parameters
-        ----------
-        counts : array_like of float
-            True counts w, at least 0; public guesses of them, if the bound is to be published.
-
-        Returns
-        -------
-        numpy.ndarray of float, of the same shape
-            In counts; falling with w. For totals of 2**40 at most.
-
-        Examples
-        --------
-        >>> plan = ClippedThresholds(alpha=0.5, epsilon=1.0, delta=1e-6, depth=512)
-        >>> plan.alpha_rmse([0, 5_000, 10_000, 100_000]).round().tolist()
-        [4002.0, 1503.0, 43.0, 0.0]
         """
         sizes = np.asarray(counts, dtype=np.float64)
         missing = self.alpha * np.maximum(self.thresholds.tau - sizes, 0)
@@ -154,28 +119,8 @@ def threshold_counts(
 ) -> tuple[IntArray, ...]:
     """Estimate the count of every node with bounded relative error (Algorithms 2 and 4).
 
-    Parameters
-    ----------
-    tree : Tree
-        The shape, of at most ``thresholds.depth`` levels, the root's included.
-    levels : sequence of numpy.ndarray of int64, shapes (level_sizes[l],)
-        The exact counts, from `Tree.roll_up`. They are clipped to 0 … 2**40.
-    thresholds : Thresholds
-    rng : numpy.random.Generator, optional
-        For repeatable tests only. The noise comes from the operating system by default.
+    The counts are clipped to 0 … 2**40; each estimate is one of ``thresholds.estimates``.
 
-    Returns
-    -------
-    tuple of numpy.ndarray of int64, shapes (level_sizes[l],)
-        The estimates: each is one of ``thresholds.estimates``.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one count per node, they are not of an integer type, or the tree is too deep.
-
-    Notes
-    -----
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, if neighbouring data sets differ in one row
     added or removed, which moves one count of each level by one. For units of several rows, or rows that are
     replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
@@ -186,8 +131,6 @@ def threshold_counts(
     threshold's estimate is given to all nodes that reach it, and to none outside their tree of the forest:
     nodes decided before keep theirs.
 
-    Examples
-    --------
     >>> tree = Tree.from_branching([2, 3])
     >>> levels = tree.roll_up(np.array([0, 500_000, 90_000, 0, 10, 2_000_000]))
     >>> chain = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=3)
@@ -212,25 +155,10 @@ def sparse_threshold_counts(
 ) -> ReleasedNodes:
     """Estimate the counts of the nodes that reach a threshold, in a tree that may be implicit.
 
-    Parameters
-    ----------
-    total : int
-        The exact count of the root. It is clipped to 0 … 2**40.
-    nodes_above : callable
-        ``nodes_above(least)`` lists, level by level from the one below the root, the nodes that count more
-        than `least`, a whole number from 0. Their ancestors, which count no less, are among them. All levels
-        are there, with the root's at most ``thresholds.depth``.
-    thresholds, rng
-        As for `threshold_counts`.
+    ``nodes_above(least)`` lists, level by level from the one below the root, the nodes that count more than
+    `least`, with their ancestors. The result has for each level the names of the nodes that reached a
+    threshold, and the estimates of their counts. The root, named 0, is always among them.
 
-    Returns
-    -------
-    list of pairs of numpy.ndarray
-        For each level, the root's first, the names of the nodes that reached a threshold, and the estimates
-        of their counts. The root, named 0, is always among them.
-
-    Notes
-    -----
     **Privacy**: as in `threshold_counts`: the names and estimates have the same distribution as if all nodes
     of the tree, empty ones too, had been listed. The set of possible names must be public.
     `pandas_dptree.mechanisms.threshold_rounds.decide_nodes` has the proof.
@@ -251,20 +179,11 @@ def clipped_counts(
 ) -> tuple[IntArray, ...]:
     """Estimate every count with bounded relative error, within a window around the truth (Lemma 3.3).
 
-    Arguments, result and errors are those of `threshold_counts`; the estimates are never more than twice
-    ``plan.window_noise.radius`` from the exact counts.
+    The estimates are never more than twice ``plan.window_noise.radius`` from the exact counts.
 
     **Privacy**: (epsilon, delta)-DP with those of `plan`, as in `threshold_counts`. A row moves one noisy
     count of each level by one; moving the estimates into the windows is post-processing. All nodes are given
     noise, those without records too, so the tree has to be a public one.
-
-    Examples
-    --------
-    >>> tree = Tree.from_branching([2, 3])
-    >>> levels = tree.roll_up(np.array([0, 500, 90, 0, 10, 2000]))
-    >>> plan = ClippedThresholds(alpha=0.25, epsilon=1.0, delta=1e-6, depth=3)
-    >>> [level.shape for level in clipped_counts(tree, levels, plan)]
-    [(1,), (2,), (6,)]
     """
     estimates = threshold_counts(tree, levels, plan.thresholds, rng=rng)
     return tuple(

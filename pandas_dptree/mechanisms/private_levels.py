@@ -45,13 +45,7 @@ class NonemptyNodes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelNoise(ABC):
-    """The noise and the thresholds of all levels of a hierarchy.
-
-    Attributes
-    ----------
-    n_public : int
-        The number of public levels, at least 1: the root is one of them.
-    """
+    """The noise and the thresholds of all levels of a hierarchy, the first `n_public` of them public."""
 
     name: ClassVar[str]
     """The name of the mechanism, in ``attrs`` and JSON."""
@@ -113,20 +107,10 @@ class LevelNoise(ABC):
     def measure(
         self, nodes: NonemptyNodes, source: ByteSource, done: Callable[[], None]
     ) -> list[ReleasedLevel]:
-        """Measure all levels: exact counts become noisy ones.
+        """Measure all levels from the root down: exact counts become noisy ones.
 
-        Parameters
-        ----------
-        nodes : NonemptyNodes
-        source : callable
-            ``source(n)`` returns n random bytes.
-        done : callable
-            Called after each level.
-
-        Returns
-        -------
-        list of ReleasedLevel
-            From the root down: all nodes of public levels, and those of private ones that are released.
+        The result holds all nodes of public levels, and those of private ones that are released. `done` is
+        called after each level.
         """
 
     @abstractmethod

@@ -113,24 +113,11 @@ class RejectionSampler:
     """Slots that cover a distribution's weights; see the module's description.
 
     The slots come in this order: those below ``height * w(x)`` for all ``x`` of their block (accepted), those
-    that may not be, those without an owner, and last the right and the left tail.
-
-    Attributes
-    ----------
-    height : int
-        The number of slots that cover a weight of 1.
-    block_size : int
-        Integers in a block; a power of two.
-    first : numpy.ndarray of int64, shape (n_slots,)
-        The first integer of the block that owns a slot.
-    n_accepted : int
-        The number of slots that need no comparison.
-    position : numpy.ndarray of float64, shape (n_slots - n_accepted,)
-        The number of each other slot among those of its block; above every weight for a slot without an
-        owner.
-    tail_start, tail_size : int
-        The right tail is cut into blocks of ``tail_size`` integers (a power of two), from ``tail_start`` on;
-        the left tail is its image under ``x -> -1 - x``.
+    that may not be, those without an owner, and last the right and the left tail. `height` slots cover a
+    weight of 1. A block of `block_size` integers (a power of two) begins at the `first` of each slot that it
+    owns. Of the slots beyond the first `n_accepted`, `position` is the number within their block; it is above
+    every weight for a slot without an owner. The right tail is cut into blocks of `tail_size` integers (a
+    power of two) from `tail_start` on; the left tail is its image under ``x -> -1 - x``.
     """
 
     distribution: NoiseDistribution

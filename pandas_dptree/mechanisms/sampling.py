@@ -39,96 +39,42 @@ def byte_source(rng: np.random.Generator | None) -> ByteSource:
     **Privacy.** Only ``None`` protects anybody: a Generator's noise can be predicted and subtracted; it is
     meant for tests and simulation. The operating system is asked anew every time and nothing is kept between
     calls, so a forked child never repeats its parent's noise.
-
-    Examples
-    --------
-    >>> len(byte_source(None)(5))
-    5
     """
     return os.urandom if rng is None else rng.bytes
 
 
 def random_words(source: ByteSource, size: int) -> NDArray[np.uint64]:
-    """Draw uniform 64-bit words, as random as `source` is, in an array of shape (size,).
-
-    Examples
-    --------
-    >>> random_words(byte_source(np.random.default_rng(1)), 3).shape
-    (3,)
-    """
+    """Draw uniform 64-bit words, as random as `source` is."""
     return uniform_words(source, _checked_size(size), np.dtype(np.uint64)).copy()
 
 
 def discrete_laplace(noise_scale: float, size: int, source: ByteSource) -> NDArray[np.int64]:
-    r"""Draw from the discrete Laplace distribution on all integers.
+    r"""Draw from the discrete Laplace distribution on all integers, :math:`P(x) \propto \exp(-|x| / t)`.
 
-    .. math:: P(x) \propto \exp(-|x| / t)
+    The exact binary value of `noise_scale`, from 1e-3 to 1e12, is t. The variance is :math:`2q/(1-q)^2` with
+    :math:`q = e^{-1/t}` (Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy
+    mechanisms", 2009).
 
-    Parameters
-    ----------
-    noise_scale : float
-        :math:`t`, from 1e-3 to 1e12, in the unit of the counts; its exact binary value is the scale.
-    size : int
-        Number of independent draws.
-    source : ByteSource
-        Source of random bytes.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (size,)
-        The variance is :math:`2q/(1-q)^2` with :math:`q = e^{-1/t}`.
-
-    Raises
-    ------
-    ArgumentError
-        If `noise_scale` or `size` is out of range.
-
-    Notes
-    -----
     **Privacy.** Added to whole numbers of L1 sensitivity :math:`\Delta`, the noise gives
     :math:`\varepsilon = \Delta/t`, exactly, as `pandas_dptree.mechanisms.rejection_sampling` argues.
 
     A magnitude above 2**62 is reported as 2**62 (even at the largest scale, the probability is below
     10**-2000000). If the numbers are within ±2**61 and the noisy ones are clipped to ±2**61, the release is
     the same as with unbounded noise: clipping is post-processing, and no sum overflows.
-
-    References
-    ----------
-    Ghosh, Roughgarden and Sundararajan, *Universally utility-maximizing privacy mechanisms*, 2009 (the
-    geometric mechanism). The rejection sampling follows Marsaglia and Tsang, *The ziggurat method for
-    generating random variables*, 2000.
-
-    Examples
-    --------
-    >>> noise = discrete_laplace(10.0, 1000, byte_source(np.random.default_rng(1)))
-    >>> noise.shape, noise.dtype
-    ((1000,), dtype('int64'))
     """
     return draw(NoiseDistribution(scale=_checked_scale(noise_scale), power=1), _checked_size(size), source)
 
 
 def discrete_gaussian(noise_scale: float, size: int, source: ByteSource) -> NDArray[np.int64]:
-    r"""Draw from the discrete Gaussian distribution on all integers.
+    r"""Draw from the discrete Gaussian distribution on all integers, :math:`P(x) \propto \exp(-x^2 / 2t^2)`.
 
-    .. math:: P(x) \propto \exp\left(-\frac{x^2}{2 t^2}\right)
-
-    The arguments are those of `discrete_laplace`. The variance is at most :math:`t^2`, and hardly less from
-    :math:`t = 1` on.
+    The variance is at most :math:`t^2`, and hardly less from :math:`t = 1` on (Canonne, Kamath and Steinke,
+    "The discrete Gaussian for differential privacy", 2020).
 
     **Privacy.** Added to whole numbers of L2 sensitivity :math:`\Delta`, the noise gives
-    :math:`\rho = \Delta^2 / (2t^2)` zero-concentrated differential privacy, exactly, as
+    :math:`\rho = \Delta^2 / (2t^2)` zero-concentrated differential privacy, exactly (Theorem 4 there), as
     `pandas_dptree.mechanisms.rejection_sampling` argues. Magnitudes above 2**62 saturate as in
     `discrete_laplace`.
-
-    References
-    ----------
-    Canonne, Kamath and Steinke, *The discrete Gaussian for differential privacy*, 2020 (arXiv:2004.00010),
-    Theorem 4.
-
-    Examples
-    --------
-    >>> discrete_gaussian(10.0, 1000, byte_source(np.random.default_rng(1))).shape
-    (1000,)
     """
     return draw(NoiseDistribution(scale=_checked_scale(noise_scale), power=2), _checked_size(size), source)
 
@@ -138,20 +84,10 @@ def truncated_discrete_laplace(
 ) -> NDArray[np.int64]:
     r"""Draw from the discrete Laplace distribution on the integers from ``-bound`` to ``bound``.
 
-    .. math:: P(x) \propto \exp(-|x| / t), \qquad |x| \le \text{bound}
-
-    The other arguments are those of `discrete_laplace`; `bound` is from 0 to 2**62.
-
     **Privacy.** Added to whole numbers of L1 sensitivity :math:`\Delta`, the noise gives
     :math:`\varepsilon = \Delta/t` with a :math:`\delta` that is the mass within :math:`\Delta` of one end;
     for :math:`\Delta = 1` and :math:`q = e^{-1/t}`, :math:`\delta = q^R (1-q) / (1 + q - 2q^{R+1})` with
-    :math:`R` the bound.
-
-    Examples
-    --------
-    >>> noise = truncated_discrete_laplace(10.0, 4, 1000, byte_source(np.random.default_rng(1)))
-    >>> bool(abs(noise).max() <= 4)
-    True
+    :math:`R` the bound, at most 2**62.
     """
     if not _is_whole(bound) or not 0 <= bound <= LARGEST_VALUE:
         raise ArgumentError(

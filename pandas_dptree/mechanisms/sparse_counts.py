@@ -18,22 +18,10 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def large_counts(noise: TruncatedLaplace, counts: IntArray, source: ByteSource) -> tuple[IntArray, IntArray]:
-    """Add noise to the counts of nonempty nodes, and keep the noisy counts above R, the radius.
+    """Add noise to the counts of all nonempty nodes of a level; keep those above R, the radius.
 
-    Parameters
-    ----------
-    noise : TruncatedLaplace
-    counts : numpy.ndarray of int64, shape (n,)
-        The exact counts of all nonempty nodes of one level, at least 1.
-    source : callable
+    The result is their positions in `counts`, and their noisy counts, at least R + 1.
 
-    Returns
-    -------
-    kept, noisy : numpy.ndarray of int64, shape (n_kept,)
-        Positions in `counts`, and noisy counts, at least R + 1.
-
-    Notes
-    -----
     **Privacy**: the answer, read as "this node: this noisy count" for the nodes that are kept and as "absent"
     for all others of the level, is as private as `noise` is on the counts of *all* nodes, even though most
     nodes are never looked at. *Proof.* Let mechanism A add the noise to the count of every node of the level,

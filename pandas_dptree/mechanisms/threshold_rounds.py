@@ -45,25 +45,10 @@ def decide_nodes(
 ) -> tuple[list[Nodes], list[IntArray]]:
     r"""Decide the nodes of a tree, threshold by threshold from the largest down (Algorithms 2 and 4).
 
-    Parameters
-    ----------
-    total : int
-        The exact count of the root, from 0 to 2**40.
-    nodes_above : callable
-        Lists the nodes that count more than a number. Every level is included, even if it has no such node.
-    thresholds : Thresholds
-    rng : numpy.random.Generator or None
+    The result is the listed nodes of each level, the root first, and their estimates, -1 for those that reach
+    no threshold. The counts, and which nodes are listed, are secret; that a node is decided, and at which
+    threshold, may be published.
 
-    Returns
-    -------
-    levels : list of Nodes
-        The listed nodes, the root first. Their counts, and which nodes are listed, are secret.
-    estimates : list of numpy.ndarray of int64
-        Of the same nodes; -1 for those that reach no threshold. That, and at which threshold each of the
-        others was decided, may be published.
-
-    Notes
-    -----
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, where neighbouring data sets differ in one
     row, which moves one count of each level by one at most.
 

@@ -93,23 +93,11 @@ class Thresholds:
 
     .. math:: P\bigl(|\tilde w_u - w_u| \le \alpha \max(w_u, \tau)\bigr) \ge 1 - \eta.
 
-    Parameters
-    ----------
-    alpha : float
-        Relative error, at least 0.001 and below 1.
-    eta : float
-        Failure probability of each node, at least 1e-15 and below 1/2.
-    epsilon, delta : float
-        The privacy loss of the whole, for one row that is added or removed. See `group_loss` for units of
-        several rows and for neighbours that replace rows.
-    depth : int
-        Number of nodes on a path from the root to a leaf.
-    tau : float, optional
-        In counts, at least 1. By default `smallest_tau`. With a smaller one the chain is as private, but
-        nothing is guaranteed.
-    calibration : {"exact", "proof"}
-        "proof" is the chain of the paper, corrected; "exact" is one with thresholds as small as the discrete
-        noise allows.
+    `alpha` is the relative error, at least 0.001; `eta` the failure probability of each node; `depth` the
+    number of nodes on a path from the root to a leaf. The loss is for one row that is added or removed
+    (`group_loss` has that of several, or of replaced ones). With a `tau` below `smallest_tau` the chain is as
+    private, but nothing is guaranteed. The calibration "proof" is the chain of the paper, corrected; "exact"
+    is one with thresholds as small as the discrete noise allows.
 
     Attributes
     ----------
@@ -125,13 +113,6 @@ class Thresholds:
     total_noise : TruncatedLaplace
         The noise of the total that determines the number of thresholds.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range, or `epsilon` or `delta` too small to be divided.
-
-    Notes
-    -----
     **Privacy**: public; computed from the arguments alone.
 
     *Proof calibration*, Theorem A.1 and Corollary 4.7 with :math:`\beta = \alpha/(6 + 5\alpha)` and
@@ -192,15 +173,6 @@ class Thresholds:
 
     Rounding to whole numbers may leave too little room for a tau just above one that has enough. The chain is
     then that of the next smaller tau with enough room, whose guarantee implies the requested one.
-
-    Examples
-    --------
-    >>> chain = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=4)
-    >>> chain.guaranteed, chain.tau == chain.smallest_tau
-    (True, True)
-    >>> proof = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=4, calibration="proof")
-    >>> proof.tau > 100 * chain.tau
-    True
     """
 
     alpha: float
@@ -274,18 +246,10 @@ class Thresholds:
         return self.tau >= self.smallest_tau
 
     def rounds(self, total: int) -> tuple[Round, ...]:
-        """Divide the loss over the thresholds that a total needs.
+        """Divide the loss over the thresholds that a noisy total, not below the exact one, needs.
 
-        Parameters
-        ----------
-        total : int
-            A noisy total that is not below the exact one.
-
-        Returns
-        -------
-        tuple of Round
-            From the smallest threshold to the largest: none if the total is at most ``bounds[0]``. Their
-            losses and that of `total_noise` sum to at most `epsilon` and `delta`, exactly.
+        They come from the smallest to the largest: none if the total is at most ``bounds[0]``. Their losses
+        and that of `total_noise` sum to at most `epsilon` and `delta`, exactly.
         """
         n_rounds = min(int(np.searchsorted(self.bounds, total)), len(self.thresholds))
         if n_rounds == 0:
@@ -311,29 +275,8 @@ def group_loss(loss: PrivacyLoss, rows: int) -> PrivacyLoss:
     **Correction**: the rows of one unit may lie in several trees, so their losses do not compose in parallel,
     as those of the paper's trees do for a single row. A mechanism that is
     :math:`(\epsilon/k,\; \delta\,(e^{\epsilon/k} - 1)/(e^\epsilon - 1))`-DP for one row is
-    :math:`(\epsilon, \delta)`-DP for k (Fact 2.2).
-
-    Parameters
-    ----------
-    loss : PrivacyLoss
-        An epsilon and a delta, for one unit.
-    rows : int
-        The number k of rows, added or removed, in which neighbouring data sets differ: ``Sensitivity.l1`` of
-        the counts. It is the number of a unit's rows, and twice that if they are replaced.
-
-    Returns
-    -------
-    PrivacyLoss
-
-    Raises
-    ------
-    ArgumentError
-        If the loss has no delta, `rows` is not a whole number of at least 1, or too little is left for each.
-
-    Examples
-    --------
-    >>> group_loss(PrivacyLoss(epsilon=1.0, delta=1e-6), 2).epsilon
-    0.5
+    :math:`(\epsilon, \delta)`-DP for k (Fact 2.2). k is the number of a unit's rows, and twice that if they
+    are replaced: ``Sensitivity.l1`` of the counts.
     """
     loss = approximate_loss(loss)
     k = whole_number("rows", rows, at_least=1, hint="1 where a unit is one row that is added or removed.")

@@ -12,13 +12,7 @@ __all__ = ["check_writable", "write_together", "write_whole"]
 
 
 def check_writable(path: Path) -> None:
-    """Check whether `write_whole` could write a file, without writing it.
-
-    Raises
-    ------
-    OSError
-        If the path is a folder, or nothing can be written beside it.
-    """
+    """Check whether `write_whole` could write a file, without writing it."""
     if path.is_dir():
         raise IsADirectoryError
     _temporary_folder(path.resolve()).cleanup()
@@ -27,14 +21,8 @@ def check_writable(path: Path) -> None:
 def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = True) -> None:
     """Write a file completely or not at all. A link is followed.
 
-    `fill` writes to the temporary path that it is given, which is then moved to `path`.
-
-    Raises
-    ------
-    FileExistsError
-        If not `replace` and the file exists, even if it appeared only just now. It is not changed.
-    OSError
-        If the file cannot be written.
+    `fill` writes to the temporary path that it is given, which is then moved to `path`. If not `replace`, a
+    file that appeared only just now is not changed either.
     """
     write_together({path: fill}, replace=replace)
 
@@ -45,13 +33,6 @@ def write_together(files: Mapping[Path, Callable[[Path], object]], *, replace: b
     Each is filled as by `write_whole`. They are moved into place in order, the last one being the one that
     gives the others a meaning. If a move fails, the files before it are removed again, unless they replaced
     others: then these are lost.
-
-    Raises
-    ------
-    FileExistsError
-        If not `replace` and one of the files exists; its attribute `filename` is that file.
-    OSError
-        If a file cannot be written.
     """
     with contextlib.ExitStack() as scratch, contextlib.ExitStack() as undo:
         moves = []

@@ -81,27 +81,12 @@ def release_tree(
     described: Attributes,
     centres: Centres,
 ) -> xr.DataTree:
-    """Make a tree of one dataset per level.
+    """Make a tree of one dataset per level, whose shape depends on the domain and the coordinates alone.
 
-    The dimensions, coordinates and types depend on the domain and the coordinates alone. The nodes of a level
-    lie along a dimension named like the level, with the keys as coordinates; those of a quadtree that is the
-    whole domain lie along y and x.
-
-    Parameters
-    ----------
-    domain : Domain
-    values, public : mappings of sequences of numpy.ndarray
-        For each variable name, the values of each level: of shape (..., level_sizes[l]) in each slice, or of
-        shape (level_sizes[l],) if they are the same in all slices.
-    dims, coordinates : sequence of hashable, and xarray.Dataset
-        The dimensions before the nodes in `values`, and their coordinates.
-    attrs : mapping
-        The provenance of the release, stored as JSON text in ``attrs["dp"]`` of the root.
-    described : mapping of mappings
-        Attributes of coordinates, such as their units, by name. They are as public as the coordinates.
-    centres : mapping of sequences of numpy.ndarray, shape (2**l,)
-        For a domain that is one quadtree: the coordinates of its squares for each level from the first, along
-        y and along x, if there are any.
+    The nodes of a level lie along a dimension named like the level, with the keys as coordinates; those of a
+    quadtree that is the whole domain lie along y and x, at the `centres` of its squares. `values` are those
+    of each slice, `public` ones the same in all slices; `dims` are the dimensions before the nodes. `attrs`
+    is stored as JSON text in ``attrs["dp"]`` of the root.
     """
     only = sole(domain)
     plane = None if only is None else only.plane

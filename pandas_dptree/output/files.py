@@ -205,13 +205,7 @@ class TableFile:
 
     @classmethod
     def of(cls, released: Any) -> TableFile:
-        """Describe a table.
-
-        Raises
-        ------
-        ArgumentError
-            If it is not a released table, or could not be restored exactly.
-        """
+        """Describe a released table, or refuse one that could not be restored exactly."""
         attrs, plan = _attrs_of(released)
         columns, names, fields, cells = [], [], [], []
         for name, column, in_index in _columns_of(released):
@@ -240,13 +234,7 @@ class TableFile:
         return join_columns(self.names, self.cells)
 
     def write(self, path: Path, *, replace: bool) -> None:
-        """Write the table, and its description: all files, or none.
-
-        Raises
-        ------
-        FileExistsError, OSError
-            As `write_together` does.
-        """
+        """Write the table, and its description: all files, or none."""
         if path.suffix.lower() == ".parquet":
             write_together({path: self._fill_parquet}, replace=replace)
             return

@@ -33,13 +33,8 @@ def prefix_of(column: Hashable | None) -> str:
 def check_names(by: Sequence[Hashable], columns: Sequence[Hashable], *, argument: str) -> None:
     """Check that each column of a table of sums or means can have a name of its own.
 
-    `by` has the names of the keys, and `columns`, from `argument`, those of the columns to add up.
-
-    Raises
-    ------
-    ColumnsError
-        If a column has the name of a key or of a column that every table has; or if a companion of it, such
-        as ``cost_std_error``, has the name of a key or another column.
+    Neither the columns, from `argument`, nor their companions, such as ``cost_std_error``, may have the name
+    of a key or of another column.
     """
     named = {column: [column, *(f"{prefix_of(column)}{what}" for what in COMPANIONS)] for column in columns}
     taken = Counter([*RESERVED_NAMES, *by, *chain.from_iterable(named.values())])
@@ -59,11 +54,10 @@ def release_frame(
     values: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Make a table of one row per node, from the root to the leaves.
+    """Make a table of one row per node, from the root to the leaves; its shape depends on the domain alone.
 
-    Its columns, types and rows depend on the domain alone: ``level`` (ordered categorical), one column per
-    key (missing below its depth), and the values. `values` has, for each column name, those of each level,
-    shape (level_sizes[l],) or (1,). Masked integers become ``Int64``. `attrs` are those of the table.
+    It has ``level`` (ordered categorical), one column per key (missing below its depth), and the values: for
+    each column name, those of each level, one per node or one for all. Masked integers become ``Int64``.
     """
     listed = [domain.tree.listed(level) for level in range(domain.tree.depth + 1)]
     level = np.repeat(np.arange(len(listed), dtype=np.int16), [np.count_nonzero(shown) for shown in listed])
@@ -94,11 +88,6 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
     """List the keys, from the coarsest down, and the columns with an error, of a released table.
 
     The table may have been filtered or read back from a file.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not a released table.
     """
     keys, parts, values = _layout_of(released)
     if parts:
@@ -156,24 +145,8 @@ def _has_parts(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequ
 def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     """Select one level of a released table, indexed as ``groupby`` would index it.
 
-    Parameters
-    ----------
-    released : pandas.DataFrame
-        A table that this package released, possibly filtered or read back from a file; also one of a
-        distribution of groups.
-    name : hashable
-        ``"total"`` or the name of a key.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The values and their errors, indexed by the keys from the coarsest down to `name`; and by the bins,
-        ranges or parts of a distribution.
-
-    Raises
-    ------
-    ArgumentError
-        If `released` is not a released table, or does not have the level.
+    The table may have been filtered or read back from a file. The index has the keys from the coarsest down
+    to `name`, and the bins, ranges or parts of a distribution.
     """
     by, parts, _ = _layout_of(released)
     if not is_name(name) or name not in (ROOT, *by):

@@ -23,16 +23,7 @@ def check_title(title: object) -> None:
 def html_page(title: str, body: str, *, style: str, origin: str) -> str:
     """Return a self-contained page, without scripts or network.
 
-    Parameters
-    ----------
-    title : str
-        Its heading, as plain text.
-    body : str
-        What stands between heading and footer, as HTML.
-    style : str
-        Rules in addition to those of all pages.
-    origin : str
-        A sentence for the footer, as plain text: what the page repeats.
+    `title` is plain text, `body` HTML, and `origin` a plain sentence for the footer: what the page repeats.
     """
     return _PAGE.format(
         title=escape(title), style=f"{_STYLE}\n{style}", body=body, origin=escape(origin), version=__version__

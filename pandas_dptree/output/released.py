@@ -54,13 +54,7 @@ class Released:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Released:
-        """Read a table.
-
-        Raises
-        ------
-        ArgumentError
-            If it is not a released table, has no rows, or has two rows for one node.
-        """
+        """Read a released table that has rows, at most one for each node."""
         keys, columns = layout_of(table)
         if missing := [key for key in keys if key not in table]:
             raise ColumnsError(

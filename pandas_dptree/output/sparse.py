@@ -21,15 +21,9 @@ Levels = Sequence[npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownLevel:
-    """The nodes of one level that a table shows, with their names.
+    """The nodes of one level that a table shows, with the last key of each.
 
-    Attributes
-    ----------
-    nodes : SparseLevel
-    labels : ExtensionArray of shape (n,)
-        The last key of each node; not used for the root.
-    listed : numpy.ndarray of bool, shape (n,)
-        False for nodes that only continue a shorter path of public keys, which have no row.
+    Nodes that are not `listed` only continue a shorter path of public keys, and have no row.
     """
 
     nodes: SparseLevel
@@ -49,20 +43,9 @@ def sparse_frame(
 ) -> pd.DataFrame:
     """Make a table of one row per node and one per remainder, level by level: see `ImplicitPlan.release`.
 
-    Parameters
-    ----------
-    names : sequence of hashable
-        Of the levels, from the root down.
-    levels : sequence of ShownLevel
-        From the root down.
-    estimates, bounds : pairs of sequences of numpy.ndarray of int64
-        Estimates of the nodes and the remainders, from `sparse_estimates`; and bounds, from `count_bounds`.
-    bound_name : str
-        The name of the column that says how far a count can be from the truth.
-    noise_scales : sequence of float or None
-        Of each level, for a table that shows the measurements; otherwise None.
-    attrs : mapping
-        The attributes of the table, such as the provenance.
+    `estimates` and `bounds` are those of the nodes and of the remainders; `bound_name` is the column that
+    says how far a count can be from the truth. Without noise scales, the table does not show the
+    measurements.
     """
     nodes = [level.nodes for level in levels]
     (lower, upper), (rest_lower, rest_upper) = bounds, remainder_bounds(nodes, *bounds)
@@ -107,9 +90,8 @@ def node_frame(
 ) -> pd.DataFrame:
     """Make a table of one row per node, level by level, if the ancestors of all nodes are nodes too.
 
-    `keys` has the prefixes of each level, ascending, and `values`, for each column name, the values of each
-    level. The table has ``level`` (ordered categorical), one column per level (missing below a node's depth),
-    and the values. `attrs` are those of the table.
+    The prefixes of each level ascend. The table has ``level`` (ordered categorical), one column per level
+    (missing below a node's depth), and the values.
     """
     lengths = tree.lengths
     paths = [

@@ -48,13 +48,7 @@ _SEARCH_STEPS = 40  # enough to compare sets of levels; most are then at their m
 class VarianceFunction:
     """The noise variance of a level as a function of its share of the budget.
 
-    Parameters
-    ----------
-    noise : AdditiveNoise
-    unit_scale : float
-        The noise scale of a level that has the whole budget.
-    power : int
-        The variance falls like ``share**-power`` while it is well above one squared count.
+    The variance falls like ``share**-power`` while it is well above one squared count.
     """
 
     noise: AdditiveNoise
@@ -108,20 +102,9 @@ def _calibrated(
 class Problem:
     """Minimize the costs of the levels' errors over splits of the budget.
 
-    A split is a column of shares, shape (n_levels,); several are processed side by side.
-
-    Parameters
-    ----------
-    model : callable
-        From precisions to the mean variances of the levels.
-    variance : VarianceFunction
-        From shares to noise variances.
-    weights : numpy.ndarray, shape (n_levels, 1)
-        Cost of a unit of each level's mean variance.
-    worst : bool
-        Whether to minimise the largest cost of a level, or their sum.
-    floor : numpy.ndarray, shape (n_levels, 1)
-        Smallest share of each level.
+    A split is a column of shares, shape (n_levels,); several are processed side by side. `model` maps
+    precisions to the mean variances of the levels; `weights` are the costs of a unit of these; `worst` says
+    whether to minimise the largest cost of a level, or their sum; `floor` has the smallest shares.
     """
 
     model: Model
@@ -138,24 +121,11 @@ class Problem:
     def descend(
         self, splits: FloatArray, *, steps: int, tolerance: float = 3e-7
     ) -> tuple[FloatArray, FloatArray]:
-        """Improve splits by alternating between the best estimator and the best noise.
+        """Improve splits, in turn by the best estimator and the best noise, and return their costs too.
 
-        Parameters
-        ----------
-        splits : numpy.ndarray, shape (n_levels, n_splits)
-            Where to start. A level whose share is 0 keeps it.
-        steps : int
-            Maximum number of steps.
-        tolerance : float
-            When to stop: no level's part of the error exceeds its share by more, relatively. If the precision
-            is proportional to the share, the sum of costs is then within this of its minimum, by convexity.
-
-        Returns
-        -------
-        splits : numpy.ndarray, shape (n_levels, n_splits)
-            The best found: never worse than the start.
-        values : numpy.ndarray, shape (n_splits,)
-            Their costs.
+        The best found are never worse than the start, and a level whose share is 0 keeps it. It stops when no
+        level's part of the error exceeds its share by more than the tolerance, relatively. If the precision
+        is proportional to the share, the sum of costs is then within this of its minimum, by convexity.
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
@@ -189,28 +159,12 @@ class Problem:
 def promising_splits(
     problem: Problem, depth: int, *, keep: int, unknown: npt.NDArray[np.bool_] | None = None
 ) -> FloatArray:
-    """Search the sets of levels that might be measured, for a cheap problem.
+    """Search the sets of levels that might be measured, for a cheap problem, and return the best first.
 
     Where precision rises faster than the share, each set of measured levels has a minimum of its own. Up to
     ten levels above the leaves all sets are tried. Beyond, the search starts with every level, every second,
     every third, … up from the leaves, and continues with all sets that differ by one or two levels from the
-    best so far while that helps.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of ``depth + 1`` levels.
-    depth : int
-        Level of the leaves, which are always measured.
-    keep : int
-        Maximum number of splits to return.
-    unknown : numpy.ndarray of bool, shape (depth + 1,), optional
-        The levels that may be measured, that of the leaves among them. By default all.
-
-    Returns
-    -------
-    numpy.ndarray, shape (depth + 1, n_splits)
-        The best first.
+    best so far while that helps. Only `unknown` levels may be measured; that of the leaves always is.
     """
     measurable = np.arange(depth + 1) if unknown is None else np.flatnonzero(unknown)
 

@@ -46,15 +46,6 @@ def uniform_tree_shares(
     Level sizes never fall, but need not divide one another. `weights` is the cost of a unit of each level's
     mean variance, at least 0. Levels that are not `unknown` have only known nodes and are not measured; the
     leaves are unknown. The shares are all 0 where what is known leaves no error that has a weight.
-
-    Examples
-    --------
-    The total is known, so that its two parts are a single number, given by either.
-
-    >>> unknown = np.array([False, True, True])
-    >>> shares = uniform_tree_shares([1, 2, 6], np.array([0.0, 1.0, 1.0]), unknown)
-    >>> (shares / shares.sum()).round(3).tolist()
-    [0.0, 0.292, 0.708]
     """
     sizes = np.asarray(level_sizes, dtype=np.float64)
     leaves = sizes[-1] / sizes

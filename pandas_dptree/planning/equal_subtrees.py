@@ -28,25 +28,10 @@ FloatArray = npt.NDArray[np.float64]
 class Orbits:
     """The kinds of nodes of a tree, themselves a tree whose nodes stand for many.
 
-    Level values have shape (n_kinds, n_batch), for several assignments of variances at once.
-
-    Parameters
-    ----------
-    child_counts : tuple of numpy.ndarray of int64
-        For each level but the deepest, how many kinds of children each kind of node has.
-    copies : tuple of numpy.ndarray, shape (n_kinds, 1)
-        For each level below the root, how many of each kind one parent has.
-    listed : tuple of numpy.ndarray, shape (n_kinds, 1)
-        For each level, how many nodes of each kind a table shows: all of them, or none.
-    kinds : tuple of numpy.ndarray of int64, shape (level_sizes[l],) or (1,)
-        For each level, the kind of each node; folded where all are equal.
-    known : tuple of numpy.ndarray of bool, shape (n_kinds, 1) or (1, 1)
-        For each level, the kinds whose counts are public.
-
-    Examples
-    --------
-    >>> Orbits.of(Tree.from_branching([100, 100, 100])).n_listed.tolist()
-    [1.0, 100.0, 10000.0, 1000000.0]
+    Each kind of node of a level has `child_counts` kinds of children, with `copies` of each. A table shows
+    `listed` nodes of each kind; `kinds` has the kind of each node, folded where all are equal, and `known`
+    the kinds whose counts are public. Level values have shape (n_kinds, n_batch), for several assignments of
+    variances at once.
     """
 
     child_counts: tuple[IntArray, ...]
@@ -80,15 +65,7 @@ class Orbits:
 
     @classmethod
     def from_sizes(cls, level_sizes: Sequence[int], unknown: npt.NDArray[np.bool_] | None = None) -> Orbits:
-        """Return the orbits of a uniform tree with these level sizes, which need not divide one another.
-
-        By default all levels are unknown.
-
-        Examples
-        --------
-        >>> Orbits.from_sizes([1, 2, 3]).copies[1].item()
-        1.5
-        """
+        """Return the orbits of a uniform tree with these level sizes, which need not divide one another."""
         one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         copies = tuple(np.array([[below / above]]) for above, below in pairwise(level_sizes))
         listed = tuple(np.array([[float(size)]]) for size in level_sizes)

@@ -20,19 +20,7 @@ Flags = Sequence[npt.NDArray[np.bool_]]
 
 
 def levels_to_measure(tree: Tree, known: Flags | None = None) -> npt.NDArray[np.bool_]:
-    """Return which levels have a node whose count is not known: shape (n_levels,), True for the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        If all leaves are known.
-
-    Examples
-    --------
-    >>> total_known = [np.array([True]), np.array([False]), np.array([False])]
-    >>> levels_to_measure(Tree.from_branching([2, 3]), total_known).tolist()
-    [False, True, True]
-    """
+    """Return which levels have a node whose count is not known; those of the leaves must be."""
     if known is None:
         return np.ones(tree.depth + 1, dtype=bool)
     unknown = np.array([not flags.all() for flags in known])

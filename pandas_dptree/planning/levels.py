@@ -31,13 +31,7 @@ _FINAL_STEPS = 3000  # trees of practical shapes need less than a hundred
 
 
 def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
-    """Give every level the same share, and none to a level whose counts are all known.
-
-    Examples
-    --------
-    >>> uniform_shares(Tree.from_branching([50, 60, 30])).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
+    """Give every level the same share, and none to a level whose counts are all known."""
     unknown = levels_to_measure(tree, known)
     return np.where(unknown, 1 / np.count_nonzero(unknown), 0.0)
 
@@ -49,11 +43,6 @@ def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = N
     shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the square
     root under a rho. Here k is `variance_power`; see `AdditiveNoise.variance_power`. A level whose counts are
     all known gets no share.
-
-    Examples
-    --------
-    >>> (7 * geometric_shares(Tree.from_branching([8, 8]), 2)).round(6).tolist()
-    [1.0, 2.0, 4.0]
     """
     sizes = np.where(levels_to_measure(tree, known), np.asarray(tree.level_sizes, dtype=np.float64), 0.0)
     shares = sizes ** (1 / (1 + variance_power))
@@ -73,38 +62,9 @@ def optimal_shares(
 ) -> FloatArray:
     """Find the shares for which the estimates are most accurate.
 
-    Parameters
-    ----------
-    tree : Tree
-    noise : AdditiveNoise
-    loss : PrivacyLoss
-        That of the whole release.
-    sensitivity : Sensitivity
-        That of one level.
-    objective : {"levels", "cells", "worst"}
-        What is minimised, the variance of a level being the mean over the nodes that a table shows; see
-        `pandas_dptree.planning.objective.cost_weights`.
-    level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level matters, at least 0. By default all matter equally.
-    least_squares : bool
-        Whether the estimates will be least squares on the tree, or the measurements as they are.
-    known : Flags, optional
-        The nodes whose counts are public: they have no error, and are informative about the others. By
-        default none.
+    They have the sum 1. That of the leaves is at least 1e-3; without least squares, every share is. A level
+    whose counts are all `known` has the share 0.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. That of the leaves is at least 1e-3; without least squares, every share is. A
-        level whose counts are all known has the share 0.
-
-    Raises
-    ------
-    ArgumentError
-        If the objective is unknown, the weights are invalid, or all leaves are known.
-
-    Notes
-    -----
     Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
     whose levels are known as a whole or not at all, its solution has a closed form: see
     `pandas_dptree.planning.closed_form`. Other trees are solved numerically, to within 1e-6 of the minimum.

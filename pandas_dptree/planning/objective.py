@@ -27,34 +27,10 @@ def cost_weights(
 ) -> FloatArray:
     """Return the cost of a unit of each level's mean variance.
 
-    The cost of a release is the sum of weight times mean variance over the levels, or with the objective
-    ``"worst"`` the largest of these products.
-
-    Parameters
-    ----------
-    n_listed : sequence of float, shape (n_levels,)
-        How many nodes of each level a table shows; a level without any costs nothing.
-    objective : {"levels", "cells", "worst"}
-        ``"levels"``: the mean variance of a level, averaged over the levels; ``"cells"``: the mean variance
-        of all nodes; ``"worst"``: the mean variance of the worst level.
-    level_weights : numpy.ndarray, shape (n_levels,), optional
-        How much the error of a level (of each of its nodes) matters, at least 0. By default all equally.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        With sum 1; with the objective ``"worst"``, with maximum 1.
-
-    Raises
-    ------
-    ArgumentError
-        If the objective is unknown, or the weights are not numbers of at least 0, at least one of them
-        positive.
-
-    Examples
-    --------
-    >>> cost_weights([1, 2, 6], "cells").round(3).tolist()
-    [0.111, 0.222, 0.667]
+    The cost of a release is the sum of weight times mean variance over the levels, with weights of sum 1; for
+    the objective "worst" the largest of these products, with weights of maximum 1. "levels" averages the mean
+    variances over the levels, "cells" over all listed nodes. `level_weights` say how much the error of each
+    node of a level matters.
     """
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise ArgumentError(
@@ -94,15 +70,7 @@ def expected_cost(variances: FloatArray, weights: FloatArray, objective: Objecti
 def by_level(
     argument: str, values: Mapping[Hashable, float], names: Sequence[Hashable], default: float
 ) -> FloatArray:
-    """Return the numbers of a mapping from level names in the order of the levels: shape (n_levels,).
-
-    Numbers are finite and at least 0; levels that are left out get the default.
-
-    Raises
-    ------
-    ArgumentError
-        If `values` is no such mapping; the error names `argument`.
-    """
+    """Return the numbers of a mapping from level names in the order of the levels, or their default."""
     if not isinstance(values, Mapping):
         raise ArgumentError(
             argument,

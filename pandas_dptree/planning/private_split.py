@@ -69,25 +69,9 @@ def best_noise(
 ) -> tuple[LevelNoise, tuple[float, ...]]:
     """Find the noise and the shares with the smallest `mean_found_from`.
 
-    Parameters
-    ----------
-    mechanism : {"auto", "truncated_laplace", "gaussian"}
-        "auto" tries all that can have the loss.
-    split : {"optimal", "doubling", "uniform"} or sequence of float
-        The share of each level from the root down. "doubling": each is twice the one above. "optimal":
-        doubling for truncated Laplace noise on up to four private levels, otherwise the better of doubling
-        and even shares.
-    loss : PrivacyLoss
-        With a delta.
-    n_levels, n_public : int
-        Numbers of levels in all and of public ones; the root is one of them.
-    neighbors, max_contributions
-        As for `Plan`.
-
-    Raises
-    ------
-    ArgumentError
-        If the mechanism cannot have the loss.
+    The mechanism "auto" tries all that can have the loss. The split "doubling" makes each share twice the one
+    above; "optimal" is doubling for truncated Laplace noise on up to four private levels, otherwise the
+    better of doubling and even shares.
     """
     kinds = [noise for name, noise in LEVEL_NOISES.items() if mechanism in ("auto", name)]
     possible = [noise for noise in kinds if loss.rho is None or noise is not IndependentLevels]

@@ -78,24 +78,8 @@ def relative(share: float, *, of: float) -> float:
 class Target:
     """Target standard errors of a tree's levels, and how the budget may be split to reach them.
 
-    Parameters
-    ----------
-    tree : Tree
-    names : sequence of hashable, shape (n_levels,)
-        Names of the levels, for messages.
-    std_errors : numpy.ndarray, shape (n_levels,)
-        Largest expected standard error of each level, in units of what is added up; inf for a level without a
-        target.
-    sensitivity : Sensitivity
-        That of one level.
-    split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
-        As for `level_shares`; ``"optimal"`` is the best split for these targets.
-    least_squares : bool
-        Whether the estimates will be least squares on the tree.
-    known : Flags, optional
-        The nodes whose counts are public; a level with only such nodes has no error. By default none.
-    unit : float, default 1.0
-        The value of a unit, for messages: 1 for counts.
+    `std_errors` are the largest expected ones, in units of what is added up, inf for a level without a
+    target. The split "optimal" is the best one for these targets. `names` and `unit` are for messages.
     """
 
     tree: Tree

@@ -33,34 +33,13 @@ __all__ = [
 
 
 def level_variances(tree: Tree, noise_variances: npt.ArrayLike, *, known: Flags | None = None) -> FloatArray:
-    """Return the mean variance of the least-squares estimates of each level.
+    """Return the mean variance of the least-squares estimates of each level, in squared counts.
 
-    Parameters
-    ----------
-    tree : Tree
-    noise_variances : array_like of float, shape (n_levels,)
-        The variance of each level's noise, in squared counts: inf for a level that is not measured, 0 for one
-        that is known. The leaf level must be finite.
-    known : Flags, optional
-        The nodes whose counts are public. By default none.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        Mean over the nodes of the level that a table shows, in squared counts; nan where it shows none.
-
-    Examples
-    --------
-    A total measured together with its two parts: the parts alone would give the total with variance 2.
+    The mean is over the nodes of the level that a table shows; nan where it shows none. The noise variances
+    are inf for a level that is not measured, 0 for one that is known.
 
     >>> level_variances(Tree.from_branching([2]), [1.0, 1.0]).round(6).tolist()
     [0.666667, 0.666667]
-
-    If the first part is public, the other is measured twice:
-
-    >>> one_known = [np.array([False]), np.array([True, False])]
-    >>> level_variances(Tree.from_branching([2]), [1.0, 1.0], known=one_known).tolist()
-    [0.5, 0.25]
     """
     orbits = Orbits.of(tree, known)
     with np.errstate(divide="ignore"):
@@ -74,22 +53,9 @@ def level_variances_and_vjp(
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return the mean variance of each level, and its vector-Jacobian product by the precisions.
 
-    Parameters
-    ----------
-    orbits : Orbits
-        The tree, its equal siblings counted.
-    precisions : numpy.ndarray, shape (n_levels, n_batch)
-        One over the noise variance of each level: 0 where nothing is measured, inf where the values are
-        known. That of the leaf level must be above 0, unless all leaves are known. Kinds of nodes that the
-        orbits call known have the precision inf in any case.
-
-    Returns
-    -------
-    means : numpy.ndarray, shape of `precisions`
-        Mean variance of the nodes of each level that a table shows; 0 where it shows none.
-    vjp : callable
-        From weights u of the levels to the gradient of ``sum(u * means)`` with respect to `precisions`; both
-        of the shape of `precisions`.
+    Precisions are 0 where nothing is measured, inf where the values are known; kinds of nodes that the orbits
+    call known have the precision inf in any case. The product maps weights u of the levels to the gradient of
+    ``sum(u * means)``.
     """
     means, node_vjp = node_variances_and_vjp(orbits, [level[None] for level in precisions])
     return means, lambda weights: np.stack([level.sum(axis=0) for level in node_vjp(weights)])

@@ -51,19 +51,8 @@ Chargeables = Mapping[Hashable, Costed]
 class Charge:
     """A charge that is on disk.
 
-    Attributes
-    ----------
-    account : str
-        The account that was charged.
-    part : str or None
-        The part of the account, if the release was only about that part.
-    number : int
-        The number of the entry in the ledger.
-    digest : str
-        The digest of the ledger up to this entry. Whoever keeps the released table can prove by it that the
-        ledger was changed later: see `Ledger.verify`.
-    note : str
-        What the release was for.
+    Whoever keeps the released table can prove by its digest, that of the ledger up to this entry, that the
+    ledger was changed later: see `Ledger.verify`.
     """
 
     account: str

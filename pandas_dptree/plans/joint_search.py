@@ -17,7 +17,8 @@ from pandas_dptree.plans.joint import JointPlan, joint_delta
 from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import largest_budget
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless, zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.privacy.unit import protected

@@ -7,7 +7,7 @@ the standard error for every alpha. So if the noise does not depend on the count
 squares after either), a tolerance of relative errors does not reduce the largest alpha-RMSE. It reduces only
 that of large counts.
 
-"Ghazi et al., 2023" is the paper in the docstring of `pandas_dptree.metrics`.
+"Ghazi et al., 2023" is the paper in the docstring of `pandas_dptree.theory`.
 """
 
 from __future__ import annotations

@@ -119,25 +119,11 @@ class RelativeErrorPlan(Plan):
         return self.chain.rmse_bound if isinstance(self.chain, ClippedThresholds) else None
 
     def error_bound(self, counts: npt.ArrayLike) -> IntArray:
-        r"""Compute how far true counts can be from released ones.
+        r"""Compute how far true counts can be from released ones, counts of at least 0.
 
         Where :math:`|c - w| \le \alpha \max(w, \tau)`, either :math:`w \le \tau` or
         :math:`w \le c/(1 - \alpha)`. So the distance is a whole number of at most
         :math:`\alpha \max(c/(1 - \alpha), \tau)`. With clip it is also at most `max_error`.
-
-        Parameters
-        ----------
-        counts : array_like of int
-            Released counts, at least 0.
-
-        Returns
-        -------
-        numpy.ndarray of int64, of the same shape
-
-        Raises
-        ------
-        ArgumentError
-            If the counts are not of an integer type, or some are negative.
         """
         released = released_counts(counts)
         alpha = self.mechanism.alpha

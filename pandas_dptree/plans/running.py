@@ -100,16 +100,8 @@ Finish = Callable[[Origin, Done], Outcome]
 class Release:
     """A plan together with its data, whose public arguments have been checked.
 
-    Attributes
-    ----------
-    plan : Plan
-        What is charged.
-    read : callable
-        Reads the records. Adds no noise; what it returns holds exact values.
-    effort : int
-        The work of reading, relative to `steps`.
-    steps : sequence of Step
-        The steps of the function that `read` returns.
+    `read` reads the records and adds no noise: what it returns holds exact values. `effort` is the work of
+    reading, relative to the `steps` of the function that `read` returns.
     """
 
     plan: Costed
@@ -119,15 +111,7 @@ class Release:
 
 
 def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> dict[Name, Any]:
-    """Carry out releases, charged together if the options name an account.
-
-    Returns the released tables by name.
-
-    Raises
-    ------
-    ArgumentError
-        If an option cannot be used, or the records cannot be read. `LedgerError` if the account refuses.
-    """
+    """Carry out releases, charged together if the options name an account; return the tables by name."""
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)

@@ -107,13 +107,7 @@ def _canonical(value: Any) -> str:
 
 
 def check_digest(data: Mapping[str, Any], approved: Any) -> None:
-    """Check that a description has the digest that it states, and the approved one, if there is one.
-
-    Raises
-    ------
-    ArgumentError
-        Naming `data` if it has changed since it was written, and `digest` if another plan was approved.
-    """
+    """Check that a description has the digest that it states, and the approved one, if there is one."""
     stated = data.get("digest")
     try:
         found = digest_of(data)

@@ -33,15 +33,7 @@ def shown_levels(
 ) -> list[ShownLevel]:
     """Add the ancestors of released nodes, and arrange all by parent and label.
 
-    Parameters
-    ----------
-    tree : BitPrefixes, CharPrefixes or PrivateKeys
-    nodes : PrefixNodes or KeyNodes
-        Of these, only the parents and labels of released nodes are read.
-    released : sequence of ReleasedLevel
-        From the root down.
-    variances, radii : sequences of float and of int
-        Of the noise of each level.
+    Of `nodes`, only the parents and labels of released nodes are read.
     """
     keys = [level[0] for level in released]
     for place in reversed(range(tree.n_public + 1, len(keys))):

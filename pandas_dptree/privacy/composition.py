@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.privacy.loss import zcdp_delta
+from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = [
@@ -73,33 +73,9 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
     with probability :math:`e^{1/b}/(1 + e^{1/b})`. That is randomised response, for which the sum of the
     losses gives the smallest possible delta (Kairouz, Oh and Viswanath, "The composition theorem for
     differential privacy", 2015; Murtagh and Vadhan, "The complexity of computing the optimal composition of
-    differential privacy", 2016).
+    differential privacy", 2016). It is exactly 0 if the levels' epsilons add up to at most `epsilon`.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    noise_scales : array_like of float, shape (n_levels,)
-        Scales b in counts; inf for a level that is not measured.
-    sensitivity : Sensitivity
-        That of one level, the same for all.
-
-    Returns
-    -------
-    float
-        From 0 to 1; exactly 0 if the levels' epsilons, ``sensitivity.l1 / b``, add up to at most `epsilon`.
-
-    Raises
-    ------
-    ArgumentError
-        If `epsilon` is not positive and finite, or the scales are not positive numbers.
-
-    Examples
-    --------
-    >>> one_row = Sensitivity(l1=1, l2_squared=1)
-    >>> laplace_delta(1.0, [2.0, 2.0], one_row)
-    0.0
-    >>> laplace_delta(0.9, [2.0, 2.0], one_row)  # doctest: +ELLIPSIS
+    >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
     """
     epsilon, scales = _checked(epsilon, noise_scales)
@@ -120,28 +96,8 @@ def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sen
     (Balle and Wang, "Improving the Gaussian mechanism for differential privacy", 2018, Theorem 8). The
     bound by concentrated privacy, `zcdp_delta`, is used if it is smaller.
 
-    Parameters
-    ----------
-    epsilon, noise_scales, sensitivity
-        As for `laplace_delta`; the scales are sigma.
-
-    Returns
-    -------
-    float
-        From 0 to 1. Close to the smallest possible value from 1e-28 upwards.
-
-    Raises
-    ------
-    ArgumentError
-        If `epsilon` is not positive and finite, or the scales are not positive numbers.
-
-    Examples
-    --------
-    >>> one_row = Sensitivity(l1=1, l2_squared=1)
-    >>> gaussian_delta(1.0, [6.0, 6.0], one_row)  # doctest: +ELLIPSIS
+    >>> gaussian_delta(1.0, [6.0, 6.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     9.004...e-07
-    >>> zcdp_delta(2 * 1 / (2 * 6.0**2), 1.0)  # doctest: +ELLIPSIS
-    4.022...e-06
     """
     epsilon, scales = _checked(epsilon, noise_scales)
     if not scales.size:
@@ -169,23 +125,8 @@ def node_gaussian_delta(
     All of it is simulated by continuous Gaussian noise. If neighbours move the nodes by d, their distance is
     :math:`\mu = (\sum_v d_v^2 / (\sigma_v^2 - \tau_l^2))^{1/2}`, a norm of d: for the sum of k paths
     at most k times that of the worst path, for the difference of two such sums :math:`\sqrt 2` times as much.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    least_scales : numpy.ndarray, shape (n_levels,)
-        The smallest scale on each level that is measured.
-    inverse_sum : callable
-        From the variances :math:`\tau_l^2` of the kernels, one for each of these levels, to the largest sum
-        of :math:`1 / (\sigma_v^2 - \tau_l^2)` along a path from the root to a leaf.
-    sensitivity : Sensitivity
-        That of the counts of one level.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    `least_scales` holds the smallest scale on each measured level; `inverse_sum` maps the kernels' variances
+    :math:`\tau_l^2` to the largest sum of :math:`1 / (\sigma_v^2 - \tau_l^2)` along a path.
     """
     moves = min(sensitivity.l1, sensitivity.l2_squared)
     width = math.sqrt(sensitivity.l2_squared * inverse_sum(np.zeros(len(least_scales))))
@@ -198,28 +139,8 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
 
     All of it is simulated by continuous Gaussian noise, under which the distance between neighbours is
     :math:`\mu = (\sum_q \Delta_q^2 \sum_l 1 / (\sigma_{ql}^2 - \tau_{ql}^2))^{1/2}`. The bound by
-    concentrated privacy, `zcdp_delta`, is used if it is smaller.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    quantities : sequence of (array_like of float, Sensitivity)
-        For each quantity, the noise scale of each level in its units, inf for a level that is not measured;
-        and the sensitivity of one level.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-
-    Examples
-    --------
-    >>> one_row = Sensitivity(l1=1, l2_squared=1)
-    >>> joint_gaussian_delta(0.5, [([20.0, 20.0], one_row), ([20.0], one_row)])  # doctest: +ELLIPSIS
-    7.20452598...e-11
-    >>> gaussian_delta(0.5, [20.0, 20.0, 20.0], one_row)  # doctest: +ELLIPSIS
-    7.20452598...e-11
+    concentrated privacy, `zcdp_delta`, is used if it is smaller. Each quantity has its noise scales and the
+    sensitivity of one level, both in its own units.
     """
     checked = [(_checked(epsilon, scales)[1], sensitivity) for scales, sensitivity in quantities]
     variances = np.concatenate([scales**2 for scales, _ in checked])
@@ -240,22 +161,10 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
 class GaussianProfile:
     r"""The delta, at any real epsilon, of discrete Gaussian noise on counts that move by known whole numbers.
 
-    Counts with little noise enter with their exact privacy loss, the others by simulation, as in
-    `gaussian_delta`. An epsilon below 0 is meaningful: :math:`\delta(\epsilon) = \max_S P(S) - e^\epsilon
-    Q(S)` is then at least :math:`1 - e^\epsilon`.
-
-    Parameters
-    ----------
-    moves : sequence of (float, int)
-        For each count that moves, the scale of its noise (inf if it is not measured) and how far it moves.
-
-    Examples
-    --------
-    >>> profile = GaussianProfile([(6.0, 1), (6.0, 1)])
-    >>> profile.delta(1.0) == gaussian_delta(1.0, [6.0, 6.0], Sensitivity(l1=1, l2_squared=1))
-    True
-    >>> round(profile.delta(-0.5), 4), round(GaussianProfile([]).delta(-0.5), 4)
-    (0.3946, 0.3935)
+    Each count that moves has the scale of its noise and how far it moves. Counts with little noise enter with
+    their exact privacy loss, the others by simulation, as in `gaussian_delta`. An epsilon below 0 is
+    meaningful: :math:`\delta(\epsilon) = \max_S P(S) - e^\epsilon Q(S)` is then at least
+    :math:`1 - e^\epsilon`.
     """
 
     def __init__(self, moves: Sequence[tuple[float, int]]) -> None:
@@ -278,21 +187,8 @@ class SimulatedGaussian:
 
     Counts that move by d are at the distance :math:`\mu = (\sum_i d_i^2 v_i)^{1/2}`, with the
     :math:`v_i = 1 / (\sigma_i^2 - \tau_i^2)` of `inverse_variances`. As no noise is chosen anew for another
-    move, delta is a function of :math:`\mu` alone.
-
-    Parameters
-    ----------
-    noise_scales : numpy.ndarray, shape (n,)
-        The scale of the noise of each count that can move.
-    shifts : numpy.ndarray, shape (n,)
-        About how far each of them moves in the worst case. The kernels are chosen for it; any is valid.
-
-    Examples
-    --------
-    >>> simulation = SimulatedGaussian(np.array([20.0, 20.0]), np.array([1.0, 1.0]))
-    >>> mu_squared = np.array([1.0, 2.0]) * simulation.inverse_variances[0]
-    >>> simulation.delta(np.array([0.5, 0.5]), mu_squared)
-    array([5.03480360e-26, 9.74343198e-15])
+    move, delta is a function of :math:`\mu` alone. The kernels are chosen for counts that move by `shifts`;
+    they are valid for any other move.
     """
 
     inverse_variances: FloatArray
@@ -326,38 +222,9 @@ class SimulatedGaussian:
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
     """Find the largest budget with at most a given delta, rounded down.
 
-    Parameters
-    ----------
-    delta_at : callable
-        From a budget to its delta, approximately increasing: `laplace_delta` or `gaussian_delta` of exactly
-        the noise scales that would be used under that budget.
-    delta : float
-        Above 0 and below 1.
-    at_least : float
-        A budget, above 0, that is known to be small enough by other means: the `epsilon` itself for Laplace
-        noise, `zcdp_rho` for Gaussian noise.
-
-    Returns
-    -------
-    float
-        Either a budget for which ``delta_at(budget) <= delta`` was computed, a few parts in a million below
-        where the delta first exceeds, or `at_least`.
-
-    Raises
-    ------
-    ArgumentError
-        If `delta` is outside its range.
-
-    Examples
-    --------
-    >>> from pandas_dptree.privacy.loss import zcdp_rho
-    >>> one_row, shares, epsilon, delta = Sensitivity(l1=1, l2_squared=1), np.array([0.25, 0.75]), 1.0, 1e-6
-    >>> def delta_at(rho):
-    ...     return gaussian_delta(epsilon, np.sqrt(1 / (2 * rho * shares)), one_row)
-    >>> round(zcdp_rho(epsilon, delta), 4)
-    0.0244
-    >>> round(largest_budget(delta_at, delta, at_least=zcdp_rho(epsilon, delta)), 4)
-    0.028
+    The result is `at_least`, which is known to be small enough by other means, or a budget for which
+    ``delta_at(budget) <= delta`` was computed, a few parts in a million below where delta first exceeds.
+    `delta_at` is approximately increasing, and takes exactly the noise scales that the budget would buy.
     """
     if not 0 < delta < 1:
         raise ArgumentError(

@@ -28,18 +28,6 @@ def log_upper_tail(scale: float, bound: int) -> float:
     from :math:`x - 1/2` to :math:`x + 1/2`. The sum of all terms is at least :math:`\sigma\sqrt{2\pi}`, by
     Poisson summation. So :math:`P(X > t) \le P(Z > (t + 1/2)/\sigma)` with a standard normal variable Z. For
     smaller t, the function decreases, and t takes the place of :math:`t + 1/2`.
-
-    Parameters
-    ----------
-    scale : float
-        Above 0.
-    bound : int
-        t, at least 0.
-
-    Examples
-    --------
-    >>> round(log_upper_tail(1.0, 3), 4)  # log((e**-8 + e**-12.5 + ...) / (1 + 2e**-0.5 + ...))
-    -8.9078
     """
     if scale < _SUMMED:
         first = bound + 1.0

@@ -98,40 +98,13 @@ def gated_delta(
     neighbors: Neighbors,
     max_contributions: int = 1,
 ) -> float:
-    r"""Return a delta for which a gated release is (epsilon, delta)-DP, rounded up.
+    """Return a delta for which a gated release is (epsilon, delta)-DP, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    noise_scales : sequence of float, length n_levels
-        Scales of discrete Gaussian noise, from the root down; inf for a public level that is not measured.
-    thresholds : sequence of (int or None), length n_levels
-        A noisy count on a private level must exceed its threshold, which is at least `max_contributions`;
-        None for a public level.
-    neighbors : {"add_remove", "replace"}
-        Neighbouring data sets differ in that one unit is present or not, or in that its rows are replaced.
-    max_contributions : int, default 1
-        The most rows k of one unit.
+    A noise scale is inf on a public level that is not measured; a threshold is None on a public level and at
+    least `max_contributions` on a private one. Up to 4096 ways in which the rows of a unit can lie are tried
+    one by one (256 in either data set under replace). Up to 256 of these cases are evaluated with the exact
+    losses of noise of a scale below 16, worst ones first.
 
-    Returns
-    -------
-    float
-        From 0 to 1.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record. The proof is in the docstring of this module. Up to 4096
-    ways in which the rows can lie are tried one by one (256 in either data set under replace). Up to 256 of
-    these cases are evaluated with the exact losses of noise of a scale below 16, worst ones first.
-
-    Examples
-    --------
     >>> gated_delta(1.0, [7.4, 7.4, 7.4], [None, 36, 37], neighbors="add_remove")  # doctest: +ELLIPSIS
     7.926...e-07
     """
@@ -189,31 +162,12 @@ def gated_zcdp(
 
     By the definition of Bun and Steinke ("Concentrated differential privacy", 2016, Definition 8.1), there
     are events of probability at least :math:`1 - \delta` under D and under D', given which the release is
-    rho-zCDP.
-
-    Parameters
-    ----------
-    noise_scales, thresholds, neighbors, max_contributions
-        As for `gated_delta`.
-
-    Returns
-    -------
-    rho, delta : float
-
-    Notes
-    -----
-    **Privacy**: the events are that all top nodes that are new in D', or in D, stay hidden. Given these the
+    rho-zCDP. The events are that all top nodes that are new in D', or in D, stay hidden. Given these the
     releases are G' and G, functions of discrete Gaussian noise on counts that move by d. That is
     :math:`\sum d_v^2/2\sigma_l^2`-zCDP (Canonne, Kamath and Steinke, 2020, Theorem 14), the most if all rows
     are in old nodes. The probability of a failure is largest if all rows are in top nodes of one level,
     because :math:`\lambda = \sum_l h_l(n_l)` is convex. No unit attains both, but a pair of numbers for all
-    units must cover both.
-
-    Examples
-    --------
-    >>> rho, delta = gated_zcdp([8.0, 8.0], [None, 40], neighbors="add_remove")
-    >>> round(rho, 6), round(delta * 1e6, 2)
-    (0.015625, 0.39)
+    units must cover both. The arguments are those of `gated_delta`.
     """
     scales, k = _checked(noise_scales, thresholds, neighbors, max_contributions)
     moved = count_sensitivity(neighbors=neighbors, max_contributions=k).l2_squared
@@ -223,15 +177,10 @@ def gated_zcdp(
 
 
 def exposure(noise_scale: float, threshold: int, rows: int) -> float:
-    r"""Return :math:`h_l(n)`, rounded up: how likely n rows of a unit in new nodes of a level are shown.
+    """Return :math:`h_l(n)`, rounded up: how likely n rows of a unit in new nodes of a level are shown.
 
     It is minus the logarithm of the probability that one node of n rows, or n nodes of one row, stay hidden,
     the larger of the two. `threshold` is at least `rows`.
-
-    Examples
-    --------
-    >>> round(exposure(8.0, 40, 1) * 1e6, 2), round(exposure(8.0, 40, 3) * 1e6, 2)
-    (0.39, 1.36)
     """
     if not rows:
         return 0.0
@@ -242,13 +191,7 @@ def exposure(noise_scale: float, threshold: int, rows: int) -> float:
 def worse_order(epsilon: float, profile: GaussianProfile, new: float) -> float:
     """Return the larger delta of both orders of neighbours if only one data set has new nodes, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-    profile : GaussianProfile
-        Of the old nodes.
-    new : float
-        The `exposure` of the new nodes.
+    `profile` is that of the old nodes, `new` the `exposure` of the new ones.
     """
     shown = _bound(profile.delta(float(_shifted(epsilon, new, 0.0))), new)
     return max(float(shown), profile.delta(float(_shifted(epsilon, 0.0, new))))

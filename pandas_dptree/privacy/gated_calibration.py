@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.composition import GaussianProfile, largest_budget
+from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.gated import exposure, gated_delta, gated_zcdp, worse_order
-from pandas_dptree.privacy.loss import zcdp_rho
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.whole_numbers import smallest
 
@@ -45,33 +45,11 @@ def gated_noise(
 ) -> GatedNoise:
     r"""Find noise scales and thresholds for which a gated release is (epsilon, delta)-DP.
 
-    The shares fix the proportions of :math:`1/\sigma_l^2`. More noise leaves more of delta to the thresholds.
-    Of twelve sizes of the noise, the one with the smallest mean of :math:`\tau_l + 1.645\,\sigma_l` over
-    private levels is chosen. That is about the count of a node that is found with probability 0.95.
+    The shares fix the proportions of :math:`1/\sigma_l^2`: at least 0 on public levels, above 0 on private
+    ones. More noise leaves more of delta to the thresholds. Of twelve sizes of the noise, the one with the
+    smallest mean of :math:`\tau_l + 1.645\,\sigma_l` over private levels is chosen. That is about the count
+    of a node that is found with probability 0.95.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Above 0; delta below 1.
-    shares : sequence of float, length n_levels
-        At least 0 for public levels, above 0 for private ones. Only their proportions matter.
-    private : sequence of bool, length n_levels
-        Whether nobody can list the keys of a level. At least one level.
-    neighbors, max_contributions
-        As for `gated_delta`.
-
-    Returns
-    -------
-    GatedNoise
-        With ``gated_delta(epsilon, *noise, ...) <= delta``.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range.
-
-    Examples
-    --------
     >>> noise = gated_noise(1.0, 1e-6, [1, 1, 1], [False, True, True], neighbors="add_remove")
     >>> [round(scale, 2) for scale in noise.noise_scales], noise.thresholds
     ([7.32, 7.32, 7.32], (None, 36, 36))
@@ -118,13 +96,7 @@ def gated_noise_zcdp(
 ) -> GatedNoise:
     """Find noise scales and thresholds for which a gated release is delta-approximately rho-zCDP.
 
-    The parameters are those of `gated_noise`. Rho fixes the scales, and delta the thresholds.
-
-    Examples
-    --------
-    >>> noise = gated_noise_zcdp(0.02, 1e-6, [1, 1, 1], [False, True, True], neighbors="add_remove")
-    >>> [round(scale, 2) for scale in noise.noise_scales], noise.thresholds
-    ([8.66, 8.66, 8.66], (None, 42, 42))
+    Rho fixes the scales, and delta the thresholds. The other arguments are those of `gated_noise`.
     """
     parts = _checked(shares, private)
     moved = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l2_squared
@@ -150,16 +122,11 @@ def gated_thresholds(
     neighbors: Neighbors,
     max_contributions: int = 1,
 ) -> tuple[int | None, ...] | None:
-    r"""Find small thresholds for which noise of these scales is (epsilon, delta)-DP; None if none are.
+    """Find small thresholds for which noise of these scales is (epsilon, delta)-DP; None if none are.
 
     The threshold of level l is the smallest for which delta is kept to if all k rows of a unit are in top
     nodes of that level (see `pandas_dptree.privacy.gated`). If another unit exceeds delta, all thresholds
     rise by a 256th of the noise scale, at least by one, until none does.
-
-    Parameters
-    ----------
-    epsilon, delta, noise_scales, private, neighbors, max_contributions
-        As for `gated_noise` and `gated_delta`.
     """
     thresholds = _extreme_thresholds(epsilon, delta, noise_scales, private, neighbors, max_contributions)
     while thresholds is not None:

@@ -88,16 +88,7 @@ _MARGIN = Fraction(1, 2**48)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLoss:
-    """What one level of a release spends, in two currencies: (epsilon, delta) and (rho, delta).
-
-    Attributes
-    ----------
-    epsilon : Fraction or None
-        None if the level alone satisfies no epsilon at this delta, as with Gaussian noise.
-    rho : Fraction
-    delta : Fraction, default 0
-        The same in both.
-    """
+    """What one level of a release spends, in two currencies: (epsilon, delta) and (rho, delta)."""
 
     epsilon: Fraction | None
     rho: Fraction
@@ -109,23 +100,7 @@ NOTHING = LevelLoss(epsilon=Fraction(0), rho=Fraction(0))
 
 
 def laplace_level(noise_scale: float, sensitivity: Sensitivity, delta: Fraction = Fraction(0)) -> LevelLoss:
-    """Return what discrete Laplace noise on one level spends.
-
-    Parameters
-    ----------
-    noise_scale : float
-        In units of what is counted or added up; inf if the level is not measured.
-    sensitivity : Sensitivity
-        That of the level.
-    delta : Fraction, default 0
-        For truncated noise, the probability of answers that are possible under one data set alone.
-
-    Examples
-    --------
-    >>> level = laplace_level(2.0, Sensitivity(l1=1, l2_squared=1))
-    >>> level.epsilon, round(float(level.rho), 4)
-    (Fraction(1, 2), 0.1225)
-    """
+    """Return what discrete Laplace noise on one level spends; `delta` is that of truncated noise."""
     if math.isinf(noise_scale):
         return NOTHING
     b = Fraction(noise_scale)
@@ -135,48 +110,24 @@ def laplace_level(noise_scale: float, sensitivity: Sensitivity, delta: Fraction 
 
 
 def gaussian_level(noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
-    """Return what discrete Gaussian noise on one level spends; the arguments are those of `laplace_level`.
-
-    Examples
-    --------
-    >>> gaussian_level(5.0, Sensitivity(l1=2, l2_squared=2)).rho
-    Fraction(1, 25)
-    """
+    """Return what discrete Gaussian noise on one level spends."""
     if math.isinf(noise_scale):
         return NOTHING
     return LevelLoss(epsilon=None, rho=sensitivity.l2_squared / (2 * Fraction(noise_scale) ** 2))
 
 
 def approximate_level(epsilon: Fraction, delta: Fraction) -> LevelLoss:
-    """Return what a mechanism spends of which no more is known than that it is (epsilon, delta)-DP.
-
-    Examples
-    --------
-    >>> round(float(approximate_level(Fraction(1), Fraction(1, 10**6)).rho), 4)
-    0.4621
-    """
+    """Return what a mechanism spends of which no more is known than that it is (epsilon, delta)-DP."""
     return LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon), delta=delta)
 
 
 def rho_of_epsilon(epsilon: Fraction) -> Fraction:
-    r"""Return :math:`\epsilon\tanh(\epsilon/2)`, rounded up: the rho of a mechanism that is epsilon-DP.
-
-    Examples
-    --------
-    >>> round(float(rho_of_epsilon(Fraction(1, 10))), 6)
-    0.004996
-    """
+    r"""Return :math:`\epsilon\tanh(\epsilon/2)`, rounded up: the rho of a mechanism that is epsilon-DP."""
     return min(_times_tanh(epsilon, epsilon / 2), epsilon**2 / 2)
 
 
 def float_above(number: Fraction) -> float:
-    """Return the smallest float that is not below a number.
-
-    Examples
-    --------
-    >>> float_above(Fraction(3, 10)) > 0.3, float_above(Fraction(1, 10)) == 0.1
-    (True, True)
-    """
+    """Return the smallest float that is not below a number."""
     rounded = float(number)
     return rounded if Fraction(rounded) >= number else math.nextafter(rounded, math.inf)
 

@@ -1,14 +1,13 @@
-"""Privacy loss of a release, and conversions between its definitions.
+"""Privacy loss of a release.
 
 There are four: pure differential privacy (``epsilon``), approximate differential privacy (``epsilon`` and
 ``delta``), zero-concentrated differential privacy (``rho``) and its approximate form (``rho`` and ``delta``).
-Conversions never overstate privacy: they are rounded outward by more than their own rounding error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -16,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, quote, warn
+from pandas_dptree.privacy.conversions import checked_number, checked_positive, zcdp_epsilon
 
 __all__ = [
     "ExactLoss",
@@ -26,18 +26,10 @@ __all__ = [
     "float_within",
     "ungated_loss",
     "warn_if_useless",
-    "zcdp_delta",
-    "zcdp_epsilon",
-    "zcdp_rho",
 ]
 
 MOST_EPSILON, MOST_RHO, MOST_DELTA = 20.0, 10.0, 1e-3
 """Above one of these, a loss protects nobody: see `PrivacyLoss.objection`."""
-
-# Each conversion below is a sum of at most four terms, each computed with at most eight roundings
-# (2**-53 relative) and library functions (below 2**-52). 2**-47 times the sum of the absolute terms is more
-# than ten times all these errors together.
-_MARGIN = 2.0**-47
 
 
 def exact(number: float) -> Fraction:
@@ -45,14 +37,9 @@ def exact(number: float) -> Fraction:
 
     Whoever types 0.1 means one tenth. The nearest float is a little above it, that of 0.3 a little below
     three tenths. Noise is calibrated to the smaller of the two, so a release spends neither more than the
-    decimal, by which budgets are added up, nor more than the float, which is what programs compare. Ten
-    releases with an epsilon of 0.1 spend at most 1.
+    decimal, by which budgets are added up, nor more than the float, which is what programs compare.
 
-    Examples
-    --------
-    >>> exact(0.1)
-    Fraction(1, 10)
-    >>> Fraction(0.1) > exact(0.1), Fraction(0.3) == exact(0.3)
+    >>> Fraction(0.1) > exact(0.1) == Fraction(1, 10), Fraction(0.3) == exact(0.3)
     (True, True)
     """
     return min(Fraction(number), Fraction(repr(float(number))))
@@ -124,7 +111,7 @@ class PrivacyLoss:
             raise ArgumentError(
                 "rho", "cannot be given together with `epsilon`.", hint="pass only one of the two."
             )
-        delta = _number("delta", self.delta)
+        delta = checked_number("delta", self.delta)
         if not 0 <= delta < 1:
             raise ArgumentError(
                 "delta",
@@ -134,7 +121,7 @@ class PrivacyLoss:
         object.__setattr__(self, "delta", delta)
         for name in ("epsilon", "rho"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _positive(name, getattr(self, name)))
+                object.__setattr__(self, name, checked_positive(name, getattr(self, name)))
 
     @property
     def kind(self) -> Literal["pure", "approximate", "zcdp", "approximate_zcdp"]:
@@ -152,13 +139,7 @@ class PrivacyLoss:
 
     @property
     def exact(self) -> ExactLoss:
-        """The largest loss that a release may have: each parameter by the rule of `exact`.
-
-        Examples
-        --------
-        >>> PrivacyLoss(epsilon=0.1, delta=1e-9).exact.delta
-        Fraction(1, 1000000000)
-        """
+        """The largest loss that a release may have: each parameter by the rule of `exact`."""
         return ExactLoss(
             epsilon=None if self.epsilon is None else exact(self.epsilon),
             delta=exact(self.delta),
@@ -167,15 +148,7 @@ class PrivacyLoss:
 
     @property
     def rounded_down(self) -> PrivacyLoss:
-        """The largest loss in floats that is not above `exact` in any parameter, for computing with floats.
-
-        It is the same loss, or one step below where a float is above its shortest decimal.
-
-        Examples
-        --------
-        >>> PrivacyLoss(epsilon=0.1, delta=1e-6).rounded_down
-        PrivacyLoss(epsilon=0.09999999999999999, delta=1e-06, rho=None)
-        """
+        """The largest loss in floats that is not above `exact` in any parameter."""
         return PrivacyLoss(**{name: float_below(exact(stated)) for name, stated in self.to_dict().items()})
 
     def epsilon_at(self, delta: float) -> float:
@@ -207,7 +180,7 @@ class PrivacyLoss:
         >>> PrivacyLoss(epsilon=1.0, delta=1e-6).epsilon_at(1e-5)
         1.0
         """
-        given, own = _number("delta", delta), Fraction(self.delta)
+        given, own = checked_number("delta", delta), Fraction(self.delta)
         least = f"at least {self.delta:g}" if self.rho is None else f"above {self.delta:g}"
         if not given < 1 or not (given >= self.delta if self.rho is None else given > self.delta):
             raise ArgumentError(
@@ -289,37 +262,17 @@ class PrivacyLoss:
         return [self.part(size / whole) for size in sizes]
 
     def part(self, share: Fraction) -> PrivacyLoss:
-        """Return a share of the loss, above 0 and at most 1, rounded down.
-
-        What the part may spend, its `exact` loss, is at most that share of the whole's.
-
-        Examples
-        --------
-        >>> PrivacyLoss(epsilon=1.0, delta=1e-6).part(Fraction(1, 4)).epsilon
-        0.25
-        >>> PrivacyLoss(epsilon=0.1).part(Fraction(1, 1)).epsilon
-        0.1
-        """
+        """Return a share of the loss, above 0 and at most 1, rounded down by the rule of `exact`."""
         return PrivacyLoss(
             **{name: float_within(exact(total) * share) for name, total in self.to_dict().items()}
         )
 
 
 def ungated_loss(loss: PrivacyLoss) -> PrivacyLoss:
-    """Check that a release without gates can have a loss, and return it: a rho has no delta.
+    """Refuse a rho with a delta, and return any other loss.
 
     Only a release that is gated by Gaussian thresholds needs both, for the probability that a key of a single
     unit is shown. All other noise would be computed from the rho alone, so a delta would have no effect.
-
-    Raises
-    ------
-    ArgumentError
-        If the loss is a rho with a delta.
-
-    Examples
-    --------
-    >>> ungated_loss(PrivacyLoss(rho=0.1)).rho
-    0.1
     """
     if loss.kind == "approximate_zcdp":
         raise ArgumentError(
@@ -332,10 +285,7 @@ def ungated_loss(loss: PrivacyLoss) -> PrivacyLoss:
 
 
 def warn_if_useless(loss: PrivacyLoss) -> None:
-    """Warn if the privacy loss that a caller states protects nobody.
-
-    For functions that plan a release, with the loss as the caller states it, not for losses that they try.
-    """
+    """Warn if the privacy loss that a caller states (not one that a search tries) protects nobody."""
     if loss.objection:
         warn(
             loss.objection,
@@ -345,18 +295,7 @@ def warn_if_useless(loss: PrivacyLoss) -> None:
 
 
 def checked_shares(shares: object) -> list[Fraction]:
-    """Return the exact sizes of shares, which are given as numbers or as how many equal ones there are.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no share, or one is not positive and finite.
-
-    Examples
-    --------
-    >>> checked_shares(2), checked_shares([0.5, 3])
-    ([Fraction(1, 1), Fraction(1, 1)], [Fraction(1, 2), Fraction(3, 1)])
-    """
+    """Return the exact sizes of shares, which are given as numbers or as how many equal ones there are."""
     hint = "for example divide(12), or divide([3, 1])."
     given = shares.tolist() if isinstance(shares, np.integer | np.ndarray) else shares
     sizes = [1] * given if isinstance(given, int) and not isinstance(given, bool) else given
@@ -374,11 +313,6 @@ def float_within(most: Fraction) -> float:
 
     A float is charged the smaller of its exact value and its shortest decimal. So what is left of 1 after
     eight times 0.1 is the float 0.2, although this float is above 2/10.
-
-    Examples
-    --------
-    >>> float_within(Fraction(2, 10)), float_within(Fraction(1, 3)) <= Fraction(1, 3)
-    (0.2, True)
     """
     number = max(float(most), 0.0)
     while number and exact(number) > most:
@@ -390,155 +324,3 @@ def float_below(number: Fraction) -> float:
     """Return the largest float that is not above a number."""
     rounded = float(number)
     return rounded if Fraction(rounded) <= number else math.nextafter(rounded, 0.0)
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    r"""Return the smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
-
-    Canonne, Kamath and Steinke ("The discrete Gaussian for differential privacy", 2020, Proposition 12
-    and Corollary 13): rho-zCDP implies (epsilon, delta)-DP if for some :math:`\alpha > 1`
-
-    .. math:: \epsilon = \alpha\rho + \frac{\log(1/\delta) - \log\alpha}{\alpha - 1}
-              - \log\frac{\alpha}{\alpha - 1}.
-
-    With :math:`a = \alpha - 1`, the derivative vanishes at the only root of the increasing function
-    :math:`a^2\rho + \log(1 + a) - \log(1/\delta)`. Every other a is valid too, with a larger epsilon.
-
-    Parameters
-    ----------
-    rho : float
-        Zero-concentrated privacy loss, above 0.
-    delta : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Examples
-    --------
-    >>> round(zcdp_epsilon(0.1, 1e-6), 4)
-    2.1419
-    """
-    rho, log_inverse = _positive("rho", rho), -math.log(_open_delta(delta))
-    a = _increasing_root(lambda a: a * a * rho + math.log1p(a) - log_inverse)
-    return max(0.0, _rounded(+1, (1 + a) * rho, log_inverse / a, -math.log1p(a) / a, -math.log1p(1 / a)))
-
-
-def zcdp_delta(rho: float, epsilon: float) -> float:
-    r"""Return the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
-
-    Canonne, Kamath and Steinke (2020, Proposition 12):
-
-    .. math:: \delta = \min_{\alpha > 1} \frac{e^{(\alpha - 1)(\alpha\rho - \epsilon)}}{\alpha - 1}
-              \left(1 - \frac{1}{\alpha}\right)^\alpha.
-
-    With :math:`a = \alpha - 1`, the logarithm is convex in a, and its derivative
-    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` increases.
-
-    Parameters
-    ----------
-    rho, epsilon : float
-        Above 0.
-
-    Returns
-    -------
-    float
-        Above 0, at most 1.
-
-    Examples
-    --------
-    >>> zcdp_delta(0.1, zcdp_epsilon(0.1, 1e-6))  # doctest: +ELLIPSIS
-    1.00000...e-06
-    """
-    rho, epsilon = _positive("rho", rho), _positive("epsilon", epsilon)
-    a = _increasing_root(lambda a: (2 * a + 1) * rho - epsilon - math.log1p(1 / a))
-    log_delta = _rounded(+1, a * (1 + a) * rho, -a * epsilon, -a * math.log1p(1 / a), -math.log1p(a))
-    return min(1.0, math.nextafter(math.exp(min(log_delta, 0.0)) * (1 + _MARGIN), 1.0))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    r"""Return the largest rho for which rho-zCDP is known to imply (epsilon, delta)-DP, rounded down.
-
-    The formula of `zcdp_epsilon` solved for rho,
-
-    .. math:: \rho = \frac{1}{\alpha}\left(\epsilon - \frac{\log(1/\delta) - \log\alpha}{\alpha - 1}
-              + \log\frac{\alpha}{\alpha - 1}\right),
-
-    holds for every :math:`\alpha = 1 + a > 1`; it is largest where
-    :math:`(2a + 1)\rho - \epsilon - \log(1 + 1/a)` changes from negative to positive.
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    delta : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    float
-        0 if none is known, which is the case for an epsilon within rounding of 0.
-
-    Examples
-    --------
-    >>> round(zcdp_rho(1.0, 1e-6), 6)
-    0.024356
-    """
-    epsilon, log_inverse = _positive("epsilon", epsilon), -math.log(_open_delta(delta))
-
-    def terms(a: float) -> tuple[float, ...]:
-        return epsilon, -log_inverse / a, math.log1p(a) / a, math.log1p(1 / a)
-
-    def slope(a: float) -> float:
-        rho = math.fsum(terms(a)) / (1 + a)
-        return (2 * a + 1) * rho - epsilon - math.log1p(1 / a)
-
-    a = _increasing_root(slope)
-    return max(0.0, _rounded(-1, *terms(a)) / (1 + a) * (1 - _MARGIN))
-
-
-def _increasing_root(function: Callable[[float], float]) -> float:
-    """Find, by bisection on a logarithmic scale, the positive a at which a function turns positive."""
-    low, high = -80.0, 340.0  # from e**-80 to where a * a nearly overflows
-    while high - low > 1e-9:  # the conversions are flat at the root: an error of 1e-9 changes them by 1e-18
-        middle = (low + high) / 2
-        low, high = (low, middle) if function(math.exp(middle)) > 0 else (middle, high)
-    return math.exp(high)
-
-
-def _rounded(direction: int, *terms: float) -> float:
-    """Sum the terms, moved up (+1) or down (-1) by more than their rounding errors."""
-    return math.fsum(terms) + direction * _MARGIN * math.fsum(map(abs, terms))
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ArgumentError(
-            name,
-            f"must be a number, not {quote(value)}.",
-            hint=f"pass a plain number, for example {name}={'1e-6' if name == 'delta' else '0.5'}.",
-        )
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _positive(name: str, value: object) -> float:
-    number = _number(name, value)
-    if not 0 < number < math.inf:
-        raise ArgumentError(
-            name, f"must be positive and finite, not {quote(value)}.", hint=f"for example {name}=0.5."
-        )
-    return number
-
-
-def _open_delta(delta: object) -> float:
-    number = _number("delta", delta)
-    if not 0 < number < 1:
-        raise ArgumentError(
-            "delta", f"must be above 0 and below 1, not {quote(delta)}.", hint="for example delta=1e-6."
-        )
-    return number

@@ -32,31 +32,12 @@ _LARGEST = 10**100
 class Quantity:
     """The quantity that is added up in each node: the rows, or the values of a column on a grid.
 
-    Make one with `Quantity.of`; `COUNT` counts the rows.
+    Make one with `Quantity.of`; `COUNT` counts the rows. A row adds from `low` to `high` units of value
+    `unit`, after `shift` units were subtracted (see `centred`).
 
-    Parameters
-    ----------
-    column : hashable, optional
-        Name of the column; None if each row counts 1.
-    low, high : int
-        The least and the most that one row adds, in units; not both 0, at most 2**31 in size.
-    unit : fractions.Fraction
-        Value of one unit: the granularity of the grid.
-    shift : int
-        Number of units subtracted from each value (see `centred`).
-
-    Examples
-    --------
     >>> income = Quantity.of("income", (0, 500), granularity=0.01)
-    >>> income.high, income.unit
-    (50000, Fraction(1, 100))
-    >>> units = income.to_units(np.array([0.07, 12.34, 9999.0]))
-    >>> units
+    >>> income.to_units(np.array([0.07, 12.34, 9999.0]))
     array([    7,  1234, 50000])
-    >>> income.from_units(units)
-    array([7.000e-02, 1.234e+01, 5.000e+02])
-    >>> income.sensitivity(neighbors="add_remove", max_contributions=1)
-    Sensitivity(l1=50000, l2_squared=2500000000, linf=50000)
     """
 
     column: Hashable | None = None
@@ -99,39 +80,10 @@ class Quantity:
 
     @classmethod
     def of(cls, column: Hashable, bounds: tuple[Any, Any], granularity: Any = None) -> Quantity:
-        r"""Describe the values of a column.
+        """Describe the values of a column, clipped to public bounds and rounded to a granularity.
 
-        Parameters
-        ----------
-        column : hashable
-            Name of the column.
-        bounds : pair of numbers
-            The least and the greatest value that is added; others are clipped. They must be known without
-            looking at the records, and are rounded to the nearest multiples of the granularity.
-        granularity : number, optional
-            Values are rounded to its nearest multiple. By default the power of ten that makes
-            100,000 to a million steps between the bounds: 0.001 for bounds of (0, 500), 1 for (0, 500_000).
-
-        Raises
-        ------
-        ArgumentError
-            If `bounds` are not two finite numbers, the lower one first; if `granularity` is not a positive
-            number; if it makes less than one step between the bounds, or one row could add more than
-            2**31 of it.
-
-        Notes
-        -----
-        Numbers are read in decimal notation: 0.1 is one tenth, not the nearest binary fraction. So bounds
-        that are multiples of the granularity do not change.
-
-        **Privacy**: bounds and granularity are public. Wide bounds increase the noise, which is proportional
-        to the larger of the two in absolute value; tight ones increase the bias, since values outside are
-        clipped.
-
-        Examples
-        --------
-        >>> Quantity.of("hours", (0, 80), granularity=0.25).high
-        320
+        The bounds are rounded to its nearest multiples, too. The default granularity is the power of ten that
+        makes 100,000 to a million steps between them: 0.001 for bounds of (0, 500), 1 for (0, 500_000).
         """
         if column is None or not is_name(column):
             raise ArgumentError(
@@ -161,14 +113,8 @@ class Quantity:
 
         The new values are the old ones minus `origin`, the multiple of the granularity nearest to the middle.
         Their absolute values are at most half of the distance between the bounds, rounded up to a unit, so
-        the noise of their sum is the least that the bounds allow. A mean is `origin` plus the sum over the
-        count.
-
-        Examples
-        --------
-        >>> year = Quantity.of("year", (1900, 2025), granularity=1).centred()
-        >>> year.low, year.high, year.origin
-        (-62, 63, Fraction(1962, 1))
+        the noise of their sum is the least that the bounds allow. A mean is `origin` plus the sum divided by
+        the count.
         """
         middle = (self.low + self.high) // 2
         return replace(self, low=self.low - middle, high=self.high - middle, shift=self.shift + middle)
@@ -193,21 +139,8 @@ class Quantity:
         return sum_sensitivity(self.low, self.high, neighbors=neighbors, max_contributions=max_contributions)
 
     def to_units(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Clip values to the bounds and round them to the grid.
+        """Clip values without NaN to the bounds, and return the nearest multiples of `unit`, minus `shift`.
 
-        Parameters
-        ----------
-        values : numpy.ndarray of float64
-            Without NaN. Infinite values are clipped like others.
-
-        Returns
-        -------
-        numpy.ndarray of int64, of the same shape
-            From `low` to `high`: the nearest multiple of `unit` minus `shift`. Halfway between two multiples
-            it is the even one, as far as floats can represent that.
-
-        Notes
-        -----
         **Privacy**: each unit depends on its own value alone, so clipping and rounding are part of the
         record, and the sensitivity holds for all values.
 

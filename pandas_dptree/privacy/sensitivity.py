@@ -19,14 +19,8 @@ Neighbors = Literal["add_remove", "replace"]
 class Sensitivity:
     """The largest distance between the values of one level in neighbouring data sets, exactly.
 
-    Parameters
-    ----------
-    l1 : int
-        Largest sum of absolute differences over the nodes of the level, at least 1.
-    l2_squared : int
-        Largest sum of squared differences, at least 1.
-    linf : int, optional
-        Largest difference in a single node, at least 1. By default the largest that the other two allow.
+    `l1` is the largest sum of absolute differences over the nodes of the level, `l2_squared` that of squared
+    differences, and `linf` the largest difference in a single node: by default, what the other two allow.
     """
 
     l1: int
@@ -46,47 +40,16 @@ def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Se
 
     A count is the sum of a column of ones, so this is `sum_sensitivity` with ``low = high = 1``:
     :math:`\Delta_1 = \Delta_2 = k` under add/remove, :math:`\Delta_1 = 2k` and
-    :math:`\Delta_2 = \sqrt 2\,k` under replace. For the parameters, see there.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
-
-    Examples
-    --------
-    >>> count_sensitivity(neighbors="replace", max_contributions=3)
-    Sensitivity(l1=6, l2_squared=18, linf=3)
+    :math:`\Delta_2 = \sqrt 2\,k` under replace.
     """
     return sum_sensitivity(1, 1, neighbors=neighbors, max_contributions=max_contributions)
 
 
 def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:
-    r"""Return the sensitivity of the sums of one level, in which each row adds a whole number of units.
+    r"""Return the sensitivity of the sums of one level, in units; each row adds from `low` to `high` units.
 
-    Parameters
-    ----------
-    low, high : int
-        The least and the most that one row adds, in units.
-    neighbors : {"add_remove", "replace"}
-        Neighbouring data sets differ in that one privacy unit is present or not ("add_remove"), or in
-        that its rows are replaced by other rows ("replace").
-    max_contributions : int, default 1
-        The most rows k of one unit that are added up.
-
-    Returns
-    -------
-    Sensitivity
-        In units; the same for every level of any tree.
-
-    Raises
-    ------
-    ArgumentError
-        If `low` and `high` are not whole numbers in this order, or both zero; if `neighbors` is unknown
-        or `max_contributions` is not a whole number of at least 1.
-
-    Notes
-    -----
-    **Privacy**: public; it depends on no record.
+    Neighbouring data sets differ in that one privacy unit is present or not ("add_remove"), or in that its
+    rows are replaced by other rows ("replace"). Of one unit, k = `max_contributions` rows are added up.
 
     Let :math:`m = \max(|\text{low}|, |\text{high}|)`, and let :math:`e_i` be the vector with a one at node
     i of the level. A row of value v below node i adds :math:`v\,e_i`; a row that is dropped adds the zero
@@ -117,10 +80,6 @@ def sum_sensitivity(low: int, high: int, *, neighbors: Neighbors, max_contributi
     of them in the same node of a level above, :math:`c_i v` and :math:`c_j w`, differ by at most m if they
     have the same sign, and by at most :math:`|v| + |w| = |v - w| \le` high − low if they do not.
 
-    Examples
-    --------
-    >>> sum_sensitivity(0, 500, neighbors="add_remove", max_contributions=2)
-    Sensitivity(l1=1000, l2_squared=1000000, linf=1000)
     >>> sum_sensitivity(-30, 40, neighbors="replace")
     Sensitivity(l1=80, l2_squared=4900, linf=70)
     """

@@ -36,36 +36,11 @@ ROWS: Final = EachRow.ROWS
 def protected(
     privacy_unit: Hashable | None, max_contributions: object, *, taken: Collection[Hashable] = ()
 ) -> tuple[Hashable | None, int]:
-    """Return the column that identifies the privacy unit, and the number of rows kept per unit.
+    """Return the column of the privacy unit, None if it is the row, and the number of rows kept per unit.
 
-    Every kind of plan calls this when it is made; only this function interprets `ROWS` and None.
-
-    Parameters
-    ----------
-    privacy_unit : hashable or ROWS or None
-        The name of the column; `ROWS` or None if each row is a unit of its own.
-    max_contributions : int or None
-        Number of rows kept per unit. None means one row if each row is a unit of its own. For other
-        units it is an error: the number of their rows is unknown, so dropping some must be a choice.
-    taken : collection of hashable
-        The columns that are keys or that are counted, none of which can be the unit.
-
-    Returns
-    -------
-    privacy_unit : hashable or None
-        None if each row is a unit of its own.
-    max_contributions : int
-        At least 1.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them cannot be used, or a unit is named without a bound on its rows.
-
-    Examples
-    --------
-    >>> protected(None, None), protected(ROWS, None), protected("person", 3)
-    ((None, 1), (None, 1), ('person', 3))
+    Every kind of plan calls this when it is made; only this function interprets `ROWS` and None. Without a
+    column, None rows mean one; with one it is an error: the number of a unit's rows is unknown, so dropping
+    some must be a choice. `taken` holds the columns that are keys or counted, none of which can be the unit.
     """
     if privacy_unit is None or privacy_unit is ROWS:
         return None, 1 if max_contributions is None else _whole(max_contributions)
@@ -92,10 +67,7 @@ def protected(
 
 
 def check_rows_of_records(privacy_unit: Hashable | None, max_contributions: int) -> None:
-    """Refuse a bound above 1 on the rows of each unit for records without a column for the unit.
-
-    It is valid for counts that a caller has made, and for whose bound the caller is responsible.
-    """
+    """Refuse a bound above 1 on the rows of each unit for records without a column for the unit."""
     if privacy_unit is None and max_contributions > 1:
         raise ArgumentError(
             "max_contributions",

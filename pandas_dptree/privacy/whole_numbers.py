@@ -9,15 +9,9 @@ __all__ = ["smallest"]
 
 
 def smallest(holds: Callable[[int], bool], *, start: int, step: int = 1) -> int:
-    """Find the smallest whole number of at least `start` for which a condition holds.
+    """Find the smallest whole number of at least `start` from which on a condition holds.
 
-    The condition holds for all larger numbers too, and for some number. The first numbers that are tried are
-    `step` apart, and each distance is twice the one before.
-
-    Examples
-    --------
-    >>> smallest(lambda n: n * n > 50, start=0)
-    8
+    The first numbers that are tried are `step` apart, and each distance is twice the one before.
     """
     low, high = start, start + step
     while not holds(high):

@@ -60,7 +60,7 @@ def error_bounds(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> p
 
     Examples
     --------
-    >>> bounds = table(Tree.from_branching([2] * 20), epsilon=1.0, delta=1e-6, alpha=0.5)
+    >>> bounds = error_bounds(Tree.from_branching([2] * 20), epsilon=1.0, delta=1e-6, alpha=0.5)
     >>> bounds.lower.round(2).tolist(), bounds.upper.round(2).tolist()
     ([2.66, 2.66, 0.59, 0.55], [29.7, 19.38, 29.7, 19.38])
     """

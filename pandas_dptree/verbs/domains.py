@@ -157,7 +157,7 @@ def released_domain(released: pd.DataFrame) -> Domain:
     [['9', '90210'], ['9', '94601']]
     >>> records = records.assign(**{"zip/1": records["zip"].str[:1], "zip/5": records["zip"]})
     >>> sums = dpt.tree_sums(
-    ...     records, "cost", ["zip/1", "zip/5"], bounds=(0, 50), epsilon=1.0, domain=domain
+    ...     records, ["zip/1", "zip/5"], columns="cost", bounds=(0, 50), epsilon=1.0, domain=domain
     ... )
     >>> sums.attrs["dp"]["domain_source"]
     'released'

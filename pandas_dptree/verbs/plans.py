@@ -147,8 +147,8 @@ def plan(
 @takes(*SUMS)
 def plan_sums(
     domain: Domain,
-    columns: Hashable | list[Hashable],
     *,
+    columns: Hashable | list[Hashable],
     bounds: Any,
     granularity: Any = None,
     **options: Unpack[NoisyOptions],
@@ -178,7 +178,7 @@ def plan_sums(
     --------
     >>> import pandas_dptree as dpt
     >>> regions = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
-    >>> list(dpt.plan_sums(regions, ["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
+    >>> list(dpt.plan_sums(regions, columns=["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'age']
     """
     check_public(domain, allowed=(Domain,))
@@ -188,8 +188,8 @@ def plan_sums(
 @takes(*JOINT)
 def plan_means(
     domain: Domain,
-    columns: Hashable | list[Hashable],
     *,
+    columns: Hashable | list[Hashable],
     bounds: Any,
     granularity: Any = None,
     **options: Unpack[NoisyOptions],
@@ -214,7 +214,7 @@ def plan_means(
     --------
     >>> import pandas_dptree as dpt
     >>> regions = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
-    >>> list(dpt.plan_means(regions, "cost", bounds=(0, 500), epsilon=1.0).plans)
+    >>> list(dpt.plan_means(regions, columns="cost", bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'count']
     """
     check_public(domain, allowed=(Domain,))

@@ -9,31 +9,9 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, quote
-from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["check_order", "quantities_of", "quantity_of"]
-
-
-def check_order(verb: str, frame: Any, columns: Any, by: Any, domain: Any) -> None:
-    """Raise an error if the columns to add up and the keys seem to be swapped.
-
-    They seem to be if the domain has all of the columns as keys, but none of the keys; or if a list of text
-    columns is to be added up by a single column of numbers.
-    """
-    summed, named = (each if isinstance(each, list) else [each] for each in (columns, by))
-    if not summed or not all(map(is_name, [*summed, *named])):
-        return
-    keys = list(domain) if isinstance(domain, pd.DataFrame) else list(getattr(domain, "by", ()))
-    types = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
-    kinds = [{kind_of(types[name]) for name in names if name in types} for names in (summed, named)]
-    swapped = isinstance(columns, list) and not isinstance(by, list) and kinds == [{"text"}, {"numbers"}]
-    if swapped or (all(name in keys for name in summed) and not any(name in keys for name in named)):
-        raise ArgumentError(
-            "by",
-            f"and `columns` seem to be swapped: {quote(by)} and {quote(columns)}.",
-            hint=f"first the columns to add up, then the keys: {verb}({quote(by)}, {quote(columns)}, ...).",
-        )
+__all__ = ["quantities_of", "quantity_of"]
 
 
 def quantity_of(column: Hashable, bounds: Any, granularity: Any) -> Quantity:

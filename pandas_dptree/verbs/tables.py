@@ -16,7 +16,6 @@ from pandas_dptree.plans.options import COUNTS, JOINT, PLAN, RUNNING, SUMS, Opti
 from pandas_dptree.verbs.aggregations import Aggregation
 from pandas_dptree.verbs.domains import domain_of, public_and_private
 from pandas_dptree.verbs.plans import plan, plan_agg, plan_means, plan_sums
-from pandas_dptree.verbs.quantities import check_order
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
 
@@ -104,9 +103,9 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
 @takes(*SUMS, "domain", *RUNNING)
 def tree_sums(
     frame: Any,
-    columns: Hashable | list[Hashable],
     by: By,
     *,
+    columns: Hashable | list[Hashable],
     bounds: Any,
     granularity: Any = None,
     **options: Unpack[Options],
@@ -117,13 +116,13 @@ def tree_sums(
     ----------
     frame : dataframe
         The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+    by : sequence of hashable
+        The key columns, from the coarsest to the finest.
     columns : hashable or list of hashable
         The column to add up, or several. Several columns share the budget so that the sum of their squared
         errors, each relative to the most that a row can add, is least; under add/remove these relative errors
         are then equal. A column cannot have a name that the table uses itself (``level``, ``count``,
         ``std_error`` and the like, the keys, or a companion of another column, as in ``cost_std_error``).
-    by : sequence of hashable
-        The key columns, from the coarsest to the finest.
     bounds : (float, float), or mapping from columns to such pairs
         The smallest and the largest value of a row; values outside are clipped. Noise is proportional to the
         larger absolute value of the two, so choose tight bounds, but never from the records.
@@ -160,26 +159,24 @@ def tree_sums(
     --------
     >>> import pandas_dptree as dpt
     >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
-    >>> sums = dpt.tree_sums(visits, "cost", ["region"], bounds=(0, 500), epsilon=1.0,
+    >>> sums = dpt.tree_sums(visits, ["region"], columns="cost", bounds=(0, 500), epsilon=1.0,
     ...                      domain=clinics[["region"]].drop_duplicates())
     >>> list(sums.columns)
     ['level', 'region', 'cost', 'cost_std_error']
     """
     check_frame(frame)
-    check_order("tree_sums", frame, columns, by, options.get("domain"))
     own = taken_from(SUMS, options)
-    found = plan_sums(
-        domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
-    )
+    domain = domain_of(frame, by, options.get("domain"))
+    found = plan_sums(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
     return found.release(frame, **taken_from(RUNNING, options))
 
 
 @takes(*JOINT, "domain", *RUNNING)
 def tree_means(
     frame: Any,
-    columns: Hashable | list[Hashable],
     by: By,
     *,
+    columns: Hashable | list[Hashable],
     bounds: Any,
     granularity: Any = None,
     **options: Unpack[Options],
@@ -188,7 +185,7 @@ def tree_means(
 
     Parameters
     ----------
-    frame, columns, by, bounds, granularity
+    frame, by, columns, bounds, granularity
         As for `tree_sums`, which raises the same errors.
     **options
 
@@ -228,17 +225,15 @@ def tree_means(
     --------
     >>> import pandas_dptree as dpt
     >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
-    >>> means = dpt.tree_means(visits, "cost", ["region"], bounds=(0, 500), epsilon=1.0,
+    >>> means = dpt.tree_means(visits, ["region"], columns="cost", bounds=(0, 500), epsilon=1.0,
     ...                        domain=clinics[["region"]].drop_duplicates())
     >>> list(means.columns)
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
     check_frame(frame)
-    check_order("tree_means", frame, columns, by, options.get("domain"))
     own = taken_from(JOINT, options)
-    found = plan_means(
-        domain_of(frame, by, options.get("domain")), columns, bounds=bounds, granularity=granularity, **own
-    )
+    domain = domain_of(frame, by, options.get("domain"))
+    found = plan_means(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
     return found.release(frame, **taken_from(RUNNING, options))
 
 

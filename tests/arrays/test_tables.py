@@ -248,8 +248,8 @@ def test_sums_are_those_of_frames(cube: xr.DataArray) -> None:
     tree = array.dp.tree_sums(BY, **options, rng=np.random.default_rng(5))
     frame = dpt.tree_sums(
         array.to_dataframe().reset_index(),
-        "cost",
         BY,
+        columns="cost",
         domain="observed",
         **options,
         rng=np.random.default_rng(5),

@@ -14,11 +14,13 @@ PLANS = {
     "counts": (partial(dpt.plan, DOMAIN, epsilon=1.0, confidence=0.9, keep_measurements=True), 0),
     "a sum": (partial(dpt.plan, DOMAIN, column="cost", bounds=(0, 50), epsilon=1.0), 0),
     "sums": (
-        partial(dpt.plan_sums, DOMAIN, ["cost", "age"], bounds={"cost": (0, 50), "age": (0, 1)}, rho=0.1), 0
+        partial(dpt.plan_sums, DOMAIN, columns=["cost", "age"], 
+                bounds={"cost": (0, 50), "age": (0, 1)}, rho=0.1), 0
     ),
     "means": (
         partial(
-            dpt.plan_means, DOMAIN, "cost", bounds=(0, 50), epsilon=1.0, delta=1e-6, keep_measurements=True
+            dpt.plan_means, DOMAIN, columns="cost", bounds=(0, 50), epsilon=1.0, delta=1e-6,
+            keep_measurements=True,
         ),
         0,
     ),

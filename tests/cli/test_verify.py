@@ -85,7 +85,7 @@ def random_plan(seed):
                 return dpt.plan(domain, column="cost", bounds=bounds, granularity=step, **options)
             case "sums":
                 limits = {"cost": bounds, "age": (0, 1)}
-                return dpt.plan_sums(domain, ["cost", "age"], bounds=limits, **options)
+                return dpt.plan_sums(domain, columns=["cost", "age"], bounds=limits, **options)
             case _:
                 return dpt.plan_agg(domain, aggregations, known=known, **options)
     except dpt.DPTreeError:

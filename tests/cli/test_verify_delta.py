@@ -12,7 +12,7 @@ import pytest
 
 from pandas_dptree.cli import verify
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta
-from pandas_dptree.privacy.loss import zcdp_delta
+from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.sensitivity import sum_sensitivity
 from tests.helpers_cases import each
 

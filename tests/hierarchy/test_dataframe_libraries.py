@@ -118,8 +118,12 @@ WITH_RECORDS = {
     "multiplicative": lambda frame: dpt.tree_counts(
         frame, BY, domain=KEYS, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)
     ),
-    "tree_sums": lambda frame: dpt.tree_sums(frame, "cost", BY, domain=KEYS, bounds=(0, 9), epsilon=1.0),
-    "tree_means": lambda frame: dpt.tree_means(frame, "cost", BY, domain=KEYS, bounds=(0, 9), epsilon=1.0),
+    "tree_sums": lambda frame: dpt.tree_sums(
+        frame, BY, columns="cost", domain=KEYS, bounds=(0, 9), epsilon=1.0
+    ),
+    "tree_means": lambda frame: dpt.tree_means(
+        frame, BY, columns="cost", domain=KEYS, bounds=(0, 9), epsilon=1.0
+    ),
     "quantiles": lambda frame: dpt.quantiles(frame, "cost", [0.5], bounds=(0, 9), bins=9, epsilon=1.0),
     "cdf": lambda frame: dpt.cdf(
         frame,

@@ -187,7 +187,7 @@ def test_pages_state_the_source(source, words):
     for options in ({}, {"mechanism": FACTOR}):
         page = dpt.tree_counts(VISITS, BY, **LOSS, domain=STATED[source], **options).dp.to_html()
         assert f"Which rows the table has: not protected. {words}" in page
-    means = dpt.tree_means(VISITS, "cost", BY, bounds=(0, 500), epsilon=1.0, domain=STATED[source])
+    means = dpt.tree_means(VISITS, BY, columns="cost", bounds=(0, 500), epsilon=1.0, domain=STATED[source])
     assert words in means.dp.to_html()
 
 

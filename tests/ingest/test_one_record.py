@@ -448,5 +448,5 @@ def test_no_text_of_a_table_of_arrow_fails_the_others(kind):
     assert leaf_totals(table, domain)[0].tolist() == [2, 1]
     unit = values_read(table, "who", encoded_units)
     assert unit[0] == unit[2] and len({*unit}) == 5 and unit[4] is None
-    sums = dpt.tree_sums(table, "cost", by=["k"], bounds=(0, 1), epsilon=9000, domain=domain)
+    sums = dpt.tree_sums(table, ["k"], columns="cost", bounds=(0, 1), epsilon=9000, domain=domain)
     assert sums["cost"].abs().max() < 0.1

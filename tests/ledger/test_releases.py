@@ -26,7 +26,7 @@ PROTECTED = {"privacy_unit": "person", "max_contributions": 2}
 PLACES = dpt.datasets.clinics()[["region", "district"]].drop_duplicates()
 DOMAIN = dpt.Domain.from_frame(PLACES, by=["region", "district"])
 COUNTS = dpt.plan(DOMAIN, rho=0.1, **PROTECTED)
-COSTS = dpt.plan_means(DOMAIN, "cost", bounds=(0, 500), rho=0.2, **PROTECTED)
+COSTS = dpt.plan_means(DOMAIN, columns="cost", bounds=(0, 500), rho=0.2, **PROTECTED)
 SMALL = dpt.plan(dpt.Tree.from_branching([2]), epsilon=0.25)
 
 

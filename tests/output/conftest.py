@@ -24,7 +24,7 @@ def counts(visits, clinics):
 def means(visits, clinics):
     bounds = {"cost": (0, 500), "age": (0, 100)}
     return visits.dp.tree_means(
-        ["cost", "age"], BY, domain=clinics, bounds=bounds, epsilon=1.0, confidence=0.9, rng=rng()
+        BY, columns=["cost", "age"], domain=clinics, bounds=bounds, epsilon=1.0, confidence=0.9, rng=rng()
     )
 
 

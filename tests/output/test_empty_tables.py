@@ -28,7 +28,7 @@ def by_state(frame, **options):
 
 
 def sums(frame, by="state", domain=STATES):
-    return dpt.tree_sums(frame, ["cost"], by, bounds=(0, 500), epsilon=1.0, domain=domain, **seeded())
+    return dpt.tree_sums(frame, by, columns=["cost"], bounds=(0, 500), epsilon=1.0, domain=domain, **seeded())
 
 
 RELEASES = {
@@ -36,7 +36,7 @@ RELEASES = {
     "raw counts": lambda frame: by_state(frame, consistency="none"),
     "sums": sums,
     "means": lambda frame: dpt.tree_means(
-        frame, "cost", "state", bounds=(0, 500), epsilon=1.0, domain=STATES, **seeded()
+        frame, "state", columns="cost", bounds=(0, 500), epsilon=1.0, domain=STATES, **seeded()
     ),
     "means alone": lambda frame: dpt.tree_agg(
         frame,
@@ -120,7 +120,9 @@ def test_each_sum_gives_its_own_warning():
     frame["cost"] = np.where(frame.index < 5, "7", frame["cost"])  # else the rows would lack a value
     bounds = {"cost": (0, 500), "fare": (0, 10)}
     with pytest.warns(DPTreeWarning) as caught:
-        dpt.tree_sums(frame, ["cost", "fare"], "state", bounds=bounds, epsilon=1.0, domain=STATES, **seeded())
+        dpt.tree_sums(
+            frame, "state", columns=["cost", "fare"], bounds=bounds, epsilon=1.0, domain=STATES, **seeded()
+        )
     assert len(caught) == 1
     assert "total of 'cost'" in str(caught[0].message)
     assert "total of 'fare'" in str(caught[0].message)
@@ -130,7 +132,13 @@ def test_each_sum_gives_its_own_warning():
 def test_sums_of_both_signs_may_be_near_0(low, high, warned):
     with warnings.catch_warnings(record=True, action="always") as caught:
         dpt.tree_sums(
-            records(cost="?"), "cost", "state", bounds=(low, high), epsilon=1.0, domain=STATES, **seeded()
+            records(cost="?"),
+            "state",
+            columns="cost",
+            bounds=(low, high),
+            epsilon=1.0,
+            domain=STATES,
+            **seeded(),
         )
     assert len(caught) == warned
 
@@ -138,7 +146,13 @@ def test_sums_of_both_signs_may_be_near_0(low, high, warned):
 def test_negative_sums_that_are_large_are_no_mistake():
     with warnings.catch_warnings(action="error"):
         dpt.tree_sums(
-            records(cost=-5.0), "cost", "state", bounds=(-9, 0), epsilon=1.0, domain=STATES, **seeded()
+            records(cost=-5.0),
+            "state",
+            columns="cost",
+            bounds=(-9, 0),
+            epsilon=1.0,
+            domain=STATES,
+            **seeded(),
         )
 
 
@@ -313,7 +327,7 @@ def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent
         ),
         lambda: by_state(table.rename(columns={"count": "n"})),
         lambda: dpt.tree_sums(
-            table.assign(cost=1), "cost", "state", bounds=(0, 9), epsilon=1.0, domain=STATES
+            table.assign(cost=1), "state", columns="cost", bounds=(0, 9), epsilon=1.0, domain=STATES
         ),
         lambda: dpt.quantiles(table, "count", 0.5, bounds=(0, 9), epsilon=1.0, **seeded()),
         lambda: dpt.tree_counts(table, tree, epsilon=1.0, delta=1e-6, **seeded()),

@@ -60,7 +60,9 @@ def test_tables_of_every_verb(counts, means, addresses, visits, path):
         there_and_back(table.dp.level(table["level"].cat.categories[1]), path)
     there_and_back(counts.dp.level("total"), path)
     loss = {"epsilon": 1.0, "rng": rng()}
-    there_and_back(visits.dp.tree_sums("cost", ["region"], bounds=(0, 500), domain="observed", **loss), path)
+    there_and_back(
+        visits.dp.tree_sums(["region"], columns="cost", bounds=(0, 500), domain="observed", **loss), path
+    )
     factors = dpt.Multiplicative(alpha=0.25)
     table = visits.dp.tree_counts(["region"], domain="observed", delta=1e-6, mechanism=factors, **loss)
     there_and_back(table, path)

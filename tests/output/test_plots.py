@@ -125,7 +125,7 @@ def test_names_can_be_read_on_every_shade(counts):
 
 def test_icicle_draws_what_adds_up(visits, clinics, means, addresses):
     pytest.importorskip("plotly")
-    sums = visits.dp.tree_sums("cost", BY, bounds=(0, 500), domain=clinics, epsilon=1.0, rng=rng())
+    sums = visits.dp.tree_sums(BY, columns="cost", bounds=(0, 500), domain=clinics, epsilon=1.0, rng=rng())
     sums.dp.plot.icicle()
     means.dp.plot.icicle("count")
     addresses.dp.plot.icicle()

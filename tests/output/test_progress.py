@@ -60,8 +60,8 @@ def plans():
 
 RELEASES = {name: lambda frame, p=p, **k: p.release(frame, **k) for name, p in plans().items()} | {
     "tree_counts": lambda frame, **k: dpt.tree_counts(frame, BY, domain=PLACES, epsilon=1.0, **k),
-    "tree_sums": lambda frame, **k: dpt.tree_sums(frame, ["pay", "ip"], BY, **VALUES, **k),
-    "tree_means": lambda frame, **k: frame.dp.tree_means("pay", BY, confidence=0.9, **VALUES, **k),
+    "tree_sums": lambda frame, **k: dpt.tree_sums(frame, BY, columns=["pay", "ip"], **VALUES, **k),
+    "tree_means": lambda frame, **k: frame.dp.tree_means(BY, columns="pay", confidence=0.9, **VALUES, **k),
     "quantiles": lambda frame, **k: frame.dp.quantiles("pay", 0.5, bounds=(0, 9), epsilon=1.0, **k),
     "array counts": lambda frame, **k: cells(frame).dp.tree_counts(BY, epsilon=1.0, **k),
     "array sums": lambda frame, **k: cells(frame).chunk().dp.tree_sums(BY, bounds=(0, 9), rho=1.0, **k),

@@ -176,7 +176,7 @@ def test_a_repeatable_release_claims_no_protection(counts):
 def test_protection_of_other_tables(visits, clinics, addresses):
     regions = {"domain": clinics[["region"]].drop_duplicates(), "epsilon": 1.0}
     sums = visits.dp.tree_sums(
-        ["cost", "age"], ["region"], bounds={"cost": (0, 500), "age": (-1, 99.5)}, **regions
+        ["region"], columns=["cost", "age"], bounds={"cost": (0, 500), "age": (-1, 99.5)}, **regions
     )
     words = " ".join(statement(sums.attrs["dp"]))
     assert "Values of “cost” were clipped to between 0 and 500" in words
@@ -185,7 +185,9 @@ def test_protection_of_other_tables(visits, clinics, addresses):
     assert "“cost” were clipped to between 0 and 9," in " ".join(
         statement(alone.release(visits, rng=rng()).attrs["dp"])
     )
-    means = visits.dp.tree_means("cost", ["region"], bounds=(0, 500), known={"total": 4_000}, **regions)
+    means = visits.dp.tree_means(
+        ["region"], columns="cost", bounds=(0, 500), known={"total": 4_000}, **regions
+    )
     words = " ".join(statement(means.attrs["dp"]))
     assert "shown without noise, of “count”: 1 of the level total." in words
     assert "protected like its values" in " ".join(statement(addresses.attrs["dp"]))

@@ -152,7 +152,7 @@ def test_many_labels_are_hashed_once(monkeypatch):
     places = dpt.Domain.from_frame(pd.DataFrame({"a": ["x", "y"]}), by=["a"])
     for plan in (
         dpt.plan(places, epsilon=1.0),
-        dpt.plan_sums(places, ["v", "w"], bounds=(0, 1), epsilon=1.0),
+        dpt.plan_sums(places, columns=["v", "w"], bounds=(0, 1), epsilon=1.0),
     ):
         assert plan.attrs() == plan.attrs() and plan.digest == plan.to_dict()["digest"]
         assert dpt.Plan.from_dict(plan.to_dict(), places).digest == plan.digest

@@ -14,7 +14,8 @@ from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_cases import each
 from tests.helpers_json import replaced
@@ -187,7 +188,13 @@ def test_noise_keeps_to_the_loss_in_units_of_any_size():
 def test_a_plan_can_be_read_where_another_library_computes_logarithms(split, towards, clinics, monkeypatch):
     domain = dpt.Domain.from_frame(clinics, by=BY)
     plan = dpt.plan_sums(
-        domain, ["cost"], bounds={"cost": (0, 9)}, epsilon=1.0, delta=1e-6, mechanism="gaussian", split=split
+        domain,
+        columns=["cost"],
+        bounds={"cost": (0, 9)},
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism="gaussian",
+        split=split,
     )
     written = plan.to_dict()
     for module in (gaussian, joint_search):
@@ -210,8 +217,8 @@ def test_a_joint_delta_is_compared_with_the_decimal_where_the_float_is_above_it(
     bounds = {"cost": (0, 9), "age": (0, 2)}
     for size in range(1, 13):
         plan = dpt.plan_sums(
-            domain, ["cost", "age"], bounds=bounds, epsilon=1.0, delta=size * 1e-6, mechanism="gaussian",
-            split="uniform",
+            domain, columns=["cost", "age"], bounds=bounds, epsilon=1.0, delta=size * 1e-6,
+            mechanism="gaussian", split="uniform",
         )  # fmt: skip
         loss = PrivacyLoss(epsilon=1.0, delta=joint_delta(1.0, list(plan.plans.values())))
         outcomes.append(Fraction(loss.delta) <= loss.exact.delta)

@@ -12,6 +12,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.plans.losses import LevelItem, Losses
+from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.gated import gated_zcdp
 from pandas_dptree.privacy.level_losses import (
     approximate_level,
@@ -20,7 +21,7 @@ from pandas_dptree.privacy.level_losses import (
     laplace_level,
     rho_of_epsilon,
 )
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 
 BY = ["region", "district"]
@@ -39,7 +40,7 @@ PLANS = {
     "gaussian, composed": dpt.plan(TREE, mechanism="gaussian", **DELTA),
     "by node": dpt.plan(DOMAIN, split="nodes", **RHO),
     "by node, composed": dpt.plan(DOMAIN, split="nodes", **DELTA, **UNIT, neighbors="replace"),
-    "sums": dpt.plan_sums(DOMAIN, "cost", bounds=(-1, 3), neighbors="replace", **EPSILON, **UNIT),
+    "sums": dpt.plan_sums(DOMAIN, columns="cost", bounds=(-1, 3), neighbors="replace", **EPSILON, **UNIT),
     "joint": dpt.plan_agg(DOMAIN, COLUMNS, neighbors="replace", **EPSILON, **UNIT),
     "joint in rho": dpt.plan_agg(DOMAIN, COLUMNS, **RHO),
     "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),

@@ -308,7 +308,7 @@ def test_other_errors(visits, clinics):
     with pytest.raises(ArgumentError, match="needs a `privacy_unit`"):
         dpt.tree_counts(visits, BY, **LOSS, domain=clinics, max_contributions=2, mechanism=QUARTER)
     with pytest.raises(ArgumentError, match="`mechanism` is unknown"):
-        dpt.tree_sums(visits, "cost", BY, bounds=(0, 5), **LOSS, domain=clinics, mechanism=QUARTER)
+        dpt.tree_sums(visits, BY, columns="cost", bounds=(0, 5), **LOSS, domain=clinics, mechanism=QUARTER)
     with pytest.raises(ColumnsError, match="error_bound"):
         dpt.Domain.from_frame(pd.DataFrame({"error_bound": [1]}), by=["error_bound"])
 

@@ -221,10 +221,10 @@ def test_a_mark_that_cannot_be_written_loses_no_table(events, monkeypatch):
 VERBS = {
     "counts": lambda **options: RECORDS.dp.tree_counts(["region"], domain="observed", epsilon=1.0, **options),
     "sums": lambda **options: RECORDS.dp.tree_sums(
-        "cost", ["region"], bounds=(0, 500), domain="observed", epsilon=1.0, **options
+        ["region"], columns="cost", bounds=(0, 500), domain="observed", epsilon=1.0, **options
     ),
     "means": lambda **options: RECORDS.dp.tree_means(
-        "cost", ["region"], bounds=(0, 500), domain="observed", epsilon=1.0, **options
+        ["region"], columns="cost", bounds=(0, 500), domain="observed", epsilon=1.0, **options
     ),
     "agg": lambda **options: RECORDS.dp.tree_agg(
         ["region"], {"n": "count"}, domain="observed", epsilon=1.0, **options

@@ -19,8 +19,9 @@ from pandas_dptree.mechanisms.thresholds import group_loss
 from pandas_dptree.planning.node_noise import node_noise_scales
 from pandas_dptree.privacy import loss as loss_module
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta
+from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
-from pandas_dptree.privacy.loss import PrivacyLoss, zcdp_delta
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity, sum_sensitivity
 from pandas_dptree.verbs.aggregations import mean
 from tests.helpers_cases import each

@@ -22,7 +22,7 @@ from pandas_dptree.privacy.composition import (
     largest_budget,
     node_gaussian_delta,
 )
-from pandas_dptree.privacy.loss import zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_composition import TARGETS, compose, laplace_budget, shares_of

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.composition import gaussian_delta, laplace_delta
+from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.level_losses import (
     NOTHING,
     approximate_level,
@@ -24,7 +25,6 @@ from pandas_dptree.privacy.level_losses import (
     laplace_level,
     rho_of_epsilon,
 )
-from pandas_dptree.privacy.loss import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
 from tests.helpers_cases import each
 

@@ -14,15 +14,8 @@ from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.privacy.loss import (
-    PrivacyLoss,
-    exact,
-    float_below,
-    ungated_loss,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_rho,
-)
+from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_epsilon, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, exact, float_below, ungated_loss
 from tests.helpers_cases import each
 
 RHOS = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1.0, 10.0, 100.0, 1000.0]

@@ -126,7 +126,7 @@ def test_tables_and_truths_from_elsewhere(table, truth):
 def test_sums_are_compared_by_their_column(places):
     records = pd.DataFrame({"state": ["CA", "NY"], "county": [1, 1], "cost": [3.0, -4.0]})
     table = dpt.tree_sums(
-        records, "cost", ["state", "county"], bounds=(-5, 5), domain=places, epsilon=1.0,
+        records, ["state", "county"], columns="cost", bounds=(-5, 5), domain=places, epsilon=1.0,
         rng=np.random.default_rng(0),
     )  # fmt: skip
     truth = records.groupby(["state", "county"])["cost"].sum()

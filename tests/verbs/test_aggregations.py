@@ -64,7 +64,9 @@ def test_sums_alone_are_those_of_tree_sums(loss):
     asked = {"cost": dpt.sum("cost", **COST), "age": dpt.sum("age", **AGE)}
     ours = dpt.tree_agg(VISITS, BY, asked, domain=PLACES, rng=rng(), **loss)
     bounds = {"cost": COST["bounds"], "age": AGE["bounds"]}
-    theirs = dpt.tree_sums(VISITS, ["cost", "age"], BY, bounds=bounds, domain=PLACES, rng=rng(), **loss)
+    theirs = dpt.tree_sums(
+        VISITS, BY, columns=["cost", "age"], bounds=bounds, domain=PLACES, rng=rng(), **loss
+    )
     pd.testing.assert_frame_equal(ours, theirs)
 
 
@@ -74,7 +76,7 @@ def test_means_without_a_count_are_those_of_tree_means(loss):
         VISITS, BY, {"cost": dpt.mean("cost", **COST)}, domain=PLACES, rng=rng(), confidence=0.9, **loss
     )
     theirs = dpt.tree_means(
-        VISITS, "cost", BY, bounds=COST["bounds"], domain=PLACES, rng=rng(), confidence=0.9, **loss
+        VISITS, BY, columns="cost", bounds=COST["bounds"], domain=PLACES, rng=rng(), confidence=0.9, **loss
     )
     kept = [name for name in theirs if name not in ("count", "std_error", "lower", "upper")]
     pd.testing.assert_frame_equal(ours, theirs[kept], check_like=False)
@@ -183,13 +185,13 @@ def test_a_plan_is_shown_stored_and_released_later(loss):
 
 
 def test_sums_and_means_are_planned_likewise():
-    sums = VISITS.dp.plan_sums(["cost", "age"], BY, bounds=(0, 100), epsilon=1.0, domain=PLACES)
+    sums = VISITS.dp.plan_sums(BY, columns=["cost", "age"], bounds=(0, 100), epsilon=1.0, domain=PLACES)
     direct = dpt.tree_sums(
-        VISITS, ["cost", "age"], BY, bounds=(0, 100), epsilon=1.0, domain=PLACES, rng=rng()
+        VISITS, BY, columns=["cost", "age"], bounds=(0, 100), epsilon=1.0, domain=PLACES, rng=rng()
     )
     pd.testing.assert_frame_equal(sums.release(VISITS, rng=rng()), direct)
-    means = VISITS.dp.plan_means("age", BY, bounds=(0, 100), rho=0.1, domain=PLACES)
-    direct = dpt.tree_means(VISITS, "age", BY, bounds=(0, 100), rho=0.1, domain=PLACES, rng=rng())
+    means = VISITS.dp.plan_means(BY, columns="age", bounds=(0, 100), rho=0.1, domain=PLACES)
+    direct = dpt.tree_means(VISITS, BY, columns="age", bounds=(0, 100), rho=0.1, domain=PLACES, rng=rng())
     pd.testing.assert_frame_equal(means.release(VISITS, rng=rng()), direct)
 
 
@@ -281,7 +283,7 @@ def test_counts_that_are_all_public_leave_nothing_to_plan():
 
 def test_names_may_be_tuples():
     domain = dpt.Domain.from_frame(PLACES, by=BY)
-    plan = dpt.plan_sums(domain, [("cost", "a"), ("cost", "b")], bounds=(0, 1), epsilon=1.0)
+    plan = dpt.plan_sums(domain, columns=[("cost", "a"), ("cost", "b")], bounds=(0, 1), epsilon=1.0)
     assert plan.to_frame()["quantity"].iloc[0] == ("cost", "a")
     assert "('cost', 'b')" in repr(plan) and "cost" in plan._repr_html_() and len(plan.compare())
 

@@ -182,8 +182,8 @@ def test_every_mechanism_and_verb_shows_the_domain(mechanism):
     frame = people(30, 20, 10, 5, 5, 5).assign(age=40)
     options = {"epsilon": 1.0, "domain": us()}
     for table in (
-        frame.dp.tree_sums("age", KEYS, bounds=(0, 99), **options),
-        frame.dp.tree_means("age", KEYS, bounds=(0, 99), **options),
+        frame.dp.tree_sums(KEYS, columns="age", bounds=(0, 99), **options),
+        frame.dp.tree_means(KEYS, columns="age", bounds=(0, 99), **options),
         frame.dp.tree_agg(
             KEYS, {"people": "count", "age": pandas_dptree.mean("age", bounds=(0, 99))}, **options
         ),
@@ -262,7 +262,7 @@ def test_sums_means_and_quantiles_of_the_released_keys():
     frame["ip/16"] = frame["ip"].str.split(".").str[:2].str.join(".") + ".0.0/16"
     domain = counts.dp.domain()
     options = {"bounds": (0, 99), "domain": domain, "epsilon": 1e5}
-    sums = frame.dp.tree_sums("cost", list(domain.by), **options)
+    sums = frame.dp.tree_sums(list(domain.by), columns="cost", **options)
     assert sums.attrs["dp"]["domain_source"] == "released"
     kept = frame[frame["ip/32"].isin(domain.labels[-1])]
     assert len(kept) < len(frame)  # of the others, nobody is shown
@@ -270,7 +270,7 @@ def test_sums_means_and_quantiles_of_the_released_keys():
     expected = kept.groupby("ip/32")["cost"].sum()
     shown = sums.dp.level("ip/32")["cost"].droplevel([0, 1])
     assert shown.to_dict() == pytest.approx(expected.to_dict())
-    means = frame.dp.tree_means("cost", list(domain.by), **options)
+    means = frame.dp.tree_means(list(domain.by), columns="cost", **options)
     quantiles = frame.dp.quantiles("cost", 0.5, by=list(domain.by), bins=100, **options)
     for table in (means, quantiles):
         assert table.attrs["dp"]["domain_source"] == "released"

@@ -430,7 +430,7 @@ ON_PLANTED = {
             dpt.Domain.from_frame(pd.DataFrame({"place": [1]}), by=["place"]), **LOSS
         ),
         "several": dpt.plan_agg(LETTERS, {"mean": dpt.mean("amount", bounds=(0, 10))}, **LOSS),
-        "sums of text": dpt.plan_sums(LETTERS, "text", bounds=(0, 10), **LOSS),
+        "sums of text": dpt.plan_sums(LETTERS, columns="text", bounds=(0, 10), **LOSS),
         "days": dpt.plan(
             dpt.derived_domain(dpt.calendar("text", ["year"], start="2024-01-01", end="2025-01-01")), **LOSS
         ),

@@ -77,6 +77,7 @@ AGES = xr.DataArray(np.full(64, 40), dims=["age"])
 BY, BOUNDS, PREFIXES = ["a", "b"], {"bounds": (0, 8)}, dpt.prefixes("x", bits=[3, 6], width=6)
 NOISY = {"epsilon": 1e-5, "consistency": "linear"}  # so much noise that no number appears twice
 KEYS = {"domain": RECORDS[BY].drop_duplicates()}
+VALUES = {"columns": "v", **BOUNDS, **KEYS}
 BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "tree": [8, 8]}
 EDGES = {"edges": range(65), "epsilon": 0.05, "tree": [8, 8]}
 PARTS, RANGES = [0.2, 0.4, 0.6, 0.8], [(i, i + 1) for i in range(8)]
@@ -92,8 +93,8 @@ OF_COLUMNS = {
 }
 OF_FRAMES = {
     "tree_counts": ((BY,), KEYS | NOISY),
-    "tree_sums": (("v", BY), KEYS | BOUNDS | NOISY),
-    "tree_means": (("v", BY), KEYS | BOUNDS | {"epsilon": 1.0}),
+    "tree_sums": ((BY,), VALUES | NOISY),
+    "tree_means": ((BY,), VALUES | {"epsilon": 1.0}),
     "tree_agg": ((BY, {"n": "count"}), KEYS | NOISY),
     **{name: (("v", *arguments), options) for name, (arguments, options) in OF_COLUMNS.items()},
 }
@@ -131,7 +132,9 @@ FUNCTIONS = {
     "arrays.several.release": partial(several.release, SET_PLAN, SET),
     "Plan.release": partial(dpt.Plan.release, PLAN, RECORDS),
     "AdditivePlan.release": partial(PLAN.release, RECORDS),
-    "JointPlan.release": partial(RECORDS.dp.plan_sums("v", BY, **KEYS, **BOUNDS, **NOISY).release, RECORDS),
+    "JointPlan.release": partial(
+        RECORDS.dp.plan_sums(BY, columns="v", **KEYS, **BOUNDS, **NOISY).release, RECORDS
+    ),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),
     "ImplicitPlan.release": partial(dpt.plan_implicit(PREFIXES, **LARGE).release, NUMBERS),
     "ImplicitMultiplicativePlan.release": partial(dpt.plan_implicit(PREFIXES, **FACTOR).release, NUMBERS),

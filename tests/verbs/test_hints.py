@@ -35,7 +35,9 @@ def counts(by="Day", domain=DAYS, **options):
 
 
 def sums(columns="cost", by="Day", domain=DAYS, **options):
-    return FRAME.dp.tree_sums(columns, by, domain=domain, **{"epsilon": 1.0, "bounds": (0, 9), **options})
+    return FRAME.dp.tree_sums(
+        by, columns=columns, domain=domain, **{"epsilon": 1.0, "bounds": (0, 9), **options}
+    )
 
 
 EACH_ROW = {"privacy_unit": dpt.ROWS}
@@ -100,12 +102,12 @@ MISTAKES = {
     ),
     "of an array": (lambda: ARRAY.dp.plan("state", Rho=1), "`Rho` is not an argument of plan", "'rho'?"),
     "sums without bounds": (
-        lambda: dpt.tree_sums(FRAME, "cost", "Day", epsilon=1.0, domain=DAYS),
+        lambda: dpt.tree_sums(FRAME, "Day", columns="cost", epsilon=1.0, domain=DAYS),
         "`bounds` must be given to tree_sums",
         r"bounds=\(0, 500\), known without looking at the records",
     ),
     "means without bounds": (
-        lambda: FRAME.dp.tree_means("cost", "Day", epsilon=1.0, domain=DAYS),
+        lambda: FRAME.dp.tree_means("Day", columns="cost", epsilon=1.0, domain=DAYS),
         "`bounds` must be given to tree_means",
         r"bounds=\(0, 500\)",
     ),
@@ -287,25 +289,15 @@ MISTAKES = {
         "`domain` must be a table that can be read, not an ndarray",
         "pass a frame",
     ),
-    "keys and sums swapped": (
-        lambda: sums(["Region", "Day"], "cost", PLACES),
-        r"`by` and `columns` seem to be swapped: 'cost' and \['Region', 'Day'\]",
-        r"tree_sums\('cost', \['Region', 'Day'\], ...\)",
+    "columns to add up by position": (
+        lambda: FRAME.dp.tree_sums("cost", ["Region", "Day"], bounds=(0, 9), epsilon=1.0, domain=PLACES),
+        "`by` is the last argument that tree_sums takes by position",
+        "name the others, as in columns=",
     ),
-    "keys and means swapped": (
-        lambda: FRAME.dp.tree_means("Day", "cost", bounds=(0, 9), epsilon=1.0, domain=DAYS),
-        "`by` and `columns` seem to be swapped: 'cost' and 'Day'",
-        r"tree_means\('cost', 'Day', ...\)",
-    ),
-    "keys and sums swapped, without a list of keys": (
-        lambda: sums(["Region"], "cost", "observed"),
-        r"`by` and `columns` seem to be swapped: 'cost' and \['Region'\]",
-        r"tree_sums\('cost', \['Region'\], ...\)",
-    ),
-    "whole numbers for keys that are summed": (
-        lambda: sums("person", "cost", pd.DataFrame({"person": [1]})),
-        "`by` and `columns` seem to be swapped: 'cost' and 'person'",
-        r"tree_sums\('cost', 'person', ...\)",
+    "columns of a plan by position": (
+        lambda: dpt.plan_means(DOMAIN, "cost", bounds=(0, 9)),
+        "`domain` is the last argument that plan_means takes by position",
+        "name the others, as in columns=",
     ),
     # released tables
     "a column renamed": (
@@ -421,7 +413,7 @@ def test_any_scalar_names_a_key(name):
 
 def test_texts_that_are_numbers_are_added_up_by_numbers():
     frame = FRAME.assign(cost=FRAME["cost"].astype(str))
-    table = frame.dp.tree_sums("cost", "person", bounds=(0, 100), epsilon=20.0, domain=range(N // 2))
+    table = frame.dp.tree_sums("person", columns="cost", bounds=(0, 100), epsilon=20.0, domain=range(N // 2))
     assert abs(table["cost"][0] - FRAME["cost"].sum()) < 1000
 
 
@@ -429,7 +421,10 @@ def test_a_single_name_everywhere():
     by_day = {"by": "Day", "domain": DAYS, "epsilon": 1.0}
     assert sums().columns.tolist() == ["level", "Day", "cost", "cost_std_error"]
     assert sums(["cost", "person"]).columns[2] == "cost"
-    assert FRAME.dp.tree_means("cost", "Day", bounds=(0, 9), epsilon=1.0, domain=DAYS).columns[1] == "Day"
+    assert (
+        FRAME.dp.tree_means("Day", columns="cost", bounds=(0, 9), epsilon=1.0, domain=DAYS).columns[1]
+        == "Day"
+    )
     assert FRAME.dp.plan("Day", domain=DAYS, epsilon=1.0).level_names == ("total", "Day")
     assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 9), **by_day).columns[1] == "Day"
     assert dpt.Domain.observed(FRAME, by="Day").by == ("Day",)

@@ -37,7 +37,7 @@ def wards(sizes, seed=0):
 
 @pytest.mark.parametrize("bounds", [(0, 200), (-1000, -3), (20, 20.5)])
 def test_with_hardly_any_noise_means_are_those_of_the_clipped_values(bounds, visits, clinics):
-    means = dpt.tree_means(visits, ["cost", "age"], BY, bounds=bounds, domain=clinics, confidence=0.9,
+    means = dpt.tree_means(visits, BY, columns=["cost", "age"], bounds=bounds, domain=clinics, confidence=0.9,
                            **NO_NOISE)  # fmt: skip
     kept = visits.dropna(subset=["cost"]).assign(
         cost=lambda f: f["cost"].clip(*bounds), age=lambda f: f["age"].clip(*bounds)
@@ -63,14 +63,14 @@ def test_means_and_intervals_are_within_the_bounds(bounds, granularity):
     places, records = wards([30, 900, 1, 0, 50])
     records["x"] = np.repeat([-np.inf, np.inf], 491)[: len(records)]
     for seed in range(2):
-        means = dpt.tree_means(records, "x", ["ward"], bounds=bounds, granularity=granularity,
+        means = dpt.tree_means(records, ["ward"], columns="x", bounds=bounds, granularity=granularity,
                                domain=places, epsilon=1.0, confidence=0.9, rng=rng(seed))  # fmt: skip
         assert means["x"].dropna().between(*bounds).all() and means["x"].notna().any()
         assert means["x_lower"].ge(bounds[0]).all() and means["x_upper"].le(bounds[1]).all()
 
 
 def test_an_empty_node_has_no_mean(clinics, visits):
-    means = dpt.tree_means(visits.head(0), "cost", BY, bounds=(0, 500), domain=clinics, **NO_NOISE)
+    means = dpt.tree_means(visits.head(0), BY, columns="cost", bounds=(0, 500), domain=clinics, **NO_NOISE)
     assert means["cost"].isna().all() and (means["count"] == 0).all()
     assert means["cost"].dtype == np.float64
 
@@ -81,8 +81,8 @@ def test_means_weighted_by_counts_add_up(seed, consistency):
     places, records = wards([400, 900, 250, 700])
     places["half"] = np.array(["a", "a", "b", "b"])
     records["half"] = places["half"].to_numpy()[records["ward"]]
-    means = dpt.tree_means(records, "x", ["half", "ward"], bounds=(-50, 150), domain=places, epsilon=2.0,
-                           consistency=consistency, rng=rng(seed))  # fmt: skip
+    means = dpt.tree_means(records, ["half", "ward"], columns="x", bounds=(-50, 150), domain=places,
+                           epsilon=2.0, consistency=consistency, rng=rng(seed))  # fmt: skip
     assert means["x"].notna().all() and means["x"].between(-49, 149).all()  # neither missing nor clipped
     sums = (means["x"] * means["count"]).to_numpy()
     expected = [sums[1:3].sum(), sums[3:5].sum(), sums[5:].sum()]
@@ -90,7 +90,9 @@ def test_means_weighted_by_counts_add_up(seed, consistency):
 
 
 def test_a_mean_is_shown_where_its_count_is_known_well_enough(visits, clinics):
-    means = dpt.tree_means(visits, "cost", BY, bounds=(0, 500), domain=clinics, epsilon=0.5, rng=rng(1))
+    means = dpt.tree_means(
+        visits, BY, columns="cost", bounds=(0, 500), domain=clinics, epsilon=0.5, rng=rng(1)
+    )
     known = means["count"] >= np.maximum(1, 4 * means["std_error"])
     assert 0.05 < known.mean() < 0.8
     assert (means["cost"].notna() == known).all() and (means["cost_std_error"].notna() == known).all()
@@ -99,8 +101,8 @@ def test_a_mean_is_shown_where_its_count_is_known_well_enough(visits, clinics):
 
 def test_a_group_that_is_known_to_be_empty_has_no_mean():
     places, frame = wards([0, 40, 60])
-    means = dpt.tree_means(frame, "x", "ward", bounds=(0, 100), domain=places, epsilon=1.0, confidence=0.9,
-                           known={"ward": {0: 0}}, rng=rng(3)).dp.level("ward")  # fmt: skip
+    means = dpt.tree_means(frame, "ward", columns="x", bounds=(0, 100), domain=places, epsilon=1.0,
+                           confidence=0.9, known={"ward": {0: 0}}, rng=rng(3)).dp.level("ward")  # fmt: skip
     assert means.loc[0, ["x", "x_std_error"]].isna().all() and means.loc[[1, 2], "x"].notna().all()
     assert means.loc[0, ["x_lower", "x_upper", "count"]].tolist() == [0, 100, 0]
 
@@ -109,8 +111,8 @@ def test_known_counts_are_kept_and_sharpen_the_means():
     places, records = wards([300, 50, 20, 700])
     sizes = records.groupby("ward").size()
     options = {"bounds": (0, 100), "domain": places, "epsilon": 0.5, "confidence": 0.9}
-    plain = dpt.tree_means(records, "x", ["ward"], **options, rng=rng(2))
-    known = dpt.tree_means(records, "x", ["ward"], known={"ward": sizes.iloc[:3]}, **options,
+    plain = dpt.tree_means(records, ["ward"], columns="x", **options, rng=rng(2))
+    known = dpt.tree_means(records, ["ward"], columns="x", known={"ward": sizes.iloc[:3]}, **options,
                            rng=rng(2))  # fmt: skip
     assert known["count"].tolist()[1:4] == [300, 50, 20] and (known["std_error"][1:4] == 0).all()
     assert known["x"].notna().all() and plain["x"].isna().any()
@@ -160,7 +162,7 @@ def test_the_error_of_a_mean_at_its_bound_is_that_of_the_mean_shown():
     """Where noise takes the quotient beyond the bounds, the count's part of the error follows the bound."""
     places = pd.DataFrame({"ward": range(40)})
     full = places.loc[places.index.repeat(60)].assign(x=10.0)
-    plan = dpt.plan_means(dpt.Domain.from_frame(places, by="ward"), "x", bounds=(0, 10), epsilon=1.0)
+    plan = dpt.plan_means(dpt.Domain.from_frame(places, by="ward"), columns="x", bounds=(0, 10), epsilon=1.0)
     means = plan.release(full, rng=rng(1)).dp.level("ward")
     assert 10 <= (means["x"] == 10).sum() <= 30
     error = np.hypot(plan.plans["x"].node_std_errors[1], (means["x"] - 5) * means["std_error"])
@@ -171,7 +173,7 @@ def test_intervals_hold_the_means_that_are_shown():
     """They are laid around unbiased estimates, which differ where counts are made whole and non-negative."""
     places = pd.DataFrame({"ward": range(200)})
     records = pd.DataFrame({"ward": np.repeat(np.arange(25), 80), "x": np.repeat(np.arange(25) % 10, 80)})
-    table = dpt.tree_means(records, "x", "ward", bounds=(0, 10), domain=places, epsilon=1.0,
+    table = dpt.tree_means(records, "ward", columns="x", bounds=(0, 10), domain=places, epsilon=1.0,
                            confidence=0.5, mechanism="laplace", rng=rng(1))  # fmt: skip
     shown = table.dropna(subset=["x"])
     assert (shown["x_lower"] <= shown["x"]).all() and (shown["x"] <= shown["x_upper"]).all()

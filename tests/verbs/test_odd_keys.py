@@ -51,7 +51,9 @@ def test_columns_of_a_multiindex() -> None:
     by = [("place", "state"), ("place", "city")]
     counts = dpt.tree_counts(visits, by, domain=visits[by], epsilon=EXACT)
     assert counts["count"].tolist() == [3, 2, 1, 1, 1, 1] and counts.columns[1:3].tolist() == by
-    sums = dpt.tree_sums(visits, ("cost", ""), by[:1], bounds=(0, 8), domain="observed", epsilon=EXACT)
+    sums = dpt.tree_sums(
+        visits, by[:1], columns=("cost", ""), bounds=(0, 8), domain="observed", epsilon=EXACT
+    )
     assert sums[("cost", "")].round(3).tolist() == [7, 3, 4]
     with pytest.raises(ColumnsError, match=r"its whole tuple, such as \[\('place', 'state'\)\]"):
         dpt.tree_counts(visits, ["place"], domain="observed", epsilon=1.0)
@@ -70,7 +72,11 @@ def test_an_index_says_nothing(index: Any) -> None:
     assert dpt.tree_counts(visits, ["a"], **options)["count"].tolist() == [3, 2, 1]
     one_each = dpt.tree_counts(visits, ["a"], privacy_unit="v", max_contributions=1, **options)
     assert one_each["count"].tolist() == [3, 2, 1]
-    assert dpt.tree_sums(visits, "v", ["a"], bounds=(0, 8), **options)["v"].round(3).tolist() == [7, 3, 4]
+    assert dpt.tree_sums(visits, ["a"], columns="v", bounds=(0, 8), **options)["v"].round(3).tolist() == [
+        7,
+        3,
+        4,
+    ]
     cdf = dpt.cdf(visits, "v", bins=[0, 2, 8], by=["a"], **options)
     assert cdf["count"].tolist() == [1, 3, 1, 2, 0, 1]
 

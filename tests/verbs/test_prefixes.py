@@ -127,7 +127,7 @@ def test_other_verbs_take_no_tree_of_prefixes():
     with pytest.raises(ArgumentError):
         dpt.plan(ZIPS, **LOSS)
     with pytest.raises(ArgumentError):
-        records().dp.tree_sums("person", ZIPS, bounds=(0, 10), **LOSS)
+        records().dp.tree_sums(ZIPS, columns="person", bounds=(0, 10), **LOSS)
 
 
 # The released columns

@@ -31,7 +31,7 @@ def small(values, **more):
 
 
 def test_with_hardly_any_noise_sums_are_those_of_the_clipped_values(visits, clinics):
-    sums = dpt.tree_sums(visits, ["cost", "age"], BY, bounds={"cost": (0, 100), "age": (18, 65)},
+    sums = dpt.tree_sums(visits, BY, columns=["cost", "age"], bounds={"cost": (0, 100), "age": (18, 65)},
                          granularity={"cost": 0.01, "age": 1}, domain=clinics, **NO_NOISE)  # fmt: skip
     kept = visits.dropna(subset=["cost"]).assign(
         cost=lambda f: (f["cost"].clip(0, 100) * 100).round(), age=lambda f: f["age"].clip(18, 65)
@@ -73,7 +73,7 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
         frame = polars.from_pandas(frame)
         frame = frame.lazy() if library == "lazy" else frame
     try:
-        sums = dpt.tree_sums(frame, ["v", "w"], ["a", "b"], bounds=bounds, granularity=granularity,
+        sums = dpt.tree_sums(frame, ["a", "b"], columns=["v", "w"], bounds=bounds, granularity=granularity,
                              domain=PLACES, **NO_NOISE)  # fmt: skip
     except ArgumentError as error:  # (7, 8) are one value on a grid of 3
         assert error.argument == "granularity" and (bounds, granularity) in [((7, 8), 3)]
@@ -107,7 +107,7 @@ def test_sums_against_exact_fractions(rows, bounds, granularity, library):
     ],
 )
 def test_whatever_the_type_of_the_column_each_value_is_read_separately(values, expected):
-    sums = dpt.tree_sums(small(values), "v", ["a", "b"], bounds=(0, 100), domain=PLACES, **NO_NOISE)
+    sums = dpt.tree_sums(small(values), ["a", "b"], columns="v", bounds=(0, 100), domain=PLACES, **NO_NOISE)
     assert len(sums) == 8 and sums["v"][0] == expected
     assert sums["v"][0] == sums.dp.level("a")["v"].sum() == sums.dp.level("b")["v"].sum()
 
@@ -115,7 +115,7 @@ def test_whatever_the_type_of_the_column_each_value_is_read_separately(values, e
 def test_a_unit_adds_no_more_rows_than_it_may():
     frame = small(np.ones(30), who=[1] * 12 + [2] * 2 + [3] * 15 + [None])
     for most, expected in ((1, 3), (5, 12), (20, 29)):
-        sums = dpt.tree_sums(frame, "v", ["a", "b"], bounds=(0, 1), granularity=1, domain=PLACES,
+        sums = dpt.tree_sums(frame, ["a", "b"], columns="v", bounds=(0, 1), granularity=1, domain=PLACES,
                              privacy_unit="who", max_contributions=most, **NO_NOISE)  # fmt: skip
         assert sums["v"][0] == expected
 
@@ -126,11 +126,11 @@ def test_structural_zeros_are_zero(bounds, fit):
     places = PLACES.assign(never=[False, True, False, False])
     domain = dpt.Domain.from_frame(places, by=["a", "b"], structural_zeros="never")
     frame = small(np.full(300, 7.0))
-    sums = dpt.tree_sums(frame, "v", ["a", "b"], bounds=bounds, domain=domain, epsilon=0.2, fit=fit,
+    sums = dpt.tree_sums(frame, ["a", "b"], columns="v", bounds=bounds, domain=domain, epsilon=0.2, fit=fit,
                          confidence=0.9, rng=rng())  # fmt: skip
     row = sums[(sums["a"] == "x") & (sums["b"] == 2)].iloc[0]
     assert row[["v", "v_std_error", "v_lower", "v_upper"]].tolist() == [0, 0, 0, 0]
-    exact = dpt.tree_sums(frame, "v", ["a", "b"], bounds=bounds, domain=domain, **NO_NOISE)
+    exact = dpt.tree_sums(frame, ["a", "b"], columns="v", bounds=bounds, domain=domain, **NO_NOISE)
     assert exact["v"].tolist() == [1400, 700, 700, 0, 700, 0, 700, 0]
 
 
@@ -140,8 +140,8 @@ def test_structural_zeros_are_zero(bounds, fit):
 )  # fmt: skip
 def test_sums_are_multiples_that_add_up_exactly(low, granularity, seed, fit):
     frame = small(np.linspace(low - 5, 55, 30))
-    sums = dpt.tree_sums(frame, "v", ["a", "b"], bounds=(low, 50), granularity=granularity, domain=PLACES,
-                         epsilon=0.5, fit=fit, rng=rng(seed))  # fmt: skip
+    sums = dpt.tree_sums(frame, ["a", "b"], columns="v", bounds=(low, 50), granularity=granularity,
+                         domain=PLACES, epsilon=0.5, fit=fit, rng=rng(seed))  # fmt: skip
     unit = Fraction(str(granularity))
     units = [round(Fraction(value) / unit) for value in sums["v"]]
     assert [float(multiple * unit) for multiple in units] == sums["v"].tolist()
@@ -151,7 +151,7 @@ def test_sums_are_multiples_that_add_up_exactly(low, granularity, seed, fit):
 
 
 def test_sums_that_may_be_negative_stay_negative():
-    sums = dpt.tree_sums(small(np.full(90, -9.0)), "v", ["a", "b"], bounds=(-9, 1), domain=PLACES,
+    sums = dpt.tree_sums(small(np.full(90, -9.0)), ["a", "b"], columns="v", bounds=(-9, 1), domain=PLACES,
                          epsilon=50.0, consistency="nonnegative", rng=rng())  # fmt: skip
     assert abs(sums["v"][0] + 810) < 20 and (sums.dp.level("b")["v"].iloc[:3] < -250).all()
 
@@ -163,7 +163,7 @@ def test_sums_that_may_be_negative_stay_negative():
 @each("mechanism", ["laplace", "gaussian"])
 def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
     for verb, expected in ((dpt.tree_sums, 6), (dpt.tree_means, 1)):
-        table = verb(small(np.ones(6)), "v", ["a", "b"], bounds=(0, 1), granularity=1, domain=PLACES,
+        table = verb(small(np.ones(6)), ["a", "b"], columns="v", bounds=(0, 1), granularity=1, domain=PLACES,
                      epsilon=epsilon, delta=1e-6, mechanism=mechanism)  # fmt: skip
         assert table["v"][0] == expected
 
@@ -206,7 +206,7 @@ def test_columns_of_very_different_bounds_have_equal_relative_errors(visits, cli
     frame = visits.assign(**{name: visits["age"] * size for name, size in sizes.items()})
     bounds = {name: (0, 99 * size) for name, size in sizes.items()}
     for stated in ({"epsilon": 3.0}, {"rho": 0.2}, {"epsilon": 1.0, "delta": 1e-6}):
-        sums = dpt.tree_sums(frame, names, ["region"], bounds=bounds, **stated,
+        sums = dpt.tree_sums(frame, ["region"], columns=names, bounds=bounds, **stated,
                              domain=clinics[["region"]].drop_duplicates())  # fmt: skip
         errors = np.array([sums[f"{name}_std_error"] / bounds[name][1] for name in names])
         np.testing.assert_allclose(errors, np.broadcast_to(errors[0], errors.shape), rtol=1e-6)
@@ -236,8 +236,8 @@ def test_shape_types_and_provenance_do_not_depend_on_the_records(verb, consisten
     columns = ["v", "w"] if several else "v"
     shapes = [
         shape_of(
-            verb(small(values, w=values), columns, ["a", "b"], bounds=(-5, 20), domain=PLACES, epsilon=1.0,
-                 consistency=consistency, confidence=0.9, keep_measurements=True)
+            verb(small(values, w=values), ["a", "b"], columns=columns, bounds=(-5, 20), domain=PLACES,
+                 epsilon=1.0, consistency=consistency, confidence=0.9, keep_measurements=True)
         )
         for values in ([1.0, 2.0, 3.0], [], [np.nan] * 4, ["text", "5"], np.full(4000, 1e9))
     ]  # fmt: skip
@@ -248,15 +248,16 @@ def test_shape_types_and_provenance_do_not_depend_on_the_records(verb, consisten
 @pytest.mark.parametrize("stated", [*LOSSES[:3]], ids=repr)
 def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, clinics):
     options = {"bounds": {"cost": (0, 500), "age": (0, 100)}, "domain": clinics, **stated}
-    table = getattr(dpt, verb)(visits, ["cost", "age"], BY, rng=rng(3), **options)
-    same = getattr(visits.dp, verb)(["cost", "age"], BY, rng=rng(3), **options)
+    options["columns"] = ["cost", "age"]
+    table = getattr(dpt, verb)(visits, BY, rng=rng(3), **options)
+    same = getattr(visits.dp, verb)(BY, rng=rng(3), **options)
     pd.testing.assert_frame_equal(table, same)
     provenance = json.loads(json.dumps(table.attrs["dp"], allow_nan=False))
     assert {name: provenance[name] for name in stated} == stated
     assert ("rho" in provenance) == ("rho" in stated) and ("epsilon" in provenance) == ("epsilon" in stated)
     assert list(provenance["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
     assert provenance["quantities"]["age"]["bounds"] == [0, 100]
-    empty = getattr(dpt, verb)(visits.head(0), ["cost", "age"], BY, rng=rng(3), **options)
+    empty = getattr(dpt, verb)(visits.head(0), BY, rng=rng(3), **options)
     assert empty.attrs == table.attrs  # so nothing in it is a secret
 
 
@@ -265,7 +266,7 @@ def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, 
 def test_a_column_may_have_any_name(verb, columns):
     names = columns if isinstance(columns, list) else [columns]
     frame = pd.DataFrame({**PLACES, **dict.fromkeys(names, 1.0)})
-    table = verb(frame, columns, ["a", "b"], bounds=(0, 2), domain=PLACES, confidence=0.9, **NO_NOISE)
+    table = verb(frame, ["a", "b"], columns=columns, bounds=(0, 2), domain=PLACES, confidence=0.9, **NO_NOISE)
     for name in names:
         assert table[name][0] == (4 if verb is dpt.tree_sums else 1)
         assert {f"{name}_std_error", f"{name}_lower", f"{name}_upper"} <= set(table.columns)
@@ -284,7 +285,7 @@ def test_a_column_may_have_any_name(verb, columns):
 def test_names_that_cannot_stand_in_the_table_are_refused(verb, columns, at_fault):
     frame = PLACES.assign(**dict.fromkeys(["v", "w", "v_upper", "v_std_error", "level", "count", "5"], 1.0))
     with pytest.raises(ArgumentError, match="Hint: ") as error:
-        verb(frame, columns, ["a", "b"], bounds=(0, 2), domain=PLACES, **NO_NOISE)
+        verb(frame, ["a", "b"], columns=columns, bounds=(0, 2), domain=PLACES, **NO_NOISE)
     assert error.value.argument == "columns"
     assert at_fault is None or [*map(repr, error.value.columns)] == [*map(repr, at_fault)]
 
@@ -311,14 +312,16 @@ BAD = [
 def test_bad_arguments_are_named_and_come_with_a_hint(verb, options, argument, visits, clinics):
     arguments = {"columns": "cost", "bounds": (0, 500), "domain": clinics, "epsilon": 1.0, **options}
     with pytest.raises(ArgumentError, match="Hint: ") as error:
-        verb(visits, arguments.pop("columns"), BY, **arguments)
+        verb(visits, BY, **arguments)
     assert error.value.argument == argument
 
 
 @each(("verb", "columns"), [(dpt.tree_sums, ["v", "w"]), (dpt.tree_means, ["v", "w"]), (dpt.tree_means, "v")])
 def test_an_array_says_nothing_of_several_quantities(verb, columns):
     with pytest.raises(ArgumentError, match="Hint: ") as error:
-        verb(np.ones(4, dtype=np.int64), columns, ["a", "b"], bounds=(0, 1), domain=PLACES, epsilon=1.0)
+        verb(
+            np.ones(4, dtype=np.int64), ["a", "b"], columns=columns, bounds=(0, 1), domain=PLACES, epsilon=1.0
+        )
     assert error.value.argument == "frame"
 
 

@@ -435,14 +435,6 @@ def test_codes_that_were_read_as_numbers_get_a_hint_about_their_zeros():
     ("call", "message"),
     [
         (
-            lambda visits, options: visits.dp.tree_sums(["region"], "cost", bounds=(0, 9), **options),
-            r"swapped: 'cost' and \['region'\]\.\nHint: .*: tree_sums\('cost', \['region'\], \.\.\.\)\.",
-        ),
-        (
-            lambda visits, options: visits.dp.tree_means(["region"], "cost", bounds=(0, 9), **options),
-            r"first the columns to add up, then the keys: tree_means\('cost', \['region'\], \.\.\.\)\.",
-        ),
-        (
             lambda visits, options: visits.dp.tree_counts(["region"], delta="1e-6", **options),
             r"`delta` must be a number, not '1e-6'\.\nHint: .*delta=1e-6\.",
         ),

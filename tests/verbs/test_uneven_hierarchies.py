@@ -437,7 +437,7 @@ def test_sums_and_distributions_by_group(world: str) -> None:
     values = np.random.default_rng(4).integers(0, 10, len(places))
     records = keys.iloc[places].assign(cost=values)
     options = {"domain": keys, "epsilon": EXACT, "rng": np.random.default_rng(0)}
-    sums = dpt.tree_sums(records, "cost", by, bounds=(0, 16), **options)
+    sums = dpt.tree_sums(records, by, columns="cost", bounds=(0, 16), **options)
     cdf = dpt.cdf(records, "cost", bins=[0, 3, 7, 10], by=by, **options)
     of_all, below = truth(keys, np.bincount(places, weights=values)), {}
     for end in (3, 7, 10):

@@ -26,8 +26,8 @@ PLANNERS = {
     "tree_counts": lambda **loss: records().dp.tree_counts("state", domain=STATES, **seeded(), **loss),
     "tree_sums": lambda **loss: dpt.tree_sums(
         records(fare=300.0),
-        ["cost", "fare"],
         "state",
+        columns=["cost", "fare"],
         bounds=(0, 500),
         granularity=1,
         domain=STATES,
@@ -35,7 +35,7 @@ PLANNERS = {
         **loss,
     ),
     "tree_means": lambda **loss: dpt.tree_means(
-        records(), "cost", "state", bounds=(0, 500), granularity=1, domain=STATES, **seeded(), **loss
+        records(), "state", columns="cost", bounds=(0, 500), granularity=1, domain=STATES, **seeded(), **loss
     ),
     "plan_distribution": lambda **loss: dpt.plan_distribution("cost", bounds=(0, 9), bins=3, **loss),
     "quantiles": lambda **loss: dpt.quantiles(records(), "cost", 0.5, bounds=(0, 500), **seeded(), **loss),

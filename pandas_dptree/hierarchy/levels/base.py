@@ -40,13 +40,9 @@ DomainT_co = TypeVar("DomainT_co", bound=Leaves, covariant=True)
 class Plane:
     """Positions of the nodes of each level in a plane, or along any number of dimensions.
 
-    Attributes
-    ----------
-    edges : mapping
-        For each dimension, named like its column, the edges between the nodes of each level from the first:
-        in the units of the column, or counted in cells if `DerivedLevels.cells` is not None.
-    lay : callable
-        ``lay(level, values)`` arranges values of shape (..., nodes of the level) along the dimensions.
+    For each dimension, named like its column, `edges` has those between the nodes of each level: in the units
+    of the column, or counted in cells if `DerivedLevels.cells` is not None. ``lay(level, values)`` arranges
+    values of shape (..., nodes of the level) along the dimensions.
     """
 
     edges: Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -127,19 +123,6 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
         return None
 
     def over_array(self, dims: Sequence[Hashable], sizes: Sequence[int]) -> DerivedLevels[DomainT_co]:
-        """Adapt the levels to an array, if they depend on its shape.
-
-        Parameters
-        ----------
-        dims : sequence of hashable
-            The dimensions that the columns lie along, without repetition.
-        sizes : sequence of int
-            Number of cells along each of the columns.
-
-        Raises
-        ------
-        DPTreeError
-            If the levels cannot be made for such an array.
-        """
+        """Adapt the levels to the dimensions and sizes of an array, if they depend on its shape."""
         del dims, sizes
         return self

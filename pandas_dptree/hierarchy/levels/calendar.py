@@ -38,20 +38,9 @@ _HOUR, _DAY = 3_600, 86_400
 
 @dataclass(frozen=True, eq=False)
 class Calendar(DerivedLevels[Domain]):
-    """Nested units of time between two dates. Made by `calendar`.
+    """Nested units of time, from the coarsest, between a first and a last day. Made by `calendar`.
 
-    Attributes
-    ----------
-    column : hashable
-        Column of the records that holds the time.
-    units : tuple of str
-        From the coarsest to the finest.
-    start, end : numpy.datetime64
-        The first and the last day.
-    timezone : tzinfo or None
-        Time zone in which times are read; None for times without a zone.
-    format : str or None
-        Format of text; None for ISO 8601.
+    Times are read in the time zone, or without a zone; text in the format, or as ISO 8601.
     """
 
     pitfall: ClassVar[str] = 'dates outside the calendar, or text in another format, such as "31/12/2024"'
@@ -110,17 +99,7 @@ class Calendar(DerivedLevels[Domain]):
         return Times(zoned=self.timezone is not None, format=self.format)
 
     def find(self, seconds: IntArray) -> IntArray:
-        """Find the leaf of each time; -1 if it is missing or outside the calendar.
-
-        Parameters
-        ----------
-        seconds : numpy.ndarray of int64, shape (n,)
-            Since 1970, in UTC if there is a time zone, else in local time; `MISSING` for missing times.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-        """
+        """Find the leaf of each time in seconds since 1970; -1 if it is missing or outside the calendar."""
         if self.timezone is not None:
             seconds = self._to_local(seconds)
         days = seconds // _DAY

@@ -25,16 +25,7 @@ By = Sequence[Hashable] | Derived
 
 
 def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
-    """Return the names of all keys of `by`, and the derived levels in it.
-
-    Raises
-    ------
-    ArgumentError
-        If `by` is not a list of columns and derived levels.
-    ColumnsError
-        If two keys have the same name, one has a name that a release uses itself, or two derived levels read
-        the same column.
-    """
+    """Return the names of all keys of `by`, and the derived levels in it."""
     if isinstance(by, DerivedLevels) and by.implicit:
         raise ArgumentError(
             "by",
@@ -122,15 +113,7 @@ def derived_domain(by: By, places: Any = None) -> Domain:
 
 
 def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Domain | None) -> Domain:
-    """Combine each leaf of the plain keys with each of the derived levels, in the order of the names.
-
-    Raises
-    ------
-    DomainError
-        If a path of the plain keys ends above a derived level, or there would be more than 10**8 leaves.
-    ArgumentError
-        If a definition is incomplete, as that of a quadtree without bounds.
-    """
+    """Combine each leaf of the plain keys with each of the derived levels, in the order of the names."""
     for levels in derived:
         levels.check()
     if plain is None and len(derived) == 1:

@@ -31,17 +31,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Cut(DerivedLevels[Domain]):
-    """Nested intervals of a number. Made by `cut`.
-
-    Attributes
-    ----------
-    column : hashable
-        Column of the records that holds the number.
-    levels : tuple of str
-        Names of the levels, from the coarsest to the finest.
-    edges : tuple of numpy.ndarray of float64
-        For each level the ends of its intervals, increasing; the ends of a level are among those of the next.
-    """
+    """Nested intervals of a number, whose ends are among those of the next level. Made by `cut`."""
 
     pitfall: ClassVar[str] = 'text in place of numbers, such as "$12.30"'
     """What to check if records belong to no leaf."""

@@ -131,15 +131,7 @@ class PrefixTree(DerivedLevels[Domain]):
 
     @abstractmethod
     def find(self, keys: Keys, fits: npt.NDArray[np.bool_]) -> IntArray:
-        """Find the leaf of each key in the domain: -1 without a key, or if it ends above the deepest level.
-
-        Parameters
-        ----------
-        keys : numpy.ndarray, shape (n,)
-            Whole numbers (uint64), or encoded texts (bytes).
-        fits : numpy.ndarray of bool, shape (n,)
-            False for rows without a key.
-        """
+        """Find the leaf of each key: -1 without a key, or if it ends above the deepest level."""
 
     @abstractmethod
     def labels(self, keys: Keys, length: int) -> Any:
@@ -150,22 +142,8 @@ class PrefixTree(DerivedLevels[Domain]):
 class BitPrefixes(PrefixTree):
     """All whole numbers of `width` bits, level by level by their leading bits. See `prefixes`.
 
-    Parameters
-    ----------
-    column : hashable
-        Column of the records that holds the number.
-    lengths : tuple of int
-        Number of leading bits that identify a node of each level below the root, increasing.
-    width : int
-        Number of bits of a number, from the largest of `lengths` to 64.
-    notation : {"number", "ipv4"}
-        Format of nodes: the whole number of their leading bits (``UInt64``), or a block of addresses
-        (``"10.0.0.0/8"``; needs 32 bits).
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
+    A node is the whole number of its leading bits (``UInt64``) in the notation "number", and a block of
+    addresses (``"10.0.0.0/8"``) in the notation "ipv4".
     """
 
     width: int
@@ -238,22 +216,7 @@ class BitPrefixes(PrefixTree):
 
 @dataclass(frozen=True)
 class CharPrefixes(PrefixTree):
-    """All texts over an alphabet, level by level by their first characters. See `prefixes`.
-
-    Parameters
-    ----------
-    column : hashable
-        Column of the records that holds the text.
-    lengths : tuple of int
-        Number of characters that identify a node of each level below the root, increasing.
-    alphabet : str
-        The possible characters, from 1 to 255. Nodes are in its order.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    """
+    """All texts over an alphabet, level by level by their first characters. See `prefixes`."""
 
     alphabet: str = LETTERS_AND_DIGITS
 
@@ -307,14 +270,10 @@ class CharPrefixes(PrefixTree):
         return np.where(fits & self.reaches(keys, self.lengths[-1]), number, -1)
 
     def encode(self, texts: Sequence[str]) -> tuple[Keys, npt.NDArray[np.bool_]]:
-        """Encode texts as prefixes of the deepest level.
+        """Encode texts as prefixes of the deepest level, and say which consist of characters of the alphabet.
 
-        Returns
-        -------
-        keys : numpy.ndarray of bytes, shape (len(texts),)
-            The position of each of the first characters in the alphabet, from 1.
-        fits : numpy.ndarray of bool, shape (len(texts),)
-            Whether all of these are in the alphabet. Characters after them are ignored.
+        A key has the position of each of the first characters in the alphabet, from 1; later ones are
+        ignored.
         """
         longest = self.lengths[-1]
         characters = np.array(texts, dtype=f"U{longest}").view(np.uint32).reshape(len(texts), longest)

@@ -62,20 +62,9 @@ class _Forms(Sequence[tuple[Hashable, ...]]):
 class Quadtree(DerivedLevels[Domain]):
     """Nested squares of a plane. Made by `quadtree`.
 
-    Attributes
-    ----------
-    y, x : hashable
-        The columns of the records that are read.
-    depth : int
-        Number of levels.
-    name : str
-        Prefix of the names of the keys.
-    bins : (Bins, Bins) or None
-        The coordinates, each cut into ``2 ** depth`` parts. None without bounds: the cells of an array then
-        define the parts, once it is known.
-    of_cells : bool
-        Whether `bins` cut the positions 0, 1, 2, … of cells along two dimensions of an array, and not their
-        coordinates.
+    The coordinates are each cut into ``2 ** depth`` parts, `bins`. Without bounds these are None, and the
+    cells of an array define the parts once it is known: then `bins` cut the positions 0, 1, 2, … of its cells
+    (`of_cells`), not their coordinates.
     """
 
     pitfall: ClassVar[str] = "points outside the bounds, for example because those of y and x are swapped"
@@ -162,16 +151,6 @@ class Quadtree(DerivedLevels[Domain]):
         """Divide the cells of an array into blocks, as evenly as possible.
 
         Cell i of n is in part ``i * 2 ** depth // n`` along each dimension.
-
-        Parameters
-        ----------
-        n_rows, n_columns : int
-            Number of cells along y and along x.
-
-        Raises
-        ------
-        ArgumentError
-            If a part would contain no cell.
         """
         n, n_parts = min(n_rows, n_columns), 2**self.depth
         if n < n_parts:
@@ -228,25 +207,11 @@ class Quadtree(DerivedLevels[Domain]):
 
     @staticmethod
     def grid(level: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Arrange values of the nodes of a level in the plane.
+        """Arrange values of the nodes of a level in the plane: rows along y, columns along x.
 
-        Parameters
-        ----------
-        level : int
-        values : numpy.ndarray, shape (..., 4**level)
-
-        Returns
-        -------
-        numpy.ndarray, shape (..., 2**level, 2**level)
-            With y along the last axis but one, and x along the last.
-
-        Notes
-        -----
         The digits of a node are pairs of a bit of y and a bit of x (Morton order). So this is a
         reshape to one axis per bit, a transpose, and a reshape.
 
-        Examples
-        --------
         >>> Quadtree.grid(2, np.arange(16)).tolist()
         [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
         """

@@ -28,16 +28,9 @@ class ReadAs:
 
 @dataclass(frozen=True)
 class Times(ReadAs):
-    """Read times as an int64 array of seconds since 1970.
+    """Read times as an int64 array of seconds since 1970: local time without a time zone, else UTC.
 
-    Local time without a time zone, else UTC; `MISSING` for values that are no time.
-
-    Attributes
-    ----------
-    zoned : bool
-        Whether to read times with a time zone, or times without.
-    format : str or None
-        Format of text, in the codes of ``datetime.datetime.strptime``; None for ISO 8601.
+    Values that are no time are `MISSING`. The format of text is None for ISO 8601.
     """
 
     zoned: bool = False
@@ -51,15 +44,7 @@ class Numbers(ReadAs):
 
 @dataclass(frozen=True, eq=False)
 class Labels(ReadAs):
-    """Look values up in a public list: an int64 array of positions, -1 if missing, -2 if not listed.
-
-    Attributes
-    ----------
-    labels : pandas.Index
-        The list.
-    forms : sequence of hashable
-        Canonical forms of the labels, by which keys are compared.
-    """
+    """Look values up in a public list: an int64 array of positions, -1 if missing, -2 if not listed."""
 
     labels: pd.Index
     forms: Sequence[Hashable]
@@ -67,15 +52,7 @@ class Labels(ReadAs):
 
 @dataclass(frozen=True)
 class WholeNumbers(ReadAs):
-    """Read whole numbers as a uint64 array, and a bool array that is False for all other values.
-
-    Attributes
-    ----------
-    width : int
-        Number of bits, 64 at most.
-    addresses : bool
-        Whether texts are read as IPv4 addresses.
-    """
+    """Read whole numbers as a uint64 array, and a bool array that is False for all other values."""
 
     width: int
     addresses: bool = False

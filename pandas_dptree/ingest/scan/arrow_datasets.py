@@ -56,13 +56,6 @@ class ArrowDataset(ArrowSource):
 def check_parts(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], argument: str) -> None:
     """Refuse parts of a dataset whose types are not stated, or do not fit those of its schema.
 
-    Raises
-    ------
-    ReadingError
-        It names the first such format; or the first such column, and of which types it is.
-
-    Notes
-    -----
     **Privacy.** Arrow converts the values of each file to the types of the dataset, mostly those of the first
     file. If that could fail, one record would decide whether anything is released. Of text files, it guesses
     the types from some values.

@@ -92,11 +92,7 @@ def slices(n_rows: int, rows: int) -> Iterator[tuple[int, int]]:
 def arrow_batches(parts: Iterable[Any], rows: int) -> Iterator[ArrowBatch]:
     """Cut and join batches of a stream of Arrow, such that each has at most `rows` rows, and few are small.
 
-    Parameters
-    ----------
-    parts : iterable of pyarrow.RecordBatch
-        All of one schema. The next one is requested when the rows of the last are used up.
-    rows : int
+    The next part is requested when the rows of the last are used up.
     """
     held: list[Any] = []
     held_rows = held_bytes = 0

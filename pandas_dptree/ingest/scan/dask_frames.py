@@ -83,18 +83,8 @@ class DaskFrame(Source):
 
 
 def exact_frame(frame: Any, columns: Sequence[Hashable], argument: str = "frame") -> Any:
-    """Select columns of a dataframe of dask such that dask converts none of their values.
+    """Select columns of a dataframe of dask such that dask converts none of their values, or refuse it.
 
-    Raises
-    ------
-    ArgumentError
-        If the partitions are not of pandas, or anything but selections was done to what dask's reader of
-        Parquet or `from_pandas` made. The message names the step of dask.
-    ReadingError
-        If files have different types.
-
-    Notes
-    -----
     **Privacy.** dask converts values partition by partition, and each by what else the partition holds. Whole
     numbers of a Parquet file become floats in a partition where one is missing, and 2**53 + 1 becomes 2**53.
     Objects become text, 5 becomes ``"5"``, in a partition of objects, while 5 stays 5 in a partition of whole

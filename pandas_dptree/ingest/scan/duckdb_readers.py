@@ -31,13 +31,6 @@ _OF_A_FILE = "name, type, type_length, num_children, converted_type, scale, prec
 def check_readers(relation: Any, argument: str) -> None:
     """Refuse a relation that reads by anything but readers that are known to take no types from values.
 
-    Raises
-    ------
-    ReadingError
-        It names the reader, or the column whose type is not the same in all files of Parquet.
-
-    Notes
-    -----
     **Privacy.** duckdb guesses the types of text files, of JSON, and of objects of pandas from some values,
     and converts files of Parquet to the types of the first one, which fails for some values. What is refused
     follows from the plan before it is optimized, and from schemas: statistics of values change neither.

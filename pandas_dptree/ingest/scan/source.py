@@ -15,19 +15,7 @@ __all__ = ["Source", "class_name", "needed"]
 
 
 class Source(ABC):
-    """Records of one engine. Methods may raise any error of the engine, which may quote values.
-
-    Attributes
-    ----------
-    frame : object
-        The frame of the engine.
-    argument : str
-        Its name in errors.
-    read_once : bool
-        Whether `batches` can be called only once.
-    in_memory : bool
-        Whether the records are in memory, so that reading them again costs little.
-    """
+    """Records of one engine. Methods may raise any error of the engine, which may quote values."""
 
     read_once: ClassVar[bool] = False
     in_memory: ClassVar[bool] = False
@@ -68,13 +56,7 @@ def class_name(kind: type) -> str:
 
 
 def needed(package: str, *, of: str, extra: str = "engines") -> Any:
-    """Import a package that an engine needs.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Import a package that an engine needs, or say how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError:

@@ -40,13 +40,6 @@ def open_source(frame: Any, argument: str) -> Source | None:
     datasets of pyarrow; relations of duckdb; dataframes of dask and Spark; frames of narwhals that hold one
     of these; and objects of other libraries that are exported as a stream of Arrow (``__arrow_c_stream__``).
 
-    Raises
-    ------
-    ArgumentError
-        If it is a dataframe of another library. The message names the library, and what to pass instead.
-
-    Notes
-    -----
     **Privacy.** Engines filter, join and compute whatever the caller asked them to before the records are
     here. From there on, they only hand over the values of each row. They group nothing, and decide for no two
     values whether they are equal, since in that decision one record can affect others, see

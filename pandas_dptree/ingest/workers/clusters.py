@@ -39,21 +39,8 @@ def count_partitions(
 ) -> Iterator[bytes]:
     """Count each partition on the workers, and yield a few tallies whose sum is that of all.
 
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame or pyspark.sql.DataFrame
-        The records.
-    columns : sequence
-        The names of the columns that `count` needs; no others are read.
-    count : callable
-        Counts the batches of one partition. It is called once for each, even for one without records.
-    merge : callable
-        Adds up tallies. It is passed at least one.
-
-    Raises
-    ------
-    ArgumentError
-        If a function fails, or the engine does. The message says nothing about records.
+    `count` is called once for each partition, even for one without records; `merge` adds up one or more
+    tallies. If a function or the engine fails, the message says nothing about records.
     """
     return _tallies(frame, columns, Functions(count, merge))
 
@@ -63,22 +50,9 @@ def count_buckets(
 ) -> Iterator[bytes]:
     """Move packets of records to buckets, count each bucket on the workers, and yield a few tallies.
 
-    Parameters
-    ----------
-    frame, columns, merge
-        As for `count_partitions`.
-    deal : callable
-        Reads the batches of one partition and yields packets, each with the number of its bucket. It should
-        yield them as it reads. Their order within a bucket is kept if all are of one partition.
-    work : callable
-        Counts one bucket, with the packets of all partitions. Not called for a bucket without packets.
-    n_buckets : int
-        The number of buckets. A worker has room for some of them at a time.
-
-    Raises
-    ------
-    ArgumentError
-        As for `count_partitions`.
+    `deal` reads the batches of one partition and yields packets, each with the number of its bucket, whose
+    order within a bucket is kept. `work` counts a bucket that has packets, with those of all partitions. A
+    worker has room for some buckets at a time.
     """
     return _tallies(frame, columns, Functions(deal, merge, work, n_buckets))
 

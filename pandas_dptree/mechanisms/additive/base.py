@@ -52,15 +52,9 @@ class AdditiveNoise(ABC):
 
     @abstractmethod
     def budget(self, loss: PrivacyLoss) -> Fraction:
-        """Return the quantity that the levels share, as it adds up over them: an epsilon or a rho.
+        """Return the exact quantity that the levels share, as it adds up over them: an epsilon or a rho.
 
-        It is the exact value of the number that was typed (`PrivacyLoss.exact`). An (epsilon, delta) allows a
-        little more, depending on the levels; `noise_scales` finds out how much.
-
-        Raises
-        ------
-        ArgumentError
-            If this noise cannot give privacy of that kind.
+        An (epsilon, delta) allows a little more, depending on the levels; `noise_scales` finds out how much.
         """
 
     def supports(self, loss: PrivacyLoss) -> bool:
@@ -152,30 +146,9 @@ class AdditiveNoise(ABC):
     def noise_scales(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> FloatArray:
         """Return the noise scale of each level, rounded up, so that the levels stay within the budget.
 
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            The privacy loss of the whole release.
-        sensitivity : Sensitivity
-            That of one level, the same for all.
-        shares : array_like of float, shape (n_levels,)
-            The share of the budget of each level, at least 0. Only their proportions matter. A level whose
-            share is 0 is not measured.
+        Only the proportions of the shares matter; a level with a share of 0 is not measured: its scale is
+        inf. A scale below 1e-3, at which all noise is 0 for all practical purposes, is raised to 1e-3.
 
-        Returns
-        -------
-        numpy.ndarray, shape (n_levels,)
-            In counts; inf for a level that is not measured. A scale below 1e-3, at which all noise is 0 for
-            all practical purposes, is raised to 1e-3.
-
-        Raises
-        ------
-        ArgumentError
-            If the shares are invalid, the noise cannot give this kind of privacy, or a level would need a
-            noise scale above 1e12.
-
-        Notes
-        -----
         **Privacy**: for a pure or zero-concentrated loss
         ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers. For an
         approximate one, either that or, with ``least = loss.rounded_down``,

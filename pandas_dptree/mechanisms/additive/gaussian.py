@@ -14,8 +14,9 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
 from pandas_dptree.privacy.composition import gaussian_delta
+from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
-from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss, zcdp_rho
+from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian"]

@@ -116,10 +116,10 @@ def test_all_verbs_take_derived_levels():
     level = counts.dp.level("date_month")["count"]
     assert level.sum() == inside.sum()
     assert level[exact.index].tolist() == exact.tolist()
-    sums = VISITS.dp.tree_sums("cost", by, bounds=(0, 500), domain=REGIONS, epsilon=1e9, rng=rng())
+    sums = VISITS.dp.tree_sums(by, columns="cost", bounds=(0, 500), domain=REGIONS, epsilon=1e9, rng=rng())
     exact_sums = VISITS[inside].assign(cost=VISITS["cost"].clip(0, 500)).groupby("region")["cost"].sum()
     assert np.allclose(sums.dp.level("region")["cost"], exact_sums, atol=0.01)
-    means = VISITS.dp.tree_means("age", AGES, bounds=(0, 120), epsilon=1e9, rng=rng())
+    means = VISITS.dp.tree_means(AGES, columns="age", bounds=(0, 120), epsilon=1e9, rng=rng())
     ages = pd.cut(VISITS["age"], [0, 18, 65, 120], right=False)
     exact_means = VISITS.groupby(ages, observed=True)["age"].mean()
     assert np.allclose(means.dp.level("age_bin")["age"], exact_means, atol=0.01)
@@ -291,7 +291,7 @@ MISTAKES = [
         "derives levels more than once.*: 'product'",
     ),
     (lambda: dpt.derived_domain(dpt.binary("id", bits=4)), "an implicit tree of prefixes"),
-    (lambda: VISITS.dp.tree_sums("cost", AGE_BITS, bounds=(0, 9), epsilon=1.0), "an implicit tree"),
+    (lambda: VISITS.dp.tree_sums(AGE_BITS, columns="cost", bounds=(0, 9), epsilon=1.0), "an implicit tree"),
     (lambda: dpt.prefixes("id", bits=[32]).paths(), "more than 100,000,000 leaves, all prefixes of 'id'"),
     (lambda: dpt.derived_domain([AGES, dpt.prefixes("id", bits=[8, 64])]), r"about 10\*\*20 leaves"),
     (

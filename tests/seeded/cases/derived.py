@@ -123,7 +123,7 @@ def levels_together():
 @case
 def sums_of_derived_levels():
     return visits().dp.tree_sums(
-        ["cost", "balance"], [KINDS, dpt.cut("age", [0, 50, 100])],
+        [KINDS, dpt.cut("age", [0, 50, 100])], columns=["cost", "balance"],
         bounds={"cost": (0, 500), "balance": (-100, 100)}, confidence=0.9, rng=rng(), **CONCENTRATED,
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def sums_of_derived_levels():
 @case
 def means_of_derived_levels():
     months = dpt.calendar("date", ["quarter"], start="2024-01-01", end="2024-12-31")
-    return visits().dp.tree_means("cost", months, bounds=(0, 500), rng=rng(), **PURE)
+    return visits().dp.tree_means(months, columns="cost", bounds=(0, 500), rng=rng(), **PURE)
 
 
 @case

@@ -25,11 +25,12 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     ),
     "months": lambda frame: dpt.tree_counts(frame, MONTHS, rng=rng(2), **PURE, **PEOPLE),
     "sums": lambda frame: dpt.tree_sums(
-        frame, ["cost", "age"], BY, bounds={"cost": (0, 500), "age": (0, 100)}, domain=places(), rng=rng(3),
-        **APPROXIMATE, **PEOPLE,
+        frame, BY, columns=["cost", "age"], bounds={"cost": (0, 500), "age": (0, 100)}, domain=places(),
+        rng=rng(3), **APPROXIMATE, **PEOPLE,
     ),
     "means": lambda frame: dpt.tree_means(
-        frame, "balance", BY, bounds=(-300, 900), domain=places(), rng=rng(4), **CONCENTRATED, **PEOPLE
+        frame, BY, columns="balance", bounds=(-300, 900), domain=places(), rng=rng(4),
+        **CONCENTRATED, **PEOPLE,
     ),
     "histogram": lambda frame: dpt.histogram(
         frame, "cost", bounds=(0, 500), bins=8, by=["region"], domain=FIRST["domain"], rng=rng(5), **PURE,

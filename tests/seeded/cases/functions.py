@@ -193,8 +193,10 @@ def ties():
             ]
             for plan in chains
         ],
-        "sums": dpt.tree_sums(frame, "x", ["k"], bounds=(-3, 3), granularity=0.5, **public)["x"].tolist(),
-        "means": dpt.tree_means(frame, "x", ["k"], bounds=(-3, 2.75), granularity=0.5, **public)[
+        "sums": dpt.tree_sums(frame, ["k"], columns="x", bounds=(-3, 3), granularity=0.5, **public)[
+            "x"
+        ].tolist(),
+        "means": dpt.tree_means(frame, ["k"], columns="x", bounds=(-3, 2.75), granularity=0.5, **public)[
             "x"
         ].tolist(),
         "bounds": dpt.plan(

@@ -46,8 +46,8 @@ def charged_verbs():
     with ledger(rho=5.0, delta=1e-5, **PERSON) as book:
         frame, charge, keys = visits().dp, {"ledger": book["visits"], **PEOPLE}, {"domain": places()}
         frame.tree_counts(BY, rho=0.1, note="counts", **keys, **charge)
-        frame.tree_sums("cost", BY, bounds=(0, 500), rho=0.2, note="sums", **keys, **charge)
-        frame.tree_means("age", BY, bounds=(0, 100), epsilon=0.5, note="means", **keys, **charge)
+        frame.tree_sums(BY, columns="cost", bounds=(0, 500), rho=0.2, note="sums", **keys, **charge)
+        frame.tree_means(BY, columns="age", bounds=(0, 100), epsilon=0.5, note="means", **keys, **charge)
         frame.histogram("cost", bounds=(0, 500), bins=8, rho=0.1, note="histogram", **charge)
         frame.tree_counts(BY, private_keys=BY, rho=1.0, delta=1e-6, note="keys", **charge)
         return state(book)

@@ -344,7 +344,7 @@ def what_plans_say():
         "counts": dpt.plan(domain(zeros=True), known={"total": 500}, **PURE),
         "sums": dpt.plan(domain(), column="cost", bounds=(0, 500), **CONCENTRATED, **PEOPLE),
         "squares": dpt.plan(dpt.derived_domain(squares), neighbors="replace", **APPROXIMATE),
-        "several": dpt.plan_means(domain(), "age", bounds=(0, 100), **PURE),
+        "several": dpt.plan_means(domain(), columns="age", bounds=(0, 100), **PURE),
         "relative error": dpt.plan(domain(), mechanism=dpt.Multiplicative(alpha=0.25), **APPROXIMATE),
         "distribution": dpt.plan_distribution("age", bounds=(0, 100), bins=64, **APPROXIMATE, **PEOPLE),
         "prefixes": dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 32]), **APPROXIMATE),

@@ -138,7 +138,7 @@ def keys_released_before():
     return {
         "keys": [released.keys(level + 1) for level in range(len(released.by))],
         "sums": visits(6_000).dp.tree_sums(
-            "age", BY, bounds=(0, 100), domain=released, rng=rng(1), **CONCENTRATED, **PEOPLE
+            BY, columns="age", bounds=(0, 100), domain=released, rng=rng(1), **CONCENTRATED, **PEOPLE
         ),
         "medians": visits(6_000).dp.quantiles(
             "age", 0.5, bounds=(0, 100), bins=20, by=BY, domain=released, rng=rng(2), **CONCENTRATED, **PEOPLE

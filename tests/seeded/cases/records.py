@@ -156,10 +156,10 @@ def numbers_of_all_types():
         frame = pd.DataFrame({"x": column, "k": "a"})
         public: dict[str, Any] = {"domain": pd.DataFrame({"k": ["a"]}), "rng": rng(), **EXACT}
         return {
-            "sum": dpt.tree_sums(frame, "x", ["k"], bounds=(-10, 10), granularity=0.5, **public)[
+            "sum": dpt.tree_sums(frame, ["k"], columns="x", bounds=(-10, 10), granularity=0.5, **public)[
                 "x"
             ].tolist(),
-            "mean": dpt.tree_means(frame, "x", ["k"], bounds=(-10, 10), granularity=0.5, **public)[
+            "mean": dpt.tree_means(frame, ["k"], columns="x", bounds=(-10, 10), granularity=0.5, **public)[
                 "x"
             ].tolist(),
             "histogram": dpt.histogram(frame, "x", bins=[-10, 0, 2, 10], rng=rng(), **EXACT)[

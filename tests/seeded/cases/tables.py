@@ -33,12 +33,12 @@ def counts(seed: int = 0, **options: Any) -> pd.DataFrame:
 
 def sums(columns: Any = "cost", seed: int = 0, **options: Any) -> pd.DataFrame:
     given = {"bounds": (0, 500), "domain": places(), "rng": rng(seed), **options}
-    return dpt.tree_sums(visits(), columns, BY, **given)
+    return dpt.tree_sums(visits(), BY, columns=columns, **given)
 
 
 def means(columns: Any = "cost", seed: int = 0, **options: Any) -> pd.DataFrame:
     given = {"bounds": (0, 500), "domain": places(), "rng": rng(seed), **options}
-    return dpt.tree_means(visits(), columns, BY, **given)
+    return dpt.tree_means(visits(), BY, columns=columns, **given)
 
 
 # Where the records come from -----------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def counts_measurements():
 
 @case
 def sums_of_one_column():
-    return visits().dp.tree_sums("cost", BY, bounds=(0, 500), domain=places(), rng=rng(), **PURE)
+    return visits().dp.tree_sums(BY, columns="cost", bounds=(0, 500), domain=places(), rng=rng(), **PURE)
 
 
 @default
@@ -383,7 +383,7 @@ def sums_splits():
 
 @case
 def means_of_one_column():
-    return visits().dp.tree_means("cost", BY, bounds=(0, 500), domain=places(), rng=rng(), **PURE)
+    return visits().dp.tree_means(BY, columns="cost", bounds=(0, 500), domain=places(), rng=rng(), **PURE)
 
 
 @case
@@ -411,4 +411,4 @@ def means_known_throughout():
     regions = places()[["region"]].drop_duplicates()
     known = pd.Series([90, 250, 160, 60], index=pd.Index(regions["region"], name="region"))
     options = {"bounds": (0, 500), "domain": regions, "known": {"region": known}, "confidence": 0.9}
-    return dpt.tree_means(visits(), "cost", ["region"], rng=rng(), **options, **PURE)
+    return dpt.tree_means(visits(), ["region"], columns="cost", rng=rng(), **options, **PURE)

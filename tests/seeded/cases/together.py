@@ -41,8 +41,8 @@ def aggregated_beside_known_counts():
 def plans_of_several():
     bounds = {"age": (0, 100), "cost": (0, 500)}
     plans = {
-        "sums": dpt.plan_sums(domain(), ["age", "cost"], bounds=bounds, **PURE, **PEOPLE),
-        "means": dpt.plan_means(domain(), "age", bounds=(0, 100), **APPROXIMATE),
+        "sums": dpt.plan_sums(domain(), columns=["age", "cost"], bounds=bounds, **PURE, **PEOPLE),
+        "means": dpt.plan_means(domain(), columns="age", bounds=(0, 100), **APPROXIMATE),
         "agg": dpt.plan_agg(domain(), ASKED, **CONCENTRATED),
         "accessor": visits().dp.plan_agg(BY, ASKED, domain=places(), epsilon=4.0),
     }
