@@ -14,6 +14,7 @@ import datetime
 import math
 from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
@@ -158,10 +159,10 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
 
 
 def normal_form(form: Hashable) -> Hashable:
-    """Return the one representation of all forms that equal a form: 1 and 1.0 are the same number."""
+    """Return the one representation of all forms, of keys and units, that equal a form: 1 and 1.0 are one."""
     if isinstance(form, tuple):
         return tuple(map(normal_form, form))
-    if isinstance(form, (int, float)) and form not in (math.inf, -math.inf):
+    if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
         return form.as_integer_ratio()
     return form
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -204,7 +203,7 @@ def _form(value: Any, depth: int = 0) -> Hashable:
         case Decimal() if not value.is_nan():  # comparison of decimals depends on their context
             if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
                 return UNKNOWN
-            return _number(Fraction(*value.as_integer_ratio()) if value else Fraction())
+            return _number(Fraction(value) if value else Fraction())
         case Fraction():
             return _number(Fraction(value.numerator, value.denominator))
         case tuple() if depth < _DEEPEST:
@@ -220,15 +219,9 @@ def _form(value: Any, depth: int = 0) -> Hashable:
 
 
 def _number(value: Fraction) -> Hashable:
-    """Return the whole number or the float that equals a fraction, or else a form of its own."""
-    if any(map(has_too_many_digits, (value.numerator, value.denominator))):
-        return UNKNOWN
-    if value.denominator == 1:
-        return value.numerator
-    with suppress(OverflowError):
-        if float(value) == value:
-            return float(value)
-    return ("fraction", value.numerator, value.denominator)
+    """Return a fraction, which equals whole numbers and floats of its value; not one of too many digits."""
+    long = any(map(has_too_many_digits, (value.numerator, value.denominator)))
+    return UNKNOWN if long else value
 
 
 def _whole(values: npt.NDArray[np.int64]) -> Units:
@@ -256,7 +249,8 @@ def _kind(form: Hashable) -> int:
         return -1
     if isinstance(form, str):
         return _TEXT
-    is_whole = isinstance(form, (int, float)) and -(2**63) <= form < 2**63 and form == int(form)
+    is_number = isinstance(form, (int, float, Fraction))  # decimals are fractions, even those that are whole
+    is_whole = is_number and -(2**63) <= form < 2**63 and form == int(form)  # type: ignore[operator, call-overload]
     return _WHOLE if is_whole else _OTHER
 
 
