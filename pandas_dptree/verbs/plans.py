@@ -357,7 +357,8 @@ def plan_implicit(
     --------
     >>> import pandas as pd
     >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16, 24, 32]), epsilon=1.0, delta=1e-6)
+    >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
+    >>> plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6)
     >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
     >>> counts = plan.release(visits)
     >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()

@@ -288,7 +288,7 @@ ROW = Quantity.of("row", (0, MOST_ROWS), 1)
 VALUE = Quantity.of("c", (-4, 4), 0.25)
 ALL = Domain.from_frame(pd.DataFrame({"all": ["x"]}), by=["all"])
 ROWS = Domain.from_frame(pd.DataFrame({"row": range(MOST_ROWS)}), by=["row"])
-ADDRESSES = dpt.prefixes("c", bits=[4, 10], width=32)
+ADDRESSES = dpt.prefixes("c", bits=[4, 10], notation="ipv4")
 INITIALS = dpt.prefixes("c", chars=[1], alphabet="aA1é")
 DAYS = {"start": "1970-01-01", "end": "1972-12-31"}
 TABLE = pd.DataFrame(

@@ -61,8 +61,8 @@ def test_types_are_those_of_the_values(value, connection):
     kind = kind_of(records.types(["k"])["k"])
     assert kind == VALUES[value] or VALUES[value] is None
     [batch] = records.batches()
-    if value == "1::uhugeint" and kind_of(batch.column("k").dtype) == "objects":
-        return  # before version 1.3, bytes
+    if "hugeint" in value:
+        return  # decimals without places, or bytes before version 1.3
     assert kind_of(batch.column("k").dtype) == kind or kind == "objects"
     found, missing = forms(batch, "k")
     assert missing is None and (found is not None or value == "null")
